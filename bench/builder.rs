@@ -7,7 +7,7 @@ use ferroflow::{
         Attrs, DType, FunctionDef, FunctionLibrary, HostTensor, Outlet, Shape, ValueType,
         build::GraphBuilder,
     },
-    runtime::{Capture, ConcreteFunction, EagerTensor, execute},
+    runtime::{CallableFunction, CapturedInput, EagerTensor, execute},
 };
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ impl Bench {
         &self,
         args: &[EagerTensor],
         body: impl FnOnce(&mut Builder, &[Outlet]) -> Result<Vec<Outlet>>,
-    ) -> Result<ConcreteFunction> {
+    ) -> Result<CallableFunction> {
         let types: Vec<ValueType> = args.iter().map(type_of).collect();
         self.of_library(define("f", &types, body)?, Vec::new(), Vec::new())
     }
@@ -97,15 +97,15 @@ impl Bench {
         &self,
         def: FunctionDef,
         others: Vec<FunctionDef>,
-        captures: Vec<Capture>,
-    ) -> Result<ConcreteFunction> {
+        captures: Vec<CapturedInput>,
+    ) -> Result<CallableFunction> {
         let library = Arc::new(FunctionLibrary::new());
         for other in others {
             library.insert(other)?;
         }
         let resources = self.context.resources().clone();
         let def = Arc::new(def);
-        Ok(ConcreteFunction::with_captures(&self.context, def, library, resources, captures))
+        Ok(CallableFunction::with_captures(&self.context, def, library, resources, captures))
     }
 
     /// Runs an op at once.

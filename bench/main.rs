@@ -78,7 +78,7 @@ fn main() -> Result<()> {
     }
     match &flags.device {
         None => serve_workloads(&flags),
-        Some(device) => match gpu::Rows::on(device, flags.threads, flags.is_small) {
+        Some(device) => match gpu::BenchRows::on(device, flags.threads, flags.is_small) {
             Ok(mut rows) => serve(&rows.facts(), |name| rows.answer(name)),
             Err(error) => answer(&json!({ "error": format!("{error:#}") })),
         },

@@ -16,12 +16,12 @@ const SAMPLE: f64 = 0.004;
 const SAMPLES: usize = 200;
 
 /// The results of a call; one of them needs no memory of its own.
-pub(crate) type Outcome = SmallVec<[EagerTensor; 1]>;
+pub(crate) type CallOutput = SmallVec<[EagerTensor; 1]>;
 
 /// Something to be measured.
 pub(crate) struct Workload<'a> {
     /// Function to time.
-    pub(crate) body: Box<dyn FnMut() -> Result<Outcome> + 'a>,
+    pub(crate) body: Box<dyn FnMut() -> Result<CallOutput> + 'a>,
     /// The unit of the times.
     pub(crate) unit: Unit,
     /// The parts that the time of a call is divided by.
@@ -67,7 +67,7 @@ impl Unit {
 }
 
 impl<'a> Workload<'a> {
-    pub(crate) fn new<R: Into<Outcome>>(
+    pub(crate) fn new<R: Into<CallOutput>>(
         unit: Unit,
         mut body: impl FnMut() -> Result<R> + 'a,
     ) -> Workload<'a> {

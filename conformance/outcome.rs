@@ -6,7 +6,7 @@ use std::panic;
 
 /// Outcome of a case.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum CaseOutcome {
     /// It ended as recorded.
     Passed,
     /// It did not, and why.
@@ -15,30 +15,30 @@ pub(crate) enum Outcome {
     Unsupported(String),
 }
 
-impl Outcome {
+impl CaseOutcome {
     /// Outcome of `case`; a panic or an error of the case itself is a failure.
     pub(crate) fn of(
-        case: impl FnOnce() -> anyhow::Result<Outcome> + panic::UnwindSafe,
-    ) -> Outcome {
+        case: impl FnOnce() -> anyhow::Result<CaseOutcome> + panic::UnwindSafe,
+    ) -> CaseOutcome {
         let outcome = panic::catch_unwind(case);
-        let outcome = outcome.unwrap_or_else(|_| Ok(Outcome::Failed("panic".into())));
-        outcome.unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")))
+        let outcome = outcome.unwrap_or_else(|_| Ok(CaseOutcome::Failed("panic".into())));
+        outcome.unwrap_or_else(|error| CaseOutcome::Failed(format!("{error:#}")))
     }
 
     /// Outcome of an error that was not recorded.
-    pub(crate) fn of_error(code: Code, message: String) -> Outcome {
+    pub(crate) fn of_error(code: Code, message: String) -> CaseOutcome {
         match code {
-            Code::Unimplemented => Outcome::Unsupported(message),
-            _ => Outcome::Failed(message),
+            Code::Unimplemented => CaseOutcome::Unsupported(message),
+            _ => CaseOutcome::Failed(message),
         }
     }
 
     /// Adds status and reason to a result.
     pub(crate) fn report(self, mut result: Value) -> Value {
         let (status, why) = match self {
-            Outcome::Passed => ("pass", String::new()),
-            Outcome::Failed(why) => ("fail", why),
-            Outcome::Unsupported(why) => ("unsupported", why),
+            CaseOutcome::Passed => ("pass", String::new()),
+            CaseOutcome::Failed(why) => ("fail", why),
+            CaseOutcome::Unsupported(why) => ("unsupported", why),
         };
         result["status"] = json!(status);
         result["why"] = json!(why);

@@ -20,7 +20,7 @@ use ferroflow::{
         Activation, Dense, DenseOptions, Dropout, Layer, Mode, Regularizer, Sequential, Weights,
         initializers::Initializer,
         losses::{Prediction, binary_cross_entropy},
-        optimizers::{Adam, Optimizer, Schedule, clip_by_global_norm},
+        optimizers::{Adam, LearningRateSchedule, Optimizer, clip_by_global_norm},
     },
     tracer,
 };
@@ -50,7 +50,7 @@ impl Trainer {
             .then(Dropout::seeded(0.1, 1)?)
             .then(Dense::with_options(weights, 32, 32, &options)?)
             .then(Dense::new(weights, 32, 1)?);
-        let rate = Schedule::CosineDecay {
+        let rate = LearningRateSchedule::CosineDecay {
             initial: 2e-2,
             steps: n_steps,
             alpha: 0.05,

@@ -5,7 +5,7 @@ use ferroflow::{
     Checkpoint, CheckpointManager, ManagerOptions,
     ir::{HostTensor, Limits, Shape},
     latest_checkpoint,
-    runtime::Variable,
+    runtime::ResourceVariable,
     saved_model::bundle::{Reader, Writer, files_of, merge},
 };
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ fn merged(folder: &Path, value: f32) -> Result<()> {
 }
 
 fn managed(folder: &Path, value: f32) -> Result<()> {
-    let [a, b] = ["a", "b"].map(|name| Some(Variable::new(name, tensor(value).ok()?)));
+    let [a, b] = ["a", "b"].map(|name| Some(ResourceVariable::new(name, tensor(value).ok()?)));
     let (a, b) = a.zip(b).context("two variables")?;
     let checkpoint = Checkpoint::new().with("a", &a).with("b", &b);
     let options = ManagerOptions { max_to_keep: 3.try_into().ok(), ..ManagerOptions::default() };

@@ -18,9 +18,9 @@ mod programs;
 use anyhow::{Context as _, Result, bail};
 use programs::{
     PROFILES,
-    check::{Fault, Settings, Verdict, check, keep_panics, right_ways},
+    check::{Divergence, RunSettings, Verdict, check, keep_panics, right_ways},
     generate,
-    program::Program,
+    program::FuzzProgram,
     shrink::{shrink, variants},
 };
 use serde_json::{Value, json};
@@ -46,11 +46,11 @@ fn main() -> Result<()> {
             Some("leftovers") => kills::leftovers(&job)?,
             Some("files") => files::run(&job, &mut report)?,
             Some("targets") => json!({ "targets": files::names() }),
-            Some("check") => verdict(&mut program(&job)?, Settings::All),
+            Some("check") => verdict(&mut program(&job)?, RunSettings::All),
             Some("shrink") => shrunk(&job)?,
             Some("variants") => {
                 let texts: Vec<String> =
-                    variants(&program(&job)?).iter().map(Program::to_string).collect();
+                    variants(&program(&job)?).iter().map(FuzzProgram::to_string).collect();
                 json!({ "variants": texts })
             }
             Some("print") => {
@@ -67,7 +67,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn program(job: &Value) -> Result<Program> {
+fn program(job: &Value) -> Result<FuzzProgram> {
     job["text"].as_str().context("a job has a program")?.parse()
 }
 
@@ -94,14 +94,14 @@ fn seeds(job: &Value, report: &mut dyn FnMut(Value) -> Result<()>) -> Result<Val
 }
 
 /// The settings of a seed: all if the job asks for it, or so many in turn.
-fn settings(job: &Value, seed: u64) -> Settings {
+fn settings(job: &Value, seed: u64) -> RunSettings {
     match job["settings"].as_u64() {
-        Some(n) => Settings::Some { n: n as usize, turn: seed as usize },
-        None => Settings::All,
+        Some(n) => RunSettings::Some { n: n as usize, turn: seed as usize },
+        None => RunSettings::All,
     }
 }
 
-fn verdict(program: &mut Program, settings: Settings) -> Value {
+fn verdict(program: &mut FuzzProgram, settings: RunSettings) -> Value {
     match check(program, settings) {
         Verdict::Passed => json!({ "status": "pass" }),
         Verdict::Dropped(why) => json!({ "status": "dropped", "why": why }),
@@ -109,7 +109,7 @@ fn verdict(program: &mut Program, settings: Settings) -> Value {
     }
 }
 
-fn failure(fault: &Fault, program: &Program) -> Value {
+fn failure(fault: &Divergence, program: &FuzzProgram) -> Value {
     json!({
         "status": fault.class.to_string(),
         "mode": fault.mode(),
@@ -122,7 +122,7 @@ fn failure(fault: &Fault, program: &Program) -> Value {
 /// The smallest program found with the fault of this one.
 fn shrunk(job: &Value) -> Result<Value> {
     let mut program = program(job)?;
-    let Verdict::Failed(fault) = check(&mut program, Settings::All) else {
+    let Verdict::Failed(fault) = check(&mut program, RunSettings::All) else {
         return Ok(json!({ "status": "pass" }));
     };
     let limit = Duration::from_secs(job["limit_s"].as_u64().unwrap_or(30));

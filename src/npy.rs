@@ -34,12 +34,12 @@ pub struct Error {
     /// The file.
     pub path: PathBuf,
     /// Fault.
-    pub problem: Problem,
+    pub problem: NpyError,
 }
 
 /// Fault of an array.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum NpyError {
     /// The file cannot be read or written, or is no array.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -87,7 +87,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<HostTensor, Error> {
 /// # Errors
 ///
 /// As [`read`], but for those of files.
-pub fn from_bytes(bytes: &[u8]) -> Result<HostTensor, Problem> {
+pub fn from_bytes(bytes: &[u8]) -> Result<HostTensor, NpyError> {
     tensor(bytes, bytes.len() as u64)
 }
 
@@ -95,7 +95,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<HostTensor, Problem> {
 ///
 /// # Errors
 ///
-/// As [`read`], and [`Problem::NoArray`].
+/// As [`read`], and [`NpyError::NoArray`].
 pub fn read_npz(path: impl AsRef<Path>, name: Option<&str>) -> Result<HostTensor, Error> {
     let path = path.as_ref();
     let array = || {
@@ -113,7 +113,7 @@ pub fn read_npz(path: impl AsRef<Path>, name: Option<&str>) -> Result<HostTensor
             (None, _) => "",
         };
         if !available.iter().any(|array| array == name) {
-            return Err(Problem::NoArray { name: name.into(), available: available.clone() });
+            return Err(NpyError::NoArray { name: name.into(), available: available.clone() });
         }
         let file = archive.by_name(&format!("{name}.npy")).map_err(failed)?;
         let found = file.size();
@@ -134,13 +134,13 @@ struct Header {
     shape: Vec<u64>,
 }
 
-fn unsound(what: &str) -> Problem {
-    Problem::Io(io::Error::new(io::ErrorKind::InvalidData, what))
+fn unsound(what: &str) -> NpyError {
+    NpyError::Io(io::Error::new(io::ErrorKind::InvalidData, what))
 }
 
 impl Header {
     /// Reads a header, within bounded memory: its length is the file's own word.
-    fn read(file: &mut impl Read) -> Result<Header, Problem> {
+    fn read(file: &mut impl Read) -> Result<Header, NpyError> {
         let mut start = [0; 8];
         file.read_exact(&mut start)?;
         let length = match start {
@@ -163,7 +163,7 @@ impl Header {
         Header::parse(&text)
     }
 
-    fn parse(text: &[u8]) -> Result<Header, Problem> {
+    fn parse(text: &[u8]) -> Result<Header, NpyError> {
         let text = std::str::from_utf8(text).map_err(|error| unsound(&error.to_string()))?;
         let header: PythonLiteral =
             text.parse().map_err(|error| unsound(&format!("the header is {error}")))?;
@@ -179,7 +179,7 @@ impl Header {
         };
         let descr = match entry("descr")? {
             PythonLiteral::Text(descr) => descr.clone(),
-            other => return Err(Problem::Dtype(other.to_string())),
+            other => return Err(NpyError::Dtype(other.to_string())),
         };
         let PythonLiteral::Bool(fortran_order) = *entry("fortran_order")? else {
             return Err(unsound("`fortran_order` is no truth value"));
@@ -198,9 +198,9 @@ impl Header {
 }
 
 /// The array in a file of so many bytes.
-fn tensor(mut file: impl Read, found: u64) -> Result<HostTensor, Problem> {
+fn tensor(mut file: impl Read, found: u64) -> Result<HostTensor, NpyError> {
     let header = Header::read(&mut file)?;
-    let unknown = || Problem::Dtype(header.descr.clone());
+    let unknown = || NpyError::Dtype(header.descr.clone());
     let (order, ty) = header.descr.split_at_checked(1).ok_or_else(unknown)?;
     let (kind, size) = ty.split_at_checked(1).ok_or_else(unknown)?;
     let size: usize = size.parse().map_err(|_| unknown())?;
@@ -226,7 +226,7 @@ fn tensor(mut file: impl Read, found: u64) -> Result<HostTensor, Problem> {
     let size = if kind == "U" { size.saturating_mul(4) } else { size };
     let needed = header.shape.iter().fold(size as u64, |bytes, &dim| bytes.saturating_mul(dim));
     if needed > found {
-        return Err(Problem::Truncated { needed, found });
+        return Err(NpyError::Truncated { needed, found });
     }
     let dims = header.shape.iter().map(|&dim| usize::try_from(dim).unwrap_or(usize::MAX));
     let shape = Shape::new(dims)?;
@@ -252,7 +252,7 @@ fn tensor(mut file: impl Read, found: u64) -> Result<HostTensor, Problem> {
         "S" | "U" => {
             let n = shape.num_elements();
             let text = |index: usize| text(kind, &bytes[index * size..][..size]);
-            let texts = (0..n).map(text).collect::<Result<_, Problem>>()?;
+            let texts = (0..n).map(text).collect::<Result<_, NpyError>>()?;
             return Ok(HostTensor::from_strings(shape, texts)?);
         }
         _ => {}
@@ -261,7 +261,7 @@ fn tensor(mut file: impl Read, found: u64) -> Result<HostTensor, Problem> {
 }
 
 /// The text of an element, which zeros fill up.
-fn text(kind: &str, element: &[u8]) -> Result<Bytes, Problem> {
+fn text(kind: &str, element: &[u8]) -> Result<Bytes, NpyError> {
     if kind == "S" {
         let end = element.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
         return Ok(Bytes::copy_from_slice(&element[..end]));
@@ -310,14 +310,14 @@ pub fn write(path: impl AsRef<Path>, tensor: &HostTensor) -> Result<(), Error> {
 }
 
 /// The failure to write a file that its path is told of elsewhere.
-fn unwritable(error: ferroflow_format::Error) -> Problem {
+fn unwritable(error: ferroflow_format::Error) -> NpyError {
     match error {
         ferroflow_format::Error::Io { source, .. } => source.into(),
         other => std::io::Error::other(other).into(),
     }
 }
 
-fn write_to(out: &mut impl Write, tensor: &HostTensor) -> Result<(), Problem> {
+fn write_to(out: &mut impl Write, tensor: &HostTensor) -> Result<(), NpyError> {
     let ty = match tensor.dtype() {
         DType::Bool => "|b1".to_string(),
         DType::I8 | DType::QI8 => "|i1".into(),
@@ -337,7 +337,7 @@ fn write_to(out: &mut impl Write, tensor: &HostTensor) -> Result<(), Problem> {
             let longest = tensor.strings()?.iter().map(Bytes::len).max().unwrap_or(0);
             format!("|S{}", longest.max(1))
         }
-        other => return Err(Problem::Dtype(other.to_string())),
+        other => return Err(NpyError::Dtype(other.to_string())),
     };
     write_header(out, &ty, tensor.shape())?;
     match tensor.strings() {

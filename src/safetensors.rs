@@ -31,12 +31,12 @@ pub struct Error {
     /// The file.
     pub path: PathBuf,
     /// Fault.
-    pub problem: Problem,
+    pub problem: SafeTensorsError,
 }
 
 /// Fault of tensors in this format.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum SafeTensorsError {
     /// The file cannot be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -89,13 +89,13 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<(String, HostTensor)>, Error> 
     read_all(path).map_err(|problem| Error { path: path.into(), problem })
 }
 
-fn read_all(path: &Path) -> Result<Vec<(String, HostTensor)>, Problem> {
+fn read_all(path: &Path) -> Result<Vec<(String, HostTensor)>, SafeTensorsError> {
     let bytes = fs::read(path)?;
     let file = SafeTensors::deserialize(&bytes)?;
     let mut tensors = Vec::with_capacity(file.len());
     for (name, view) in file.iter() {
         let dtype = DTYPES.iter().find(|(_, theirs)| *theirs == view.dtype());
-        let (dtype, _) = dtype.ok_or_else(|| Problem::Dtype {
+        let (dtype, _) = dtype.ok_or_else(|| SafeTensorsError::Dtype {
             name: name.into(),
             dtype: format!("{:?}", view.dtype()),
         })?;
@@ -116,12 +116,12 @@ pub fn write(path: impl AsRef<Path>, tensors: &[(String, HostTensor)]) -> Result
     write_all(path, tensors).map_err(|problem| Error { path: path.into(), problem })
 }
 
-fn write_all(path: &Path, tensors: &[(String, HostTensor)]) -> Result<(), Problem> {
-    let views: Result<Vec<(&str, Elements<'_>)>, Problem> = tensors
+fn write_all(path: &Path, tensors: &[(String, HostTensor)]) -> Result<(), SafeTensorsError> {
+    let views: Result<Vec<(&str, Elements<'_>)>, SafeTensorsError> = tensors
         .iter()
         .map(|(name, tensor)| {
             let dtype = DTYPES.iter().find(|(ours, _)| *ours == tensor.dtype());
-            let (_, dtype) = dtype.ok_or_else(|| Problem::Dtype {
+            let (_, dtype) = dtype.ok_or_else(|| SafeTensorsError::Dtype {
                 name: name.clone(),
                 dtype: tensor.dtype().to_string(),
             })?;
@@ -135,7 +135,7 @@ fn write_all(path: &Path, tensors: &[(String, HostTensor)]) -> Result<(), Proble
 }
 
 /// The failure to write a file that its path is told of elsewhere.
-fn unwritable(error: ferroflow_format::Error) -> Problem {
+fn unwritable(error: ferroflow_format::Error) -> SafeTensorsError {
     match error {
         ferroflow_format::Error::Io { source, .. } => source.into(),
         other => std::io::Error::other(other).into(),

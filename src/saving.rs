@@ -72,8 +72,8 @@ pub fn loaded_function(trace: &Trace) -> Result<ConcreteFunction> {
     let function = trace.concrete_function();
     let (def, library) = renamed(function.def(), function.library())?;
     let captures = function.captures().iter().map(|capture| match capture {
-        runtime::Capture::Resource(handle) => Capture::Resource(handle.clone()),
-        runtime::Capture::Tensor(tensor) => Capture::Tensor(Tensor::from(tensor.clone())),
+        runtime::CapturedInput::Resource(handle) => Capture::Resource(handle.clone()),
+        runtime::CapturedInput::Tensor(tensor) => Capture::Tensor(Tensor::from(tensor.clone())),
     });
     let name = function.def().name.trim_start_matches("__inference_");
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');

@@ -84,7 +84,11 @@ pub fn to_session(function: &ConcreteFunction) -> Result<FunctionSession> {
 }
 
 /// Puts a variable of the session in the place of an argument.
-fn variable(graph: &mut Graph, arg: NodeId, variable: &runtime::Variable) -> Result<NodeId> {
+fn variable(
+    graph: &mut Graph,
+    arg: NodeId,
+    variable: &runtime::ResourceVariable,
+) -> Result<NodeId> {
     let (dtype, shape) = (variable.dtype(), variable.shape().clone());
     let name = graph.unique_name(&clean_name(variable.name()));
     let attrs = Attrs::new()

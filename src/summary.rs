@@ -44,7 +44,7 @@ const FLUSH_AFTER: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone)]
 pub struct SummaryWriter {
     path: PathBuf,
-    writer: Arc<events::SummaryWriter>,
+    writer: Arc<events::SummaryWriterResource>,
     handle: Tensor,
 }
 
@@ -60,7 +60,7 @@ pub fn create_file_writer(folder: impl AsRef<Path>) -> Result<SummaryWriter> {
     let file = events::EventsWriter::create(folder.as_ref(), ".v2", MAX_QUEUE, FLUSH_AFTER);
     let file = file.map_err(|error| crate::session::of_files(error.into()))?;
     let path = file.path().to_path_buf();
-    let writer = Arc::new(events::SummaryWriter::new(file));
+    let writer = Arc::new(events::SummaryWriterResource::new(file));
     let resource: Arc<dyn Resource> = writer.clone();
     let name = path.to_string_lossy().into_owned();
     let handle = ResourceHandle::owning(name, resource).to_tensor().into();

@@ -2,11 +2,11 @@
 
 use super::{
     batch,
-    measure::Row,
+    measure::MeasuredRow,
     ops::{attended, normalized},
-    place::Place,
+    place::BenchDevice,
     sizes,
-    weights::Weights,
+    weights::DeviceWeights,
 };
 use anyhow::{Context as _, Result, ensure};
 use ferroflow::{Tensor, Variable, function, nn::Activation, tracer};
@@ -39,13 +39,13 @@ struct Layer {
     norm: Norm,
 }
 
-pub(super) fn infer(place: &Place, rest: &str) -> Result<Row> {
+pub(super) fn infer(place: &BenchDevice, rest: &str) -> Result<MeasuredRow> {
     let (model, batch) = batch(rest)?;
     let dims = sizes(model.strip_prefix("bert_").context("a BERT")?)?;
     let [layers, width, steps] = dims;
     ensure!(width % HEAD == 0, "the width is a multiple of {HEAD}");
     let ids = place.ids(31, &[batch, steps], WORDS as u64)?;
-    let mut weights = Weights::on(place);
+    let mut weights = DeviceWeights::on(place);
     let words = weights.between(&[WORDS, width], -1.0, 1.0)?;
     let positions = weights.between(&[steps, width], -1.0, 1.0)?;
     let first = Norm::new(&mut weights, width)?;
@@ -58,14 +58,14 @@ pub(super) fn infer(place: &Place, rest: &str) -> Result<Row> {
         layers.iter().try_fold(x, |x, layer| layer.apply(&x, batch, steps))
     });
     let weights = weights.made;
-    Ok(Row::new(move || {
+    Ok(MeasuredRow::new(move || {
         std::hint::black_box(&weights);
         Ok(f.call((&ids,))?)
     }))
 }
 
 impl Dense {
-    fn new(weights: &mut Weights<'_>, from: usize, to: usize) -> Result<Dense> {
+    fn new(weights: &mut DeviceWeights<'_>, from: usize, to: usize) -> Result<Dense> {
         let weight = weights.scaled(&[from, to], from, 1.0)?;
         Ok(Dense { weight, bias: weights.between(&[to], -0.1, 0.1)? })
     }
@@ -76,7 +76,7 @@ impl Dense {
 }
 
 impl Norm {
-    fn new(weights: &mut Weights<'_>, width: usize) -> Result<Norm> {
+    fn new(weights: &mut DeviceWeights<'_>, width: usize) -> Result<Norm> {
         let gain = weights.between(&[width], 0.8, 1.2)?;
         Ok(Norm { gain, offset: weights.between(&[width], -0.1, 0.1)? })
     }
@@ -87,7 +87,7 @@ impl Norm {
 }
 
 impl Layer {
-    fn new(weights: &mut Weights<'_>, width: usize) -> Result<Layer> {
+    fn new(weights: &mut DeviceWeights<'_>, width: usize) -> Result<Layer> {
         Ok(Layer {
             query: Dense::new(weights, width, width)?,
             key: Dense::new(weights, width, width)?,

@@ -11,14 +11,14 @@ const SEED: u64 = 999;
 /// The sum of magnitudes; the root of the sum of squares; and the sum of all elements, each weighed
 /// with a number between -1 and 1 that depends on its position, so that signs and positions count.
 #[derive(Default)]
-pub(super) struct Check {
+pub(super) struct Checksum {
     mass: f64,
     squares: f64,
     probe: f64,
     n: u64,
 }
 
-impl Check {
+impl Checksum {
     /// Goes on with the elements of a tensor.
     pub(super) fn add(&mut self, tensor: &EagerTensor) -> Result<()> {
         let tensor = tensor.host()?;
@@ -52,9 +52,9 @@ mod tests {
     use super::*;
     use ferroflow::ir::HostTensor;
 
-    impl Check {
-        fn of(elements: &[f32]) -> Check {
-            let mut check = Check::default();
+    impl Checksum {
+        fn of(elements: &[f32]) -> Checksum {
+            let mut check = Checksum::default();
             check.add(&HostTensor::vector(elements).unwrap().into()).unwrap();
             check
         }
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn signs_and_positions_count() {
         let [one, turned, swapped] = [[1.0, 2.0, 3.0], [1.0, -2.0, 3.0], [2.0, 1.0, 3.0]];
-        let [one, turned, swapped] = [one, turned, swapped].map(|x| Check::of(&x));
+        let [one, turned, swapped] = [one, turned, swapped].map(|x| Checksum::of(&x));
         assert_eq!((one.mass, one.squares, one.n), (6.0, 14.0, 3));
         for other in [turned, swapped] {
             assert_eq!((other.mass, other.squares), (one.mass, one.squares));
@@ -73,11 +73,11 @@ mod tests {
 
     #[test]
     fn parts_count_as_the_whole() {
-        let mut parts = Check::default();
+        let mut parts = Checksum::default();
         for part in [[1.0f32, -2.0], [3.0, 4.0]] {
             parts.add(&HostTensor::vector(&part).unwrap().into()).unwrap();
         }
-        assert_eq!(parts.json(), Check::of(&[1.0, -2.0, 3.0, 4.0]).json());
+        assert_eq!(parts.json(), Checksum::of(&[1.0, -2.0, 3.0, 4.0]).json());
     }
 
     /// The peer makes the same numbers: these are what its formula gives.

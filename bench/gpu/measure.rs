@@ -1,6 +1,6 @@
 //! Timing on devices, where calls return before they have ended.
 
-use super::{check::Check, place::Place};
+use super::{check::Checksum, place::BenchDevice};
 use anyhow::Result;
 use ferroflow::{Tensor, runtime::placement::Placement};
 use serde_json::{Value, json};
@@ -17,45 +17,45 @@ const SAMPLES: usize = 100;
 const CALLS: f64 = 1000.0;
 
 /// Something to be measured, with all it needs on the device already.
-pub(super) struct Row {
+pub(super) struct MeasuredRow {
     call: Box<dyn FnMut() -> Result<Tensor>>,
     /// The first calls whose results are compared.
     checked: usize,
     /// The least work of a call, to be divided by its time.
-    work: Option<Work>,
+    work: Option<RowWork>,
     is_new: bool,
 }
 
 /// The least work of a call.
 #[derive(Clone, Copy)]
-pub(super) enum Work {
+pub(super) enum RowWork {
     /// So many multiplications and additions.
     Flops(f64),
     /// So many bytes to be read and written.
     Bytes(f64),
 }
 
-impl Row {
+impl MeasuredRow {
     /// A row of calls that do the same each time.
-    pub(super) fn new(call: impl FnMut() -> Result<Tensor> + 'static) -> Row {
-        Row { call: Box::new(call), checked: 1, work: None, is_new: true }
+    pub(super) fn new(call: impl FnMut() -> Result<Tensor> + 'static) -> MeasuredRow {
+        MeasuredRow { call: Box::new(call), checked: 1, work: None, is_new: true }
     }
 
-    pub(super) fn work(self, work: Work) -> Row {
-        Row { work: Some(work), ..self }
+    pub(super) fn work(self, work: RowWork) -> MeasuredRow {
+        MeasuredRow { work: Some(work), ..self }
     }
 
     /// Compares the results of as many calls.
-    pub(super) fn checked(self, checked: usize) -> Row {
-        Row { checked, ..self }
+    pub(super) fn checked(self, checked: usize) -> MeasuredRow {
+        MeasuredRow { checked, ..self }
     }
 
     /// Times calls: `latency` with a wait after each, `throughput` with a wait after many.
-    pub(super) fn measure(&mut self, place: &Place, budget: f64) -> Result<Value> {
+    pub(super) fn measure(&mut self, place: &BenchDevice, budget: f64) -> Result<Value> {
         let mut answer = json!({});
         if self.is_new {
             place.context.take_placements();
-            let mut check = Check::default();
+            let mut check = Checksum::default();
             for _ in 0..self.checked {
                 check.add((self.call)()?.eager()?)?;
             }
@@ -71,15 +71,15 @@ impl Row {
         answer["throughput"] = figures(&throughput);
         answer["calls"] = json!(calls);
         match self.work {
-            Some(Work::Flops(flops)) => answer["flops"] = json!(flops),
-            Some(Work::Bytes(bytes)) => answer["bytes"] = json!(bytes),
+            Some(RowWork::Flops(flops)) => answer["flops"] = json!(flops),
+            Some(RowWork::Bytes(bytes)) => answer["bytes"] = json!(bytes),
             None => {}
         }
         Ok(answer)
     }
 
     /// Seconds per call, shortest first.
-    fn samples(&mut self, place: &Place, budget: f64, calls: usize) -> Result<Vec<f64>> {
+    fn samples(&mut self, place: &BenchDevice, budget: f64, calls: usize) -> Result<Vec<f64>> {
         let (began, budget) = (Instant::now(), Duration::from_secs_f64(budget));
         let mut samples = Vec::new();
         while samples.len() < 3 || (began.elapsed() < budget && samples.len() < SAMPLES) {
@@ -89,7 +89,7 @@ impl Row {
         Ok(samples)
     }
 
-    fn sample(&mut self, place: &Place, calls: usize) -> Result<f64> {
+    fn sample(&mut self, place: &BenchDevice, calls: usize) -> Result<f64> {
         place.wait()?;
         let began = Instant::now();
         for _ in 0..calls {

@@ -1,6 +1,6 @@
 //! MobileNetV2 (Sandler et al. 2018), in inference, with weights of seeds.
 
-use super::{batch, measure::Row, place::Place, sizes, weights::Weights};
+use super::{batch, measure::MeasuredRow, place::BenchDevice, sizes, weights::DeviceWeights};
 use anyhow::{Context as _, Result};
 use ferroflow::{
     Tensor, Variable, function,
@@ -45,11 +45,11 @@ struct Block {
     adds_input: bool,
 }
 
-pub(super) fn infer(place: &Place, rest: &str) -> Result<Row> {
+pub(super) fn infer(place: &BenchDevice, rest: &str) -> Result<MeasuredRow> {
     let (model, batch) = batch(rest)?;
     let [side] = sizes(model.strip_prefix("mobilenetv2_").context("a MobileNetV2")?)?;
     let x = place.floats(31, &[batch, side, side, 3], -1.0, 1.0)?;
-    let mut weights = Weights::on(place);
+    let mut weights = DeviceWeights::on(place);
     let blocks = blocks(&mut weights)?;
     let dense = weights.scaled(&[1280, 1000], 1280, 1.0)?;
     let bias = weights.between(&[1000], -0.5, 0.5)?;
@@ -62,13 +62,13 @@ pub(super) fn infer(place: &Place, rest: &str) -> Result<Row> {
         x.mean(&[1, 2])?.matmul(&dense)? + &bias
     });
     let weights = weights.made;
-    Ok(Row::new(move || {
+    Ok(MeasuredRow::new(move || {
         std::hint::black_box(&weights);
         Ok(f.call((&x,))?)
     }))
 }
 
-fn blocks(weights: &mut Weights<'_>) -> Result<Vec<Block>> {
+fn blocks(weights: &mut DeviceWeights<'_>) -> Result<Vec<Block>> {
     let single = |conv| Block { convs: vec![conv], adds_input: false };
     let mut blocks = vec![single(Conv::new(weights, Kind::Full, [3, 32], 2, true)?)];
     let mut channels = 32;
@@ -92,7 +92,7 @@ fn blocks(weights: &mut Weights<'_>) -> Result<Vec<Block>> {
 
 impl Conv {
     fn new(
-        weights: &mut Weights<'_>,
+        weights: &mut DeviceWeights<'_>,
         kind: Kind,
         [channels, out]: [usize; 2],
         stride: usize,

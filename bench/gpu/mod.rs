@@ -16,8 +16,8 @@ mod weights;
 
 use anyhow::{Context as _, Result, ensure};
 use ferroflow::runtime::Precision;
-use measure::Row;
-use place::Place;
+use measure::MeasuredRow;
+use place::BenchDevice;
 use serde_json::{Value, json};
 
 /// The rows.
@@ -71,27 +71,27 @@ pub(crate) fn names(small: bool) -> &'static [&'static str] {
 
 /// The rows on a device. The last one stays, as it is asked for again when the sides have taken
 /// turns.
-pub(crate) struct Rows {
+pub(crate) struct BenchRows {
     /// Where all bits of `float32` count.
-    exact: Place,
+    exact: BenchDevice,
     /// The same, for rows that ask for TF32.
-    rounded: Place,
+    rounded: BenchDevice,
     /// The seconds that each kind of sample may take.
     budget: f64,
-    last: Option<(String, Row)>,
+    last: Option<(String, MeasuredRow)>,
 }
 
-impl Rows {
+impl BenchRows {
     /// The rows on the device of this name.
     ///
     /// # Errors
     ///
     /// When there is no such device, with the reason.
-    pub(crate) fn on(device: &str, threads: usize, small: bool) -> Result<Rows> {
+    pub(crate) fn on(device: &str, threads: usize, small: bool) -> Result<BenchRows> {
         let budget = if small { 0.05 } else { 0.5 };
-        let exact = Place::new(device, threads, Precision::Full)?;
-        let rounded = Place::new(device, threads, Precision::TensorFloat32)?;
-        Ok(Rows { exact, rounded, budget, last: None })
+        let exact = BenchDevice::new(device, threads, Precision::Full)?;
+        let rounded = BenchDevice::new(device, threads, Precision::TensorFloat32)?;
+        Ok(BenchRows { exact, rounded, budget, last: None })
     }
 
     /// Facts about this side, before anything runs.
@@ -117,7 +117,7 @@ impl Rows {
     }
 }
 
-fn find(place: &Place, name: &str) -> Result<Row> {
+fn find(place: &BenchDevice, name: &str) -> Result<MeasuredRow> {
     let (family, rest) = name.split_once('.').context("a name is `family.sizes`")?;
     match family {
         "elementwise" => ops::elementwise(place, rest),
@@ -184,8 +184,8 @@ mod tests {
     #[test]
     fn small_rows_give_the_same_everywhere() {
         let devices = Context::new().device_names();
-        let mut rows: Vec<Rows> =
-            devices.iter().map(|device| Rows::on(device, 1, true).unwrap()).collect();
+        let mut rows: Vec<BenchRows> =
+            devices.iter().map(|device| BenchRows::on(device, 1, true).unwrap()).collect();
         for name in names(true).iter().filter(|name| !name.starts_with("gemm.tf32")) {
             let mut answers = Vec::new();
             for rows in &mut rows {
@@ -209,13 +209,13 @@ mod tests {
 
     #[test]
     fn rounding_that_does_not_happen_is_not_available() {
-        let error = Rows::on("CPU:0", 1, true).unwrap().answer("gemm.tf32_48").unwrap_err();
+        let error = BenchRows::on("CPU:0", 1, true).unwrap().answer("gemm.tf32_48").unwrap_err();
         assert!(error.to_string().starts_with("not available"), "{error}");
     }
 
     #[test]
     fn names_of_no_row_are_errors() {
-        let mut rows = Rows::on("CPU:0", 1, true).unwrap();
+        let mut rows = BenchRows::on("CPU:0", 1, true).unwrap();
         for name in ["gemm.f32_0", "gemm.f32", "gemm", "nothing.at_all", "infer.bert_1x65x2_b1"] {
             assert!(rows.answer(name).is_err(), "{name}");
         }
@@ -223,10 +223,10 @@ mod tests {
 
     #[test]
     fn a_device_that_is_not_there_is_an_error_that_says_why() {
-        let error = Rows::on("TPU:3", 1, true).err().unwrap();
+        let error = BenchRows::on("TPU:3", 1, true).err().unwrap();
         let text = format!("{error:#}");
         assert!(text.contains("TPU:3") && text.contains("not compiled in"), "{text}");
-        let error = Rows::on("no name", 1, true).err().unwrap();
+        let error = BenchRows::on("no name", 1, true).err().unwrap();
         assert!(!format!("{error:#}").is_empty());
     }
 }

@@ -1,8 +1,8 @@
 //! Functions of a few ops.
 
 use super::{
-    measure::{Row, Work},
-    place::Place,
+    measure::{MeasuredRow, RowWork},
+    place::BenchDevice,
     sizes,
 };
 use anyhow::{Context as _, Result, bail};
@@ -13,7 +13,7 @@ use ferroflow::{
 };
 
 /// Eight cheap ops, one after the other.
-pub(super) fn elementwise(place: &Place, rest: &str) -> Result<Row> {
+pub(super) fn elementwise(place: &BenchDevice, rest: &str) -> Result<MeasuredRow> {
     let [n] = sizes(rest.strip_prefix("chain_").context("there is a chain only")?)?;
     let x = place.floats(1, &[n], -2.0, 2.0)?;
     let y = place.floats(2, &[n], 0.5, 1.5)?;
@@ -23,12 +23,12 @@ pub(super) fn elementwise(place: &Place, rest: &str) -> Result<Row> {
         (t * &x)? + 1.0
     });
     // Two inputs, one result.
-    let work = Work::Bytes((3 * 4 * n) as f64);
-    Ok(Row::new(move || Ok(f.call((&x, &y))?)).work(work))
+    let work = RowWork::Bytes((3 * 4 * n) as f64);
+    Ok(MeasuredRow::new(move || Ok(f.call((&x, &y))?)).work(work))
 }
 
 /// The product of two square matrices.
-pub(super) fn gemm(place: &Place, rest: &str) -> Result<Row> {
+pub(super) fn gemm(place: &BenchDevice, rest: &str) -> Result<MeasuredRow> {
     let (format, size) = rest.split_once('_').context("a format and a size")?;
     let [n] = sizes(size)?;
     let dtype = match format {
@@ -42,13 +42,13 @@ pub(super) fn gemm(place: &Place, rest: &str) -> Result<Row> {
     let a = place.floats(11, &[n, n], -1.0, 1.0)?.cast(dtype)?;
     let b = place.floats(12, &[n, n], -1.0, 1.0)?.cast(dtype)?;
     let f = function(|a: Tensor, b: Tensor| a.matmul(&b));
-    let work = Work::Flops(2.0 * (n as f64).powi(3));
-    Ok(Row::new(move || Ok(f.call((&a, &b))?)).work(work))
+    let work = RowWork::Flops(2.0 * (n as f64).powi(3));
+    Ok(MeasuredRow::new(move || Ok(f.call((&a, &b))?)).work(work))
 }
 
 /// Fails unless products of `float32` round their factors to TF32 just if they are `to`: there are
 /// devices and sizes for which the setting of the context changes nothing.
-fn check_rounding(place: &Place, n: usize, to: bool) -> Result<()> {
+fn check_rounding(place: &BenchDevice, n: usize, to: bool) -> Result<()> {
     // Of the factor, TF32 keeps the 1.
     let filled = |value: f32| {
         place.tensor(HostTensor::from_slice(Shape::new([n, n])?, &vec![value; n * n])?)
@@ -65,27 +65,27 @@ fn check_rounding(place: &Place, n: usize, to: bool) -> Result<()> {
 }
 
 /// Rows and columns of a matrix of `float32`.
-fn matrix(place: &Place, rest: &str) -> Result<([usize; 2], Tensor)> {
+fn matrix(place: &BenchDevice, rest: &str) -> Result<([usize; 2], Tensor)> {
     let dims = sizes(rest.strip_prefix("f32_").context("there is f32 only")?)?;
     Ok((dims, place.floats(3, &dims, -2.0, 2.0)?))
 }
 
 /// Softmax of each row.
-pub(super) fn softmax(place: &Place, rest: &str) -> Result<Row> {
+pub(super) fn softmax(place: &BenchDevice, rest: &str) -> Result<MeasuredRow> {
     let ([rows, columns], x) = matrix(place, rest)?;
     let f = function(|x: Tensor| x.softmax());
-    let work = Work::Bytes((2 * 4 * rows * columns) as f64);
-    Ok(Row::new(move || Ok(f.call((&x,))?)).work(work))
+    let work = RowWork::Bytes((2 * 4 * rows * columns) as f64);
+    Ok(MeasuredRow::new(move || Ok(f.call((&x,))?)).work(work))
 }
 
 /// Layer normalisation of each row.
-pub(super) fn layer_norm(place: &Place, rest: &str) -> Result<Row> {
+pub(super) fn layer_norm(place: &BenchDevice, rest: &str) -> Result<MeasuredRow> {
     let ([rows, columns], x) = matrix(place, rest)?;
     let gain = place.floats(4, &[columns], 0.5, 1.5)?;
     let offset = place.floats(5, &[columns], -0.5, 0.5)?;
     let f = function(|x: Tensor, gain: Tensor, offset: Tensor| normalized(&x, &gain, &offset));
-    let work = Work::Bytes((2 * 4 * rows * columns) as f64);
-    Ok(Row::new(move || Ok(f.call((&x, &gain, &offset))?)).work(work))
+    let work = RowWork::Bytes((2 * 4 * rows * columns) as f64);
+    Ok(MeasuredRow::new(move || Ok(f.call((&x, &gain, &offset))?)).work(work))
 }
 
 /// Each row less its mean, by its deviation, then scaled and shifted.
@@ -96,7 +96,7 @@ pub(super) fn normalized(x: &Tensor, gain: &Tensor, offset: &Tensor) -> tracer::
 }
 
 /// Attention over batches, heads, steps and sizes.
-pub(super) fn attention(place: &Place, rest: &str) -> Result<Row> {
+pub(super) fn attention(place: &BenchDevice, rest: &str) -> Result<MeasuredRow> {
     let (format, dims) = rest.split_once('_').context("a format and sizes")?;
     let dims @ [batch, heads, steps, size] = sizes(dims)?;
     let dtype = match format {
@@ -107,8 +107,8 @@ pub(super) fn attention(place: &Place, rest: &str) -> Result<Row> {
     let [q, k, v] = [21, 22, 23].map(|seed| place.floats(seed, &dims, -1.0, 1.0));
     let (q, k, v) = (q?.cast(dtype)?, k?.cast(dtype)?, v?.cast(dtype)?);
     let f = function(|q: Tensor, k: Tensor, v: Tensor| attended(&q, &k, &v));
-    let work = Work::Flops((4 * batch * heads * steps * steps * size) as f64);
-    Ok(Row::new(move || Ok(f.call((&q, &k, &v))?)).work(work))
+    let work = RowWork::Flops((4 * batch * heads * steps * steps * size) as f64);
+    Ok(MeasuredRow::new(move || Ok(f.call((&q, &k, &v))?)).work(work))
 }
 
 /// Attention of queries over keys and values, all `[batch, heads, steps, size]`.
@@ -120,7 +120,7 @@ pub(super) fn attended(q: &Tensor, k: &Tensor, v: &Tensor) -> tracer::Result<Ten
 }
 
 /// A function of many ops that are too small to matter: what is left is the cost of starting them.
-pub(super) fn launch(place: &Place, rest: &str) -> Result<Row> {
+pub(super) fn launch(place: &BenchDevice, rest: &str) -> Result<MeasuredRow> {
     let (kind, n) = rest.split_once('_').context("a kind and the ops")?;
     let [n] = sizes(n)?;
     match kind {
@@ -132,7 +132,7 @@ pub(super) fn launch(place: &Place, rest: &str) -> Result<Row> {
             let f = function(move |x: Tensor, a: Tensor, b: Tensor| {
                 (0..n).try_fold(x, |x, i| if i % 2 == 0 { x * &a } else { x + &b })
             });
-            Ok(Row::new(move || Ok(f.call((&x, &a, &b))?)))
+            Ok(MeasuredRow::new(move || Ok(f.call((&x, &a, &b))?)))
         }
         // Products do not become one.
         "mixed" => {
@@ -142,7 +142,7 @@ pub(super) fn launch(place: &Place, rest: &str) -> Result<Row> {
             let f = function(move |x: Tensor, w: Tensor| {
                 (0..n).try_fold(x, |x, i| if i % 2 == 0 { x.matmul(&w) } else { x.tanh() })
             });
-            Ok(Row::new(move || Ok(f.call((&x, &w))?)))
+            Ok(MeasuredRow::new(move || Ok(f.call((&x, &w))?)))
         }
         _ => bail!("there are chain and mixed"),
     }

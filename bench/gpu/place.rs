@@ -11,14 +11,14 @@ use ferroflow::{
 use std::{num::NonZeroUsize, sync::Arc};
 
 /// A context, and the device in it that rows run on.
-pub(crate) struct Place {
+pub(crate) struct BenchDevice {
     pub(super) context: Context,
     /// `None` for the CPU.
     device: Option<Arc<dyn Device>>,
 }
 
-impl Place {
-    pub(super) fn new(device: &str, threads: usize, precision: Precision) -> Result<Place> {
+impl BenchDevice {
+    pub(super) fn new(device: &str, threads: usize, precision: Precision) -> Result<BenchDevice> {
         let name: DeviceName = device.parse()?;
         let threads = NonZeroUsize::new(threads);
         let options = ContextOptions { threads, precision, ..ContextOptions::default() };
@@ -28,7 +28,7 @@ impl Place {
             Some("CPU") => None,
             _ => Some(context.device(&name)?),
         };
-        Ok(Place { context, device })
+        Ok(BenchDevice { context, device })
     }
 
     pub(super) fn name(&self) -> &str {

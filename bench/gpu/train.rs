@@ -1,6 +1,6 @@
 //! Steps of training with Adam: forward, backward and update as one function.
 
-use super::{batch, measure::Row, place::Place, weights::Weights};
+use super::{batch, measure::MeasuredRow, place::BenchDevice, weights::DeviceWeights};
 use anyhow::{Context as _, Result, ensure};
 use ferroflow::{
     GradientTape, Tensor, Variable, function,
@@ -12,14 +12,14 @@ use ferroflow::{
 };
 
 /// A step of a perceptron, whose result is its loss.
-pub(super) fn step(place: &Place, rest: &str) -> Result<Row> {
+pub(super) fn step(place: &BenchDevice, rest: &str) -> Result<MeasuredRow> {
     let (model, batch) = batch(rest)?;
     let text = model.strip_prefix("mlp_").context("a perceptron")?;
     let widths: Vec<usize> = text.split('x').map(str::parse).collect::<Result<_, _>>()?;
     ensure!(widths.len() > 1 && !widths.contains(&0), "at least two widths");
     let x = place.floats(41, &[batch, widths[0]], 0.0, 1.0)?;
     let y = place.ids(42, &[batch], widths[widths.len() - 1] as u64)?;
-    let mut weights = Weights::on(place);
+    let mut weights = DeviceWeights::on(place);
     for pair in widths.windows(2) {
         weights.scaled(pair, pair[0], 1.0)?;
         weights.between(&pair[1..], -0.1, 0.1)?;
@@ -35,7 +35,7 @@ pub(super) fn step(place: &Place, rest: &str) -> Result<Row> {
         optimizer.minimize(tape, &loss, &weights)?;
         Ok::<_, tracer::Error>(loss)
     });
-    let row = Row::new(move || {
+    let row = MeasuredRow::new(move || {
         // The function knows the weights but does not own them.
         std::hint::black_box(&owned);
         Ok(step.call((&x, &y))?)

@@ -1,6 +1,6 @@
 //! Weights of models, made of seeds in the order in which they are asked for.
 
-use super::place::Place;
+use super::place::BenchDevice;
 use crate::inputs;
 use anyhow::Result;
 use ferroflow::{Tensor, Variable};
@@ -9,14 +9,14 @@ use ferroflow::{Tensor, Variable};
 const FIRST: u64 = 1000;
 
 /// Variables on a device. Functions know them but do not own them; whoever calls does.
-pub(super) struct Weights<'a> {
-    place: &'a Place,
+pub(super) struct DeviceWeights<'a> {
+    place: &'a BenchDevice,
     pub(super) made: Vec<Variable>,
 }
 
-impl Weights<'_> {
-    pub(super) fn on(place: &Place) -> Weights<'_> {
-        Weights { place, made: Vec::new() }
+impl DeviceWeights<'_> {
+    pub(super) fn on(place: &BenchDevice) -> DeviceWeights<'_> {
+        DeviceWeights { place, made: Vec::new() }
     }
 
     /// Numbers between `low` and `high`.

@@ -8,7 +8,7 @@ use crate::{
 use anyhow::{Context as _, Result};
 use ferroflow::{
     Checkpoint,
-    runtime::{Context, Variable},
+    runtime::{Context, ResourceVariable},
     saved_model::{self, LoadOptions, SaveOptions, load},
 };
 use serde_json::json;
@@ -52,8 +52,8 @@ fn prefix(bench: &Bench, name: &str) -> std::path::PathBuf {
 }
 
 fn checkpoint() -> Result<Checkpoint<'static>> {
-    let variable = |number| -> Result<Variable> {
-        Ok(Variable::new(format!("v{number}"), floats(300 + number, &SHAPE, -1.0, 1.0)?))
+    let variable = |number| -> Result<ResourceVariable> {
+        Ok(ResourceVariable::new(format!("v{number}"), floats(300 + number, &SHAPE, -1.0, 1.0)?))
     };
     let variables = (0..VARIABLES).map(variable).collect::<Result<Vec<_>>>()?;
     let each = variables.into_iter().enumerate();

@@ -8,7 +8,7 @@ use crate::{
 use anyhow::Result;
 use ferroflow::{
     ir::{AttrValue, Attrs, DType, FunctionDef, HostTensor, NameAttrList, Outlet, ValueType},
-    runtime::{ConcreteFunction, EagerTensor},
+    runtime::{CallableFunction, EagerTensor},
 };
 
 pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
@@ -64,7 +64,7 @@ fn loop_over(
     body: FunctionDef,
     others: &[FunctionDef],
     result: usize,
-) -> Result<ConcreteFunction> {
+) -> Result<CallableFunction> {
     let condition =
         define("condition", state, |b, args| Ok(vec![b.op("Less", &[args[0], args[1]])?]))?;
     let dtypes: Vec<DType> = state.iter().map(|ty| ty.dtype).collect();

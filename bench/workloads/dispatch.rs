@@ -2,7 +2,7 @@
 
 use crate::{
     inputs,
-    measure::{Outcome, Unit::Milliseconds, Unit::Nanoseconds, Workload},
+    measure::{CallOutput, Unit::Milliseconds, Unit::Nanoseconds, Workload},
 };
 use anyhow::Result;
 use ferroflow::{GradientTape, Tensor, Variable, function, ops, tracer, tracer::Function};
@@ -76,7 +76,7 @@ pub(crate) fn find<'a>(name: &str) -> Result<Option<Workload<'a>>> {
         "trace_1000ops" => Workload::new(Milliseconds, move || {
             let f = function(|x: Tensor, y: Tensor, z: Tensor| chain(&x, &y, &z, 1000));
             f.concrete((&x, &y, &z))?;
-            Ok(Outcome::new())
+            Ok(CallOutput::new())
         })
         .unchecked(),
         "trace_first_call_1000ops" => Workload::new(Milliseconds, move || {
@@ -95,8 +95,8 @@ pub(crate) fn find<'a>(name: &str) -> Result<Option<Workload<'a>>> {
     Ok(Some(workload))
 }
 
-fn outcome(result: tracer::Result<Tensor>) -> Result<Outcome> {
-    Ok(Outcome::from_buf([result?.into_eager()?]))
+fn outcome(result: tracer::Result<Tensor>) -> Result<CallOutput> {
+    Ok(CallOutput::from_buf([result?.into_eager()?]))
 }
 
 /// The chain that many workloads run: four ops in turn.

@@ -12,7 +12,7 @@ use crate::{
 use anyhow::{Context as _, Result};
 use ferroflow::{
     ir::{Attrs, DType, HostTensor, Shape},
-    runtime::{Capture, EagerTensor, Variable},
+    runtime::{CapturedInput, EagerTensor, ResourceVariable},
     saved_model::{LoadOptions, load},
 };
 use std::collections::BTreeMap;
@@ -53,9 +53,10 @@ fn direct(bench: &Bench) -> Result<Workload<'_>> {
     let mut variables = Vec::new();
     for (layer, pair) in sizes.windows(2).enumerate() {
         let bound = (3.0 / pair[0] as f32).sqrt();
-        variables.push(Variable::new("w", floats(100 + layer as u64, pair, -bound, bound)?));
+        variables
+            .push(ResourceVariable::new("w", floats(100 + layer as u64, pair, -bound, bound)?));
         let bias = HostTensor::zeros(DType::F32, Shape::new([pair[1]])?)?;
-        variables.push(Variable::new("b", bias));
+        variables.push(ResourceVariable::new("b", bias));
     }
     let mut types = vec![ty(DType::F32, &[1, 784])?];
     types.extend(std::iter::repeat_n(ty(DType::Resource, &[])?, variables.len()));
@@ -73,7 +74,8 @@ fn direct(bench: &Bench) -> Result<Workload<'_>> {
         }
         Ok(vec![h])
     })?;
-    let captures = variables.iter().map(|variable| Capture::Resource(variable.handle())).collect();
+    let captures =
+        variables.iter().map(|variable| CapturedInput::Resource(variable.handle())).collect();
     let f = bench.of_library(def, Vec::new(), captures)?;
     let args = [array(31, &[1, 784], 0.0, 1.0)?];
     Ok(Workload::new(Microseconds, move || {

@@ -2,7 +2,7 @@
 
 use crate::{
     inputs,
-    measure::{Outcome, Unit, Workload},
+    measure::{CallOutput, Unit, Workload},
 };
 use anyhow::Result;
 use ferroflow::{
@@ -56,8 +56,8 @@ pub(crate) fn find<'a>(name: &str) -> Result<Option<Workload<'a>>> {
     Ok(Some(Workload { extra: Some(Box::new(peak)), ..workload.budget(1.5) }))
 }
 
-fn outcome(loss: Tensor) -> Result<Outcome> {
-    Ok(Outcome::from_iter([loss.into_eager()?]))
+fn outcome(loss: Tensor) -> Result<CallOutput> {
+    Ok(CallOutput::from_iter([loss.into_eager()?]))
 }
 
 /// The most memory that the process has had, in megabytes.

@@ -5,11 +5,11 @@ use anyhow::{Context as _, Result, bail};
 use ferroflow::ir::{DType, HostTensor, Shape};
 
 /// Numbers that are the same each time.
-pub(super) struct Rng(u64);
+pub(super) struct FeedRng(u64);
 
-impl Rng {
-    pub(super) fn new(seed: u64) -> Rng {
-        Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+impl FeedRng {
+    pub(super) fn new(seed: u64) -> FeedRng {
+        FeedRng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
     /// In [0, 1). G. Marsaglia, "Xorshift RNGs" (2003).
@@ -32,8 +32,8 @@ impl Rng {
 /// `F[..]`, `P[..]` the same in `f32`, `c[..]` complex. Integers are `i:1,2`, a vector, `i[2,2]:1,2,3,4` of a shape
 /// (`i[]:1` a scalar), `l` the same in `i64`, `t` truth values, `k` unsigned.
 /// A `!` before one of them keeps it where it is.
-pub(super) fn feed(line: &str, float: DType) -> Result<Vec<Input>> {
-    let mut rng = Rng::new(line.len() as u64);
+pub(super) fn feed(line: &str, float: DType) -> Result<Vec<FeedInput>> {
+    let mut rng = FeedRng::new(line.len() as u64);
     let input = |word: &str| {
         let moves = match (word.strip_prefix('!'), word.starts_with('s')) {
             (Some(_), _) => Moves::Not,
@@ -41,7 +41,7 @@ pub(super) fn feed(line: &str, float: DType) -> Result<Vec<Input>> {
             (None, false) => Moves::Freely,
         };
         let tensor = tensor(word.trim_start_matches('!'), float, &mut rng)?;
-        Ok(Input { tensor, moves })
+        Ok(FeedInput { tensor, moves })
     };
     line.split_whitespace().map(input).collect()
 }
@@ -56,14 +56,14 @@ pub(super) enum Moves {
 }
 
 /// A tensor that an op is fed.
-pub(super) struct Input {
+pub(super) struct FeedInput {
     pub(super) tensor: HostTensor,
     pub(super) moves: Moves,
 }
 
-impl Input {
+impl FeedInput {
     /// A random direction for it to move in.
-    pub(super) fn direction(&self, rng: &mut Rng) -> Result<Option<HostTensor>> {
+    pub(super) fn direction(&self, rng: &mut FeedRng) -> Result<Option<HostTensor>> {
         let Some(values) = elements(&self.tensor).filter(|_| self.moves != Moves::Not) else {
             return Ok(None);
         };
@@ -75,7 +75,7 @@ impl Input {
     }
 }
 
-fn tensor(word: &str, float: DType, rng: &mut Rng) -> Result<HostTensor> {
+fn tensor(word: &str, float: DType, rng: &mut FeedRng) -> Result<HostTensor> {
     let (head, values) = match word.split_once([':', '=']) {
         Some((head, values)) => (head, Some(values)),
         None => (word, None),

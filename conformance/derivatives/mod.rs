@@ -12,24 +12,24 @@ mod unknown;
 
 use crate::{
     compare::{elements, with_elements},
-    ops::{Tape, gradients},
-    outcome::Outcome,
+    ops::{CallTape, gradients},
+    outcome::CaseOutcome,
 };
 use anyhow::{Context as _, Result};
-use feed::{Input, Moves, Rng, feed};
+use feed::{FeedInput, FeedRng, Moves, feed};
 use ferroflow::{
     ir::{
         Attrs, DType, HostTensor, OpDef,
         emit::ValueId,
         gradient::Gradient,
-        op::{ArgKind, ArgType, Call, Lowering},
+        op::{ArgKind, ArgType, CallKind, Lowering},
     },
     runtime::Context,
 };
 use serde_json::{Value, json};
 
 /// A function of tensors, made of calls of ops.
-type Program<'a> = dyn Fn(&mut Tape<'_>, &[ValueId]) -> Result<Vec<ValueId>> + 'a;
+type Program<'a> = dyn Fn(&mut CallTape<'_>, &[ValueId]) -> Result<Vec<ValueId>> + 'a;
 
 /// Checks every op, or those whose names the job lists.
 pub(crate) fn run(only: Option<&Value>, report: &mut dyn FnMut(Value) -> Result<()>) -> Result<()> {
@@ -37,12 +37,12 @@ pub(crate) fn run(only: Option<&Value>, report: &mut dyn FnMut(Value) -> Result<
         Some(names) => names.iter().any(|asked| asked == name),
         None => true,
     };
-    let mut result = |name: &str, outcome: Outcome| {
+    let mut result = |name: &str, outcome: CaseOutcome| {
         report(outcome.report(json!({ "op": name, "family": "derivatives", "case": name })))
     };
     for op in ferroflow::ir::ops::all().filter(|op| has_gradient(op) && is_asked(op.name)) {
         if let Some((_, why)) = cases::LEFT_OUT.iter().find(|(name, _)| *name == op.name) {
-            result(op.name, Outcome::Unsupported(why.to_string()))?;
+            result(op.name, CaseOutcome::Unsupported(why.to_string()))?;
             continue;
         }
         let found = cases::CASES.iter().filter(|case| case.0 == op.name);
@@ -52,18 +52,18 @@ pub(crate) fn run(only: Option<&Value>, report: &mut dyn FnMut(Value) -> Result<
             found.push((inputs, "{}"));
         }
         if found.is_empty() {
-            result(op.name, Outcome::Failed("no case, and no reason to have none".into()))?;
+            result(op.name, CaseOutcome::Failed("no case, and no reason to have none".into()))?;
         }
         for (inputs, attrs) in found {
-            let outcome = Outcome::of(|| check_op(&Context::new(), op, inputs, attrs));
+            let outcome = CaseOutcome::of(|| check_op(&Context::new(), op, inputs, attrs));
             result(op.name, outcome)?;
-            let outcome = Outcome::of(|| check_unknown(&Context::new(), op, inputs, attrs));
+            let outcome = CaseOutcome::of(|| check_unknown(&Context::new(), op, inputs, attrs));
             result(&format!("{} of unknown shapes", op.name), outcome)?;
         }
     }
     for (name, inputs, order, program) in programs::PROGRAMS {
         if is_asked(name) {
-            let outcome = Outcome::of(|| {
+            let outcome = CaseOutcome::of(|| {
                 let inputs = feed(inputs, DType::F64)?;
                 check(&Context::new(), program, &inputs, None, *order)
             });
@@ -89,7 +89,7 @@ fn has_gradient(op: &OpDef) -> bool {
     };
     let floats =
         |args: &[ferroflow::ir::op::ArgDef]| args.iter().any(|arg| may_be_float(&arg.kind));
-    is_there && op.call == Call::None && floats(op.inputs) && floats(op.outputs)
+    is_there && op.call == CallKind::None && floats(op.inputs) && floats(op.outputs)
 }
 
 /// Order up to which a case is differentiated.
@@ -102,7 +102,7 @@ enum Order {
 /// A case of an op: the inputs, the attributes, and the outputs that are counted.
 struct Case {
     op: &'static OpDef,
-    inputs: Vec<Input>,
+    inputs: Vec<FeedInput>,
     attrs: Attrs,
     counted: Option<Vec<usize>>,
 }
@@ -117,7 +117,7 @@ impl Case {
         Ok(Case { op, inputs, attrs: crate::ops::attrs(op, &attrs)?, counted })
     }
 
-    fn run(&self, tape: &mut Tape<'_>, inputs: &[ValueId]) -> Result<Vec<ValueId>> {
+    fn run(&self, tape: &mut CallTape<'_>, inputs: &[ValueId]) -> Result<Vec<ValueId>> {
         use ferroflow::ir::emit::Emit as _;
         Ok(tape.emit(self.op, self.attrs.clone(), inputs)?.into_vec())
     }
@@ -129,16 +129,21 @@ fn check_unknown(
     op: &'static OpDef,
     inputs: &str,
     attrs: &str,
-) -> Result<Outcome> {
+) -> Result<CaseOutcome> {
     let case = Case::new(op, inputs, attrs)?;
-    let program = |tape: &mut Tape<'_>, inputs: &[ValueId]| case.run(tape, inputs);
+    let program = |tape: &mut CallTape<'_>, inputs: &[ValueId]| case.run(tape, inputs);
     let counted = case.counted.as_deref();
     unknown::check(context, op, &case.attrs, &program, &case.inputs, counted)
 }
 
-fn check_op(context: &Context, op: &'static OpDef, inputs: &str, attrs: &str) -> Result<Outcome> {
+fn check_op(
+    context: &Context,
+    op: &'static OpDef,
+    inputs: &str,
+    attrs: &str,
+) -> Result<CaseOutcome> {
     let case = Case::new(op, inputs, attrs)?;
-    let program = |tape: &mut Tape<'_>, inputs: &[ValueId]| case.run(tape, inputs);
+    let program = |tape: &mut CallTape<'_>, inputs: &[ValueId]| case.run(tape, inputs);
     let (inputs, counted) = (&case.inputs[..], case.counted.as_deref());
     match cases::FIRST_ONLY.iter().any(|(name, _)| *name == op.name) {
         false => check(context, &program, inputs, counted, Order::Second),
@@ -146,8 +151,8 @@ fn check_op(context: &Context, op: &'static OpDef, inputs: &str, attrs: &str) ->
             let outcome = check(context, &program, inputs, counted, Order::First)?;
             let beyond = check(context, &program, inputs, counted, Order::Second);
             Ok(match (outcome, beyond) {
-                (Outcome::Passed, Ok(Outcome::Passed)) => {
-                    Outcome::Failed("of second order too, although it is listed without".into())
+                (CaseOutcome::Passed, Ok(CaseOutcome::Passed)) => {
+                    CaseOutcome::Failed("of second order too, although it is listed without".into())
                 }
                 (outcome, _) => outcome,
             })
@@ -156,7 +161,7 @@ fn check_op(context: &Context, op: &'static OpDef, inputs: &str, attrs: &str) ->
 }
 
 /// Random directions for inputs to move in.
-fn directions(rng: &mut Rng, inputs: &[Input]) -> Result<Vec<Option<HostTensor>>> {
+fn directions(rng: &mut FeedRng, inputs: &[FeedInput]) -> Result<Vec<Option<HostTensor>>> {
     inputs.iter().map(|input| input.direction(rng)).collect()
 }
 
@@ -167,8 +172,12 @@ fn dot(a: &HostTensor, b: &HostTensor) -> f64 {
 }
 
 /// Inputs moved along directions.
-fn moved(inputs: &[Input], directions: &[Option<HostTensor>], by: f64) -> Result<Vec<HostTensor>> {
-    let one = |(input, direction): (&Input, &Option<HostTensor>)| {
+fn moved(
+    inputs: &[FeedInput],
+    directions: &[Option<HostTensor>],
+    by: f64,
+) -> Result<Vec<HostTensor>> {
+    let one = |(input, direction): (&FeedInput, &Option<HostTensor>)| {
         let Some(direction) = direction.as_ref().and_then(elements) else {
             return Ok(input.tensor.clone());
         };
@@ -181,14 +190,14 @@ fn moved(inputs: &[Input], directions: &[Option<HostTensor>], by: f64) -> Result
 
 /// A program run on inputs, and what went on.
 struct Ran<'a> {
-    tape: Tape<'a>,
+    tape: CallTape<'a>,
     inputs: Vec<ValueId>,
     outputs: Vec<ValueId>,
 }
 
 impl<'a> Ran<'a> {
     fn new(context: &'a Context, program: &Program<'_>, inputs: &[HostTensor]) -> Result<Ran<'a>> {
-        let mut tape = Tape::new(context);
+        let mut tape = CallTape::new(context);
         let inputs: Vec<ValueId> =
             inputs.iter().map(|tensor| tape.add(tensor.clone().into())).collect();
         let outputs = program(&mut tape, &inputs)?;
@@ -196,12 +205,16 @@ impl<'a> Ran<'a> {
     }
 
     /// Random weights for the outputs that are counted: all if none are named.
-    fn weights(&self, rng: &mut Rng, counted: Option<&[usize]>) -> Result<Vec<Option<HostTensor>>> {
+    fn weights(
+        &self,
+        rng: &mut FeedRng,
+        counted: Option<&[usize]>,
+    ) -> Result<Vec<Option<HostTensor>>> {
         let weight = |(index, &id): (usize, &ValueId)| {
             let is_counted = counted.is_none_or(|counted| counted.contains(&index));
             let moves = if is_counted { Moves::Freely } else { Moves::Not };
             let tensor = self.tape.value_of(id).host()?.clone();
-            Input { tensor, moves }.direction(rng)
+            FeedInput { tensor, moves }.direction(rng)
         };
         self.outputs.iter().enumerate().map(weight).collect()
     }
@@ -234,11 +247,11 @@ impl<'a> Ran<'a> {
 fn check(
     context: &Context,
     program: &Program<'_>,
-    inputs: &[Input],
+    inputs: &[FeedInput],
     counted: Option<&[usize]>,
     order: Order,
-) -> Result<Outcome> {
-    let mut rng = Rng::new(inputs.len() as u64 + 7);
+) -> Result<CaseOutcome> {
+    let mut rng = FeedRng::new(inputs.len() as u64 + 7);
     let mut ran = Ran::new(context, program, &moved(inputs, &vec![None; inputs.len()], 0.0)?)?;
     let outputs = ran.outputs.clone();
     let weights = ran.weights(&mut rng, counted)?;
@@ -256,10 +269,10 @@ fn check(
     })?;
     let found = weighed_gradients(&ran, &first, &along)?;
     if let Some(why) = apart("first order", found, expected, tolerance) {
-        return Ok(Outcome::Failed(why));
+        return Ok(CaseOutcome::Failed(why));
     }
     if order == Order::First {
-        return Ok(Outcome::Passed);
+        return Ok(CaseOutcome::Passed);
     }
     // Of the gradients, weighed, once more.
     let slope = |by: f64, towards: &[Option<HostTensor>]| -> Result<f64> {
@@ -278,7 +291,8 @@ fn check(
     let second = gradients(&mut ran.tape, &seeds, &sources)?;
     let found = weighed_gradients(&ran, &second, &towards)?;
     let tolerance = if single { 6e-2 } else { 1e-5 };
-    Ok(apart("second order", found, expected, tolerance).map_or(Outcome::Passed, Outcome::Failed))
+    Ok(apart("second order", found, expected, tolerance)
+        .map_or(CaseOutcome::Passed, CaseOutcome::Failed))
 }
 
 fn weighed_gradients(

@@ -2,7 +2,7 @@
 //! matrices, ragged tensors as variants.
 
 use super::Order;
-use crate::ops::Tape;
+use crate::ops::CallTape;
 use anyhow::Result;
 use ferroflow::ir::{
     AttrValue, Attrs, DType, HostTensor, PartialShape, Shape,
@@ -13,7 +13,7 @@ use ferroflow::ir::{
 /// A name, the inputs, how far gradients go, and the program. Arrays of gradients have none, nor
 /// have ragged tensors as variants.
 type Entry =
-    (&'static str, &'static str, Order, fn(&mut Tape<'_>, &[ValueId]) -> Result<Vec<ValueId>>);
+    (&'static str, &'static str, Order, fn(&mut CallTape<'_>, &[ValueId]) -> Result<Vec<ValueId>>);
 
 pub(super) static PROGRAMS: &[Entry] = &[
     ("arrays: write, read", "f[3] f[3]", Order::First, |tape, x| {
@@ -126,7 +126,12 @@ pub(super) static PROGRAMS: &[Entry] = &[
     }),
 ];
 
-fn op(tape: &mut Tape<'_>, name: &str, attrs: Attrs, inputs: &[ValueId]) -> Result<Vec<ValueId>> {
+fn op(
+    tape: &mut CallTape<'_>,
+    name: &str,
+    attrs: Attrs,
+    inputs: &[ValueId],
+) -> Result<Vec<ValueId>> {
     let op = registry::find(name).ok_or_else(|| anyhow::anyhow!("no op {name}"))?;
     Ok(tape.emit(op, attrs, inputs)?.into_vec())
 }
@@ -135,7 +140,7 @@ fn of_double() -> Attrs {
     Attrs::new().with("dtype", DType::F64)
 }
 
-fn array(tape: &mut Tape<'_>, size: i32) -> Result<(ValueId, ValueId)> {
+fn array(tape: &mut CallTape<'_>, size: i32) -> Result<(ValueId, ValueId)> {
     let size = tape.constant(HostTensor::scalar(size))?;
     let attrs = of_double().with("clear_after_read", false);
     let found = op(tape, "TensorArrayV3", attrs, &[size])?;
@@ -143,7 +148,7 @@ fn array(tape: &mut Tape<'_>, size: i32) -> Result<(ValueId, ValueId)> {
 }
 
 fn write(
-    tape: &mut Tape<'_>,
+    tape: &mut CallTape<'_>,
     array: ValueId,
     place: i32,
     x: ValueId,
@@ -158,7 +163,7 @@ fn of_type() -> Attrs {
 }
 
 /// A sparse matrix of two rows and three columns.
-fn matrix(tape: &mut Tape<'_>, values: ValueId) -> Result<ValueId> {
+fn matrix(tape: &mut CallTape<'_>, values: ValueId) -> Result<ValueId> {
     let places = HostTensor::from_slice(Shape::new([3, 2])?, &[0i64, 1, 1, 0, 1, 2])?;
     let (places, dims) = (tape.constant(places)?, tape.constant(HostTensor::vector(&[2i64, 3])?)?);
     Ok(op(tape, "SparseTensorToCSRSparseMatrix", Attrs::new(), &[places, values, dims])?[0])
@@ -166,7 +171,7 @@ fn matrix(tape: &mut Tape<'_>, values: ValueId) -> Result<ValueId> {
 
 /// A function of the product of a sparse matrix, which the flags turn, and a dense one.
 fn product(
-    tape: &mut Tape<'_>,
+    tape: &mut CallTape<'_>,
     matrix: ValueId,
     dense: ValueId,
     flags: &[&str],

@@ -1,10 +1,10 @@
 //! Gradients of functions whose shapes are not known, against those where they are.
 
-use super::{Input, Program, Ran, Rng, moved};
+use super::{FeedInput, FeedRng, Program, Ran, moved};
 use crate::{
     compare::{Compare, Tolerance, elements},
     ops::gradients,
-    outcome::Outcome,
+    outcome::CaseOutcome,
 };
 use anyhow::{Context as _, Result, bail};
 use ferroflow::{
@@ -13,7 +13,7 @@ use ferroflow::{
         build::GraphBuilder,
         gradient::{GradientIndex, Kept, differentiate, is_differentiable},
     },
-    runtime::{ConcreteFunction, Context, EagerTensor, execute},
+    runtime::{CallableFunction, Context, EagerTensor, execute},
 };
 use std::sync::Arc;
 
@@ -40,10 +40,10 @@ pub(super) fn check(
     op: &'static OpDef,
     attrs: &Attrs,
     program: &Program<'_>,
-    inputs: &[Input],
+    inputs: &[FeedInput],
     counted: Option<&[usize]>,
-) -> Result<Outcome> {
-    let mut rng = Rng::new(inputs.len() as u64 + 11);
+) -> Result<CaseOutcome> {
+    let mut rng = FeedRng::new(inputs.len() as u64 + 11);
     let values = moved(inputs, &vec![None; inputs.len()], 0.0)?;
     let mut ran = Ran::new(context, program, &values)?;
     let weights = ran.weights(&mut rng, counted)?;
@@ -59,11 +59,11 @@ pub(super) fn check(
         let found = call.gradients(knowledge).with_context(|| format!("{knowledge:?}"))?;
         for (index, (found, expected)) in found.iter().flatten().zip(&expected).enumerate() {
             if let Err(why) = same(found.as_ref(), expected.as_ref()) {
-                return Ok(Outcome::Failed(format!("{knowledge:?}: gradient {index}: {why}")));
+                return Ok(CaseOutcome::Failed(format!("{knowledge:?}: gradient {index}: {why}")));
             }
         }
     }
-    Ok(Outcome::Passed)
+    Ok(CaseOutcome::Passed)
 }
 
 /// A call, with what it gives.
@@ -84,7 +84,7 @@ impl Called<'_> {
         let run = |def: &Arc<FunctionDef>, args: &[EagerTensor]| {
             let resources = self.context.resources().clone();
             let library = library.clone();
-            ConcreteFunction::with_captures(
+            CallableFunction::with_captures(
                 self.context,
                 def.clone(),
                 library,

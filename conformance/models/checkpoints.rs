@@ -7,7 +7,7 @@ use ferroflow::{
     nn::optimizers::{self, LearningRate, Optimizer},
     ops,
     runtime::trackable::Description,
-    tracer::Gradient,
+    tracer::TensorGradient,
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, num::NonZeroUsize};
@@ -138,7 +138,7 @@ fn trained() -> Result<([Variable; 2], [Tensor; 2])> {
 
 fn step(optimizer: &Optimizer, variables: &[Variable; 2], gradients: &[Tensor; 2]) -> Result<()> {
     let pairs = gradients.iter().zip(variables);
-    Ok(optimizer.apply(pairs.map(|(g, v)| (Gradient::Dense(g.clone()), v.clone())))?)
+    Ok(optimizer.apply(pairs.map(|(g, v)| (TensorGradient::Dense(g.clone()), v.clone())))?)
 }
 
 /// Changes of the variables in the next step, as the case notes it.

@@ -9,7 +9,7 @@ mod recorder;
 mod rfc;
 mod state;
 
-use crate::outcome::Outcome;
+use crate::outcome::CaseOutcome;
 use anyhow::Result;
 use recorder::Recorder;
 use serde_json::{Value, json};
@@ -58,11 +58,11 @@ pub(crate) fn run(
     report: &mut dyn FnMut(Value) -> Result<()>,
 ) -> Result<()> {
     for (name, build) in MODELS {
-        let outcome = Outcome::of(std::panic::AssertUnwindSafe(|| {
+        let outcome = CaseOutcome::of(std::panic::AssertUnwindSafe(|| {
             let mut recorder = Recorder::new(name, cases, models)?;
             build(&mut recorder)?;
             recorder.finish()?;
-            Ok(Outcome::Passed)
+            Ok(CaseOutcome::Passed)
         }));
         report(outcome.report(json!({ "case": name, "kind": "model" })))?;
     }

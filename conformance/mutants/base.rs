@@ -1,6 +1,6 @@
 //! Calls before they are mutated.
 
-use super::rng::Rng;
+use super::rng::FuzzRng;
 use crate::ops::{self, attrs, tensor};
 use anyhow::{Context as _, Result};
 use ferroflow::{
@@ -83,7 +83,7 @@ impl CallSource {
     }
 
     /// A call, with those that lead to it; `None` for an op that no registry has.
-    pub(super) fn choose(&self, rng: &mut Rng, context: &Context) -> Option<Vec<HostileCall>> {
+    pub(super) fn choose(&self, rng: &mut FuzzRng, context: &Context) -> Option<Vec<HostileCall>> {
         let op = context.registry().find(&self.op)?;
         let n_recorded = self.cases.len() + self.sequences.len();
         if n_recorded > 0 && rng.chance(0.85) {
@@ -128,7 +128,7 @@ fn sequence(context: &Context, sequence: &Value) -> Result<Vec<HostileCall>> {
 }
 
 /// A call that the record of an op suggests.
-fn suggested(op: &'static OpDef, rng: &mut Rng) -> HostileCall {
+fn suggested(op: &'static OpDef, rng: &mut FuzzRng) -> HostileCall {
     let mut given = Attrs::new();
     for def in op.attrs {
         if rng.chance(0.6)
@@ -146,8 +146,8 @@ fn suggested(op: &'static OpDef, rng: &mut Rng) -> HostileCall {
 }
 
 /// A value that fits the record.
-fn value_of(def: &AttrDef, rng: &mut Rng) -> Option<AttrValue> {
-    let dtype = |rng: &mut Rng| match def.allowed {
+fn value_of(def: &AttrDef, rng: &mut FuzzRng) -> Option<AttrValue> {
+    let dtype = |rng: &mut FuzzRng| match def.allowed {
         Allowed::Types(types) => rng.pick(types),
         Allowed::Any | Allowed::Strings(_) => rng.pick(&[DType::F32, DType::I32, DType::I64]),
     };
@@ -177,13 +177,13 @@ fn value_of(def: &AttrDef, rng: &mut Rng) -> Option<AttrValue> {
 }
 
 /// A small shape.
-pub(super) fn some_shape(rng: &mut Rng) -> Shape {
+pub(super) fn some_shape(rng: &mut FuzzRng) -> Shape {
     let rank = rng.pick(&[0, 0, 1, 1, 2, 2, 3, 4, 5]);
     Shape::new((0..rank).map(|_| rng.pick(&[1, 1, 2, 2, 3, 4]))).unwrap_or_default()
 }
 
 /// A small tensor.
-fn some_tensor(dtype: DType, rng: &mut Rng) -> HostTensor {
+fn some_tensor(dtype: DType, rng: &mut FuzzRng) -> HostTensor {
     of_shape(dtype, some_shape(rng), &[0, 1, 2, 3, 1, 0])
 }
 

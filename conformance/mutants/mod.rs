@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result};
 use base::{CallSource, HostileCall};
 use ferroflow::runtime::Context;
 use mutate::mutate;
-use rng::Rng;
+use rng::FuzzRng;
 use serde_json::{Value, json};
 
 /// Calls that one context makes; a later one begins without the state they leave.
@@ -39,7 +39,7 @@ pub(crate) fn run(job: &Value, report: &mut dyn FnMut(Value) -> Result<()>) -> R
             context = None;
         }
         let context = context.get_or_insert_with(ops::context);
-        let mut rng = Rng::new(seed ^ ops_hash(op), number);
+        let mut rng = FuzzRng::new(seed ^ ops_hash(op), number);
         let Some(sequence) = base.choose(&mut rng, context) else { break };
         let sequence = mutated(sequence, &mut rng);
         let mode = rng.pick(&run::MODES);
@@ -53,7 +53,7 @@ pub(crate) fn run(job: &Value, report: &mut dyn FnMut(Value) -> Result<()>) -> R
 }
 
 /// Changes a call or two of a sequence, each in a few respects.
-fn mutated(mut sequence: Vec<HostileCall>, rng: &mut Rng) -> Vec<HostileCall> {
+fn mutated(mut sequence: Vec<HostileCall>, rng: &mut FuzzRng) -> Vec<HostileCall> {
     let place = rng.below(sequence.len());
     for _ in 0..rng.pick(&[1, 1, 2, 3]) {
         mutate(&mut sequence[place], rng);

@@ -2,7 +2,7 @@
 
 use super::{
     base::{CallInput, HostileCall, element, of_shape, some_shape},
-    rng::Rng,
+    rng::FuzzRng,
 };
 use bytes::Bytes;
 use ferroflow::ir::{
@@ -70,7 +70,7 @@ const TEXTS: [&str; 12] = [
 ];
 
 /// Changes a call in one respect.
-pub(super) fn mutate(call: &mut HostileCall, rng: &mut Rng) {
+pub(super) fn mutate(call: &mut HostileCall, rng: &mut FuzzRng) {
     let of_attrs = if call.op.attrs.is_empty() { 0.0 } else { 4.0 };
     let of_inputs = if call.inputs.is_empty() { 0.0 } else { 1.0 };
     match rng.weighted(&[of_attrs, 4.0 * of_inputs, 3.0 * of_inputs, of_inputs, 0.6]) {
@@ -94,8 +94,8 @@ pub(super) fn mutate(call: &mut HostileCall, rng: &mut Rng) {
 
 fn of_input(
     call: &mut HostileCall,
-    rng: &mut Rng,
-    change: fn(&HostTensor, &mut Rng) -> HostTensor,
+    rng: &mut FuzzRng,
+    change: fn(&HostTensor, &mut FuzzRng) -> HostTensor,
 ) {
     let at = rng.below(call.inputs.len());
     if let CallInput::Tensor(tensor) = &call.inputs[at] {
@@ -104,7 +104,7 @@ fn of_input(
 }
 
 /// More inputs, fewer, or the same in another order.
-fn recounted(call: &mut HostileCall, rng: &mut Rng) {
+fn recounted(call: &mut HostileCall, rng: &mut FuzzRng) {
     let n = call.inputs.len();
     match rng.below(4) {
         0 => drop(call.inputs.pop()),
@@ -115,8 +115,12 @@ fn recounted(call: &mut HostileCall, rng: &mut Rng) {
     }
 }
 
-fn attr(old: AttrValue, def: &AttrDef, rng: &mut Rng) -> AttrValue {
-    fn list<T: Clone>(mut old: Vec<T>, rng: &mut Rng, other: impl Fn(&mut Rng) -> T) -> Vec<T> {
+fn attr(old: AttrValue, def: &AttrDef, rng: &mut FuzzRng) -> AttrValue {
+    fn list<T: Clone>(
+        mut old: Vec<T>,
+        rng: &mut FuzzRng,
+        other: impl Fn(&mut FuzzRng) -> T,
+    ) -> Vec<T> {
         match rng.below(5) {
             0 => drop(old.pop()),
             1 => old.push(other(rng)),
@@ -130,11 +134,11 @@ fn attr(old: AttrValue, def: &AttrDef, rng: &mut Rng) -> AttrValue {
         }
         old
     }
-    let text = |rng: &mut Rng| match def.allowed {
+    let text = |rng: &mut FuzzRng| match def.allowed {
         Allowed::Strings(allowed) => Bytes::from(rng.pick(allowed)),
         Allowed::Any | Allowed::Types(_) => Bytes::from(rng.pick(&TEXTS)),
     };
-    let dtype = |rng: &mut Rng| match def.allowed {
+    let dtype = |rng: &mut FuzzRng| match def.allowed {
         Allowed::Types(types) if rng.chance(0.7) => rng.pick(types),
         _ => rng.pick(&DTYPES),
     };
@@ -162,7 +166,7 @@ fn attr(old: AttrValue, def: &AttrDef, rng: &mut Rng) -> AttrValue {
     }
 }
 
-fn int(old: i64, rng: &mut Rng) -> i64 {
+fn int(old: i64, rng: &mut FuzzRng) -> i64 {
     match rng.below(4) {
         0 => old.wrapping_add(rng.pick(&[-1, 1])),
         1 => rng.pick(&[old.wrapping_neg(), old.wrapping_mul(2)]),
@@ -170,7 +174,7 @@ fn int(old: i64, rng: &mut Rng) -> i64 {
     }
 }
 
-fn partial(old: &PartialShape, rng: &mut Rng) -> PartialShape {
+fn partial(old: &PartialShape, rng: &mut FuzzRng) -> PartialShape {
     let Some(dims) = old.dims().filter(|_| rng.chance(0.9)) else {
         return PartialShape::ranked([Some(rng.below(3)), Some(2)]);
     };
@@ -188,9 +192,9 @@ fn partial(old: &PartialShape, rng: &mut Rng) -> PartialShape {
 }
 
 /// The same elements, more or less, in another shape: of another rank, empty, or empty and huge.
-fn reshaped(tensor: &HostTensor, rng: &mut Rng) -> HostTensor {
+fn reshaped(tensor: &HostTensor, rng: &mut FuzzRng) -> HostTensor {
     let mut dims: Vec<usize> = tensor.shape().to_vec();
-    let at = |rng: &mut Rng, dims: &[usize]| rng.below(dims.len().max(1));
+    let at = |rng: &mut FuzzRng, dims: &[usize]| rng.below(dims.len().max(1));
     match rng.below(11) {
         0 => dims.clear(),
         1 => dims.insert(rng.below(dims.len() + 1), 1),
@@ -242,7 +246,7 @@ fn refilled(tensor: &HostTensor, shape: Shape) -> HostTensor {
 }
 
 /// The sizes of a shape that costs nothing and is large: one element is huge, another 0.
-fn huge_and_empty(tensor: &HostTensor, rng: &mut Rng) -> HostTensor {
+fn huge_and_empty(tensor: &HostTensor, rng: &mut FuzzRng) -> HostTensor {
     let (dtype, size) = (tensor.dtype(), tensor.dtype().size().unwrap_or(1));
     let (huge, zero) = (rng.below(tensor.len()), rng.below(tensor.len()));
     let number = rng.pick(&[1i128 << 20, 1 << 24, (1 << 24) + 1, 1 << 28, 1 << 30, 1 << 36]);
@@ -254,7 +258,7 @@ fn huge_and_empty(tensor: &HostTensor, rng: &mut Rng) -> HostTensor {
 }
 
 /// A tensor with another value in a single element, or in all.
-fn revalued(tensor: &HostTensor, rng: &mut Rng) -> HostTensor {
+fn revalued(tensor: &HostTensor, rng: &mut FuzzRng) -> HostTensor {
     let n = tensor.len();
     if n == 0 || n > 1 << 16 {
         return tensor.clone();

@@ -7,7 +7,7 @@ use ferroflow::{
         Attrs, FunctionDef, Graph, HostTensor, NodeDef, NodeId, OpDef, Outlet, PartialShape,
         ValueType,
     },
-    runtime::{CallOptions, ConcreteFunction, Context, EagerTensor, execute},
+    runtime::{CallOptions, CallableFunction, Context, EagerTensor, execute},
 };
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -88,7 +88,7 @@ fn function(context: &Context, mode: CallMode, sequence: &[HostileCall]) -> Resu
         control_results: vec![last],
         attrs: Attrs::new(),
     };
-    ConcreteFunction::new(context, def)?.call(&body.given)?;
+    CallableFunction::new(context, def)?.call(&body.given)?;
     Ok(())
 }
 

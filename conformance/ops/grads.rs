@@ -2,12 +2,12 @@
 
 use super::{
     derivative::Moved,
-    tape::{Tape, gradients},
+    tape::{CallTape, gradients},
     value,
 };
 use crate::{
     compare::{Compare, Tolerance, elements},
-    outcome::Outcome,
+    outcome::CaseOutcome,
 };
 use anyhow::{Context as _, Result};
 use ferroflow::{
@@ -30,17 +30,17 @@ fn flat(list: &Value) -> Vec<Value> {
 }
 
 /// Compares the gradients of a case with those recorded.
-pub(super) fn run(context: &Context, op: &str, case: &Value) -> Result<Outcome> {
+pub(super) fn run(context: &Context, op: &str, case: &Value) -> Result<CaseOutcome> {
     let Some(record) = context.registry().find(op) else {
-        return Ok(Outcome::Unsupported(op.into()));
+        return Ok(CaseOutcome::Unsupported(op.into()));
     };
-    let mut tape = Tape::new(context);
+    let mut tape = CallTape::new(context);
     let inputs: Vec<ValueId> =
         super::tensors(&case["inputs"])?.into_iter().map(|x| tape.add(x)).collect();
     let attrs = value::attrs(record, &case["attrs"])?;
     let outputs = match tape.emit(record, attrs.clone(), &inputs) {
         Ok(outputs) => outputs,
-        Err(error) => return Ok(Outcome::of_error(error.code(), error.to_string())),
+        Err(error) => return Ok(CaseOutcome::of_error(error.code(), error.to_string())),
     };
     let grads = &case["grads"];
     let dys = add_all(&mut tape, &flat(&grads["dy"]))?;
@@ -52,7 +52,7 @@ pub(super) fn run(context: &Context, op: &str, case: &Value) -> Result<Outcome> 
     let seeds = pairs(&outputs, &dys);
     let dx = match gradients(&mut tape, &seeds, &inputs) {
         Ok(dx) => dx,
-        Err(error) => return Ok(Outcome::of_error(error.code(), error.to_string())),
+        Err(error) => return Ok(CaseOutcome::of_error(error.code(), error.to_string())),
     };
     if judge.differ(&tape, "dx", None, &dx, &expected)?.is_some() {
         let mut given = Vec::new();
@@ -68,12 +68,12 @@ pub(super) fn run(context: &Context, op: &str, case: &Value) -> Result<Outcome> 
             inputs.iter().map(|&input| tape.value_of(input).clone()).collect();
         let moved = Moved::new(context, record, &attrs, values, given)?;
         if let Some(why) = judge.differ(&tape, "dx", Some(&moved), &dx, &expected)? {
-            return Ok(Outcome::Failed(why));
+            return Ok(CaseOutcome::Failed(why));
         }
     }
     let second = &grads["second"];
     if !second.is_object() {
-        return Ok(Outcome::Passed);
+        return Ok(CaseOutcome::Passed);
     }
     let dx: Vec<ValueId> = dx.into_iter().map(|dx| dx.unwrap_or(ValueId(0))).collect();
     let vs = add_all(&mut tape, &flat(&second["v"]))?;
@@ -83,7 +83,7 @@ pub(super) fn run(context: &Context, op: &str, case: &Value) -> Result<Outcome> 
     let found = match gradients(&mut tape, &seeds, &sources) {
         Ok(found) => found,
         Err(error) => {
-            return Ok(Outcome::of_error(error.code(), format!("second: {error}")));
+            return Ok(CaseOutcome::of_error(error.code(), format!("second: {error}")));
         }
     };
     let (by_x, by_dy) = found.split_at(inputs.len());
@@ -97,10 +97,10 @@ pub(super) fn run(context: &Context, op: &str, case: &Value) -> Result<Outcome> 
         Some(why) => Some(why),
         None => judge.differ(&tape, "ddy", None, by_dy, &expected)?,
     };
-    Ok(why.map_or(Outcome::Passed, Outcome::Failed))
+    Ok(why.map_or(CaseOutcome::Passed, CaseOutcome::Failed))
 }
 
-fn add_all(tape: &mut Tape<'_>, recorded: &[Value]) -> Result<Vec<Option<ValueId>>> {
+fn add_all(tape: &mut CallTape<'_>, recorded: &[Value]) -> Result<Vec<Option<ValueId>>> {
     let add = |recorded: &Value| match recorded {
         Value::Null => Ok(None),
         recorded => Ok(Some(tape.add(value::tensor(recorded)?.into()))),
@@ -113,7 +113,7 @@ fn pairs(values: &[ValueId], gradients: &[Option<ValueId>]) -> Vec<(ValueId, Val
 }
 
 /// Whether gradients go through an output at all: gates of a cell, say, have none.
-fn carries(tape: &mut Tape<'_>, seed: (ValueId, ValueId), inputs: &[ValueId]) -> Result<bool> {
+fn carries(tape: &mut CallTape<'_>, seed: (ValueId, ValueId), inputs: &[ValueId]) -> Result<bool> {
     for gradient in gradients(tape, &[seed], inputs)?.into_iter().flatten() {
         if !is_zero(tape.value_of(gradient).host()?) {
             return Ok(true);
@@ -146,7 +146,7 @@ impl Judge<'_> {
     /// is not the derivative of the op while the one that was found is, nothing does.
     fn differ(
         &self,
-        tape: &Tape<'_>,
+        tape: &CallTape<'_>,
         what: &str,
         moved: Option<&Moved<'_>>,
         found: &[Option<ValueId>],

@@ -2,7 +2,7 @@
 //! Variables keep their values between runs.
 
 use super::{judge, value};
-use crate::outcome::Outcome;
+use crate::outcome::CaseOutcome;
 use anyhow::{Context as _, Result, bail};
 use ferroflow::{
     ir::{AttrValue, DType, HostTensor, PartialShape, build::infer_attrs},
@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 const PRODUCER: i32 = 2000;
 
 /// Runs the steps one after another.
-pub(super) fn run(context: &Context, steps: &[Value]) -> Result<Outcome> {
+pub(super) fn run(context: &Context, steps: &[Value]) -> Result<CaseOutcome> {
     let (session, refused) = session(context, steps)?;
     let mut feeds = Vec::new();
     for (number, step) in steps.iter().enumerate().filter(|(_, step)| step["feed"].is_object()) {
@@ -42,14 +42,14 @@ pub(super) fn run(context: &Context, steps: &[Value]) -> Result<Outcome> {
             },
         };
         match judge(op, step, result)?.0 {
-            Outcome::Passed => {}
-            Outcome::Failed(why) => {
-                return Ok(Outcome::Failed(format!("step {number} {op}: {why}")));
+            CaseOutcome::Passed => {}
+            CaseOutcome::Failed(why) => {
+                return Ok(CaseOutcome::Failed(format!("step {number} {op}: {why}")));
             }
             unsupported => return Ok(unsupported),
         }
     }
-    Ok(Outcome::Passed)
+    Ok(CaseOutcome::Passed)
 }
 
 /// The session of all steps, but for those that must fail and are refused when the graph is built.

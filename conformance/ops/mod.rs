@@ -8,7 +8,7 @@ mod value;
 
 use crate::{
     compare::{Compare, Tolerance},
-    outcome::Outcome,
+    outcome::CaseOutcome,
 };
 use anyhow::{Context as _, Result, bail};
 use ferroflow::{
@@ -27,7 +27,7 @@ use std::{
     io::Read,
     path::{Path, PathBuf},
 };
-pub(crate) use tape::{Tape, gradients};
+pub(crate) use tape::{CallTape, gradients};
 pub(crate) use value::{attrs, base64, tensor};
 
 /// Runs the cases and sequences of one op from number `from` on.
@@ -45,7 +45,7 @@ pub(crate) fn run_file(
     let jobs = singles.iter().map(|case| (case, false)).chain(sequences.iter().map(|s| (s, true)));
     for (number, (case, is_sequence)) in jobs.enumerate().skip(from as usize) {
         report(json!({ "begin": number }))?;
-        let outcome = Outcome::of(|| {
+        let outcome = CaseOutcome::of(|| {
             let context = context();
             if is_sequence { run_sequence(&context, case) } else { run_case(&context, op, case) }
         });
@@ -53,7 +53,7 @@ pub(crate) fn run_file(
         let result = json!({ "op": op, "family": family, "case": id, "number": number });
         report(outcome.report(result.clone()))?;
         if case["grads"].is_object() {
-            let outcome = Outcome::of(|| grads::run(&context(), op, case));
+            let outcome = CaseOutcome::of(|| grads::run(&context(), op, case));
             let mut result = result;
             result["case"] = json!(format!("{id} gradients"));
             report(outcome.report(result))?;
@@ -102,7 +102,7 @@ impl Drop for ScratchFolder {
     }
 }
 
-fn run_case(context: &Context, op: &str, case: &Value) -> Result<Outcome> {
+fn run_case(context: &Context, op: &str, case: &Value) -> Result<CaseOutcome> {
     let inputs = tensors(&case["inputs"])?;
     call(context, op, case, inputs).map(|(outcome, _)| outcome)
 }
@@ -129,12 +129,12 @@ fn call(
     op: &str,
     case: &Value,
     inputs: Vec<EagerTensor>,
-) -> Result<(Outcome, Vec<EagerTensor>)> {
+) -> Result<(CaseOutcome, Vec<EagerTensor>)> {
     let Some(record) = context.registry().find(op) else {
-        return Ok((Outcome::Unsupported(op.into()), Vec::new()));
+        return Ok((CaseOutcome::Unsupported(op.into()), Vec::new()));
     };
     if !context.supports(record) {
-        return Ok((Outcome::Unsupported(op.into()), Vec::new()));
+        return Ok((CaseOutcome::Unsupported(op.into()), Vec::new()));
     }
     let attrs = attrs_of(record, case)?;
     let result = execute(context, op, attrs, &inputs)
@@ -148,30 +148,30 @@ fn judge(
     op: &str,
     case: &Value,
     result: Result<Vec<EagerTensor>, (Code, String)>,
-) -> Result<(Outcome, Vec<EagerTensor>)> {
+) -> Result<(CaseOutcome, Vec<EagerTensor>)> {
     match (result, case["error"]["class"].as_str()) {
         (Ok(results), None) => Ok((compare(case, &results)?, results)),
-        (Ok(results), Some("UnimplementedError")) => Ok((Outcome::Passed, results)),
+        (Ok(results), Some("UnimplementedError")) => Ok((CaseOutcome::Passed, results)),
         (Ok(_), Some(_)) if crate::device::goes_on_in_spite_of(&case["error"]) => {
-            Ok((Outcome::Passed, Vec::new()))
+            Ok((CaseOutcome::Passed, Vec::new()))
         }
-        (Ok(_), Some(class)) => Ok((Outcome::Failed(format!("no {class}")), Vec::new())),
-        (Err((code, message)), None) => Ok((Outcome::of_error(code, message), Vec::new())),
+        (Ok(_), Some(class)) => Ok((CaseOutcome::Failed(format!("no {class}")), Vec::new())),
+        (Err((code, message)), None) => Ok((CaseOutcome::of_error(code, message), Vec::new())),
         (Err((code, message)), Some(class)) => {
             Ok((same_class(op, code, &message, class), Vec::new()))
         }
     }
 }
 
-fn same_class(op: &str, code: Code, message: &str, class: &str) -> Outcome {
+fn same_class(op: &str, code: Code, message: &str, class: &str) -> CaseOutcome {
     let found = code.class_name();
     if found == class {
-        return Outcome::Passed;
+        return CaseOutcome::Passed;
     }
-    Outcome::of_error(code, format!("{op}: {found} instead of {class}: {message}"))
+    CaseOutcome::of_error(code, format!("{op}: {found} instead of {class}: {message}"))
 }
 
-fn compare(case: &Value, results: &[EagerTensor]) -> Result<Outcome> {
+fn compare(case: &Value, results: &[EagerTensor]) -> Result<CaseOutcome> {
     let expected = case["outputs"].as_array().context("outputs")?;
     let (rtol, atol) = (case["rtol"].as_f64(), case["atol"].as_f64());
     let tolerance = Tolerance { rtol: rtol.unwrap_or(1e-5), atol: atol.unwrap_or(1e-5) };
@@ -191,18 +191,18 @@ fn compare(case: &Value, results: &[EagerTensor]) -> Result<Outcome> {
         let flat = expected.as_array().cloned().unwrap_or_else(|| vec![expected.clone()]);
         for expected in flat {
             let Some(found) = results.get(position) else {
-                return Ok(Outcome::Failed(format!("no output {position}")));
+                return Ok(CaseOutcome::Failed(format!("no output {position}")));
             };
             position += 1;
             if expected["opaque"].as_bool() == Some(true) {
                 continue;
             }
             if let Err(error) = compare.check(found.host()?, &value::tensor(&expected)?) {
-                return Ok(Outcome::Failed(format!("output {}: {error}", position - 1)));
+                return Ok(CaseOutcome::Failed(format!("output {}: {error}", position - 1)));
             }
         }
     }
-    Ok(Outcome::Passed)
+    Ok(CaseOutcome::Passed)
 }
 
 fn tensors(inputs: &Value) -> Result<Vec<EagerTensor>> {
@@ -220,7 +220,7 @@ fn tensors(inputs: &Value) -> Result<Vec<EagerTensor>> {
     Ok(flat)
 }
 
-fn run_sequence(context: &Context, sequence: &Value) -> Result<Outcome> {
+fn run_sequence(context: &Context, sequence: &Value) -> Result<CaseOutcome> {
     let steps = sequence["steps"].as_array().context("steps")?;
     match sequence["mode"].as_str() {
         Some("graph") => return graph::run(context, steps),
@@ -240,14 +240,14 @@ fn run_sequence(context: &Context, sequence: &Value) -> Result<Outcome> {
         }
         let (outcome, outputs) = call(context, op, step, inputs)?;
         match outcome {
-            Outcome::Passed => results.push(outputs),
-            Outcome::Failed(why) => {
-                return Ok(Outcome::Failed(format!("step {number} {op}: {why}")));
+            CaseOutcome::Passed => results.push(outputs),
+            CaseOutcome::Failed(why) => {
+                return Ok(CaseOutcome::Failed(format!("step {number} {op}: {why}")));
             }
             unsupported => return Ok(unsupported),
         }
     }
-    Ok(Outcome::Passed)
+    Ok(CaseOutcome::Passed)
 }
 
 fn argument(input: &Value, results: &[Vec<EagerTensor>]) -> Result<EagerTensor> {

@@ -5,22 +5,22 @@ use ferroflow::{
         Attrs, DType, Error, HostTensor, OpDef, ValueType,
         build::infer_attrs,
         emit::{Emit, ValueId},
-        gradient::{Call, backward, dense},
+        gradient::{RecordedCall, backward, dense},
     },
     runtime::{Context, EagerTensor, execute},
 };
 use smallvec::SmallVec;
 
 /// Runs calls at once, and keeps them in mind.
-pub(crate) struct Tape<'a> {
+pub(crate) struct CallTape<'a> {
     context: &'a Context,
     pub(super) values: Vec<EagerTensor>,
-    calls: Vec<Call>,
+    calls: Vec<RecordedCall>,
 }
 
-impl<'a> Tape<'a> {
-    pub(crate) fn new(context: &'a Context) -> Tape<'a> {
-        Tape { context, values: Vec::new(), calls: Vec::new() }
+impl<'a> CallTape<'a> {
+    pub(crate) fn new(context: &'a Context) -> CallTape<'a> {
+        CallTape { context, values: Vec::new(), calls: Vec::new() }
     }
 
     /// A value of the tape.
@@ -34,7 +34,7 @@ impl<'a> Tape<'a> {
     }
 }
 
-impl Emit for Tape<'_> {
+impl Emit for CallTape<'_> {
     fn emit(
         &mut self,
         op: &'static OpDef,
@@ -51,7 +51,7 @@ impl Emit for Tape<'_> {
         })?;
         let outputs: SmallVec<[ValueId; 2]> =
             results.into_iter().map(|result| self.add(result)).collect();
-        self.calls.push(Call::new(op, attrs, inputs, &outputs));
+        self.calls.push(RecordedCall::new(op, attrs, inputs, &outputs));
         Ok(outputs)
     }
 
@@ -71,7 +71,7 @@ impl Emit for Tape<'_> {
 
 /// The gradients of sources, dense, from those of results.
 pub(crate) fn gradients(
-    tape: &mut Tape<'_>,
+    tape: &mut CallTape<'_>,
     seeds: &[(ValueId, ValueId)],
     sources: &[ValueId],
 ) -> ferroflow::ir::Result<Vec<Option<ValueId>>> {

@@ -1,17 +1,17 @@
 //! Calls of a case, in order, on one loaded model.
 
 use super::{Case, value};
-use crate::{compare::Tolerance, outcome::Outcome};
+use crate::{compare::Tolerance, outcome::CaseOutcome};
 use anyhow::{Context as _, Result, bail};
 use ferroflow::{
     ir::DType,
     runtime::EagerTensor,
-    saved_model::{self, SavedModel, Session, Value, load_session},
+    saved_model::{self, PythonValue, SavedModel, Session, load_session},
 };
 use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
 
 /// Target of a call.
-pub(crate) enum Target<'a> {
+pub(crate) enum CallTarget<'a> {
     Model(&'a LoadedModel),
     Graph(&'a Session),
 }
@@ -45,21 +45,23 @@ impl LoadedModel {
 }
 
 /// Makes the calls up to the first whose result is not the recorded one.
-pub(crate) fn run_all(case: &Case, target: &Target<'_>) -> Result<Outcome> {
+pub(crate) fn run_all(case: &Case, target: &CallTarget<'_>) -> Result<CaseOutcome> {
     for (number, call) in case.calls().iter().enumerate() {
         let name = call["path"].as_str().unwrap_or("");
         let name = format!("call {number} {} `{name}`", call["kind"].as_str().unwrap_or(""));
         match run(case, target, call)? {
-            Outcome::Passed => {}
-            Outcome::Failed(why) => return Ok(Outcome::Failed(format!("{name}: {why}"))),
-            Outcome::Unsupported(why) => return Ok(Outcome::Unsupported(format!("{name}: {why}"))),
+            CaseOutcome::Passed => {}
+            CaseOutcome::Failed(why) => return Ok(CaseOutcome::Failed(format!("{name}: {why}"))),
+            CaseOutcome::Unsupported(why) => {
+                return Ok(CaseOutcome::Unsupported(format!("{name}: {why}")));
+            }
         }
     }
-    Ok(Outcome::Passed)
+    Ok(CaseOutcome::Passed)
 }
 
-fn run(case: &Case, target: &Target<'_>, call: &serde_json::Value) -> Result<Outcome> {
-    if let (Some("gradient"), Target::Model(loaded)) = (call["kind"].as_str(), target) {
+fn run(case: &Case, target: &CallTarget<'_>, call: &serde_json::Value) -> Result<CaseOutcome> {
+    if let (Some("gradient"), CallTarget::Model(loaded)) = (call["kind"].as_str(), target) {
         return super::gradient::run(case, loaded, call);
     }
     let found = result(case, target, call)?;
@@ -67,37 +69,37 @@ fn run(case: &Case, target: &Target<'_>, call: &serde_json::Value) -> Result<Out
     let must_fail = expected.get("error").filter(|error| !error.is_null());
     Ok(match (found, must_fail) {
         (Err(error), Some(_)) if error.code() != ferroflow::ir::Code::Unimplemented => {
-            Outcome::Passed
+            CaseOutcome::Passed
         }
-        (Err(error), _) => Outcome::of_error(error.code(), error.to_string()),
-        (Ok(_), Some(error)) if crate::device::goes_on_in_spite_of(error) => Outcome::Passed,
-        (Ok(_), Some(error)) => Outcome::Failed(format!("a result instead of {error}")),
-        (Ok(_), None) if expected.is_null() => Outcome::Passed,
+        (Err(error), _) => CaseOutcome::of_error(error.code(), error.to_string()),
+        (Ok(_), Some(error)) if crate::device::goes_on_in_spite_of(error) => CaseOutcome::Passed,
+        (Ok(_), Some(error)) => CaseOutcome::Failed(format!("a result instead of {error}")),
+        (Ok(_), None) if expected.is_null() => CaseOutcome::Passed,
         (Ok(found), None) => check(case, call, &found),
     })
 }
 
 /// Compares a result with the recorded one.
-pub(super) fn check(case: &Case, call: &serde_json::Value, found: &Value) -> Outcome {
+pub(super) fn check(case: &Case, call: &serde_json::Value, found: &PythonValue) -> CaseOutcome {
     let number = |key: &str| call[key].as_f64().unwrap_or(1e-5);
     let tolerance = Tolerance { rtol: number("rtol"), atol: number("atol") };
     match value::check(found, &call["expect"], &case.folder, tolerance) {
-        Ok(()) => Outcome::Passed,
-        Err(error) => Outcome::Failed(format!("{error:#}")),
+        Ok(()) => CaseOutcome::Passed,
+        Err(error) => CaseOutcome::Failed(format!("{error:#}")),
     }
 }
 
 /// Result of a call.
 pub(crate) fn result(
     case: &Case,
-    target: &Target<'_>,
+    target: &CallTarget<'_>,
     call: &serde_json::Value,
-) -> Result<saved_model::Result<Value>> {
+) -> Result<saved_model::Result<PythonValue>> {
     let path = call["path"].as_str().unwrap_or("");
     let kwargs = values(case, &call["kwargs"])?;
     let loaded = match target {
-        Target::Model(loaded) => loaded,
-        Target::Graph(session) => return graph_run(session, case, call),
+        CallTarget::Model(loaded) => loaded,
+        CallTarget::Graph(session) => return graph_run(session, case, call),
     };
     let model = &loaded.model;
     let root = || model.root().context("a model with objects");
@@ -116,20 +118,22 @@ pub(crate) fn result(
             model.call_signature(path, &inputs).map(dict)
         }
         Some("function") => {
-            let args: Vec<Value> = list(case, &call["args"])?;
+            let args: Vec<PythonValue> = list(case, &call["args"])?;
             object(path)?.and_then(|object| object.function()?.call(&args, &kwargs))
         }
-        Some("variable") => object(path)?.and_then(|object| Ok(Value::from(object.tensor()?))),
+        Some("variable") => {
+            object(path)?.and_then(|object| Ok(PythonValue::from(object.tensor()?)))
+        }
         Some("assign") => {
             let args = list(case, &call["args"])?;
-            let value = args.first().and_then(Value::tensor).context("a value to assign")?;
+            let value = args.first().and_then(PythonValue::tensor).context("a value to assign")?;
             let value = value.host()?.clone();
             object(path)?.and_then(|object| {
                 let variable = object.variable().ok_or(saved_model::Error::NotATensor {
                     found: "an object that is no variable",
                 })?;
                 variable.assign(value)?;
-                Ok(Value::None)
+                Ok(PythonValue::None)
             })
         }
         Some("graph_run") => match loaded.session(case) {
@@ -144,7 +148,7 @@ fn graph_run(
     session: &Session,
     case: &Case,
     call: &serde_json::Value,
-) -> Result<saved_model::Result<Value>> {
+) -> Result<saved_model::Result<PythonValue>> {
     let feeds = values(case, &call["feeds"])?;
     let mut fed = Vec::with_capacity(feeds.len());
     for (name, value) in &feeds {
@@ -162,11 +166,11 @@ fn graph_run(
     Ok(results.map(by_name))
 }
 
-fn dict(tensors: BTreeMap<String, EagerTensor>) -> Value {
-    Value::Dict(tensors.into_iter().map(|(name, tensor)| (name, tensor.into())).collect())
+fn dict(tensors: BTreeMap<String, EagerTensor>) -> PythonValue {
+    PythonValue::Dict(tensors.into_iter().map(|(name, tensor)| (name, tensor.into())).collect())
 }
 
-fn values(case: &Case, fields: &serde_json::Value) -> Result<BTreeMap<String, Value>> {
+fn values(case: &Case, fields: &serde_json::Value) -> Result<BTreeMap<String, PythonValue>> {
     let Some(fields) = fields.as_object() else { return Ok(BTreeMap::new()) };
     let each = fields.iter().map(|(name, value)| {
         let value = value::argument(value, &case.folder).with_context(|| format!("`{name}`"))?;
@@ -175,7 +179,7 @@ fn values(case: &Case, fields: &serde_json::Value) -> Result<BTreeMap<String, Va
     each.collect()
 }
 
-pub(super) fn list(case: &Case, values: &serde_json::Value) -> Result<Vec<Value>> {
+pub(super) fn list(case: &Case, values: &serde_json::Value) -> Result<Vec<PythonValue>> {
     let values = values.as_array().map_or(&[][..], Vec::as_slice);
     values.iter().map(|value| value::argument(value, &case.folder)).collect()
 }

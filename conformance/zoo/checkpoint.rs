@@ -1,7 +1,7 @@
 //! Checkpoints: names, dtypes, shapes and values of all entries, object graph and state file.
 
 use super::{Case, value};
-use crate::{compare::Compare, outcome::Outcome};
+use crate::{compare::Compare, outcome::CaseOutcome};
 use anyhow::{Context as _, Result, bail};
 use ferroflow::{
     ir::Limits,
@@ -9,7 +9,7 @@ use ferroflow::{
 };
 use serde_json::{Value, json};
 
-pub(crate) fn run(case: &Case) -> Result<Outcome> {
+pub(crate) fn run(case: &Case) -> Result<CaseOutcome> {
     let prefix = case.prefix()?;
     let reader = Reader::open(&prefix, &Limits::default())?;
     let expected = case.json["entries"].as_object().context("entries")?;
@@ -30,7 +30,7 @@ pub(crate) fn run(case: &Case) -> Result<Outcome> {
         check_objects(&restore::object_graph(&reader)?, nodes)?;
     }
     check_state(case)?;
-    Ok(Outcome::Passed)
+    Ok(CaseOutcome::Passed)
 }
 
 fn check_objects(found: &TrackableObjectGraph, expected: &[Value]) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Event files: every record and what it holds.
 
 use super::{Case, value};
-use crate::{compare::Compare, ops::base64, outcome::Outcome};
+use crate::{compare::Compare, ops::base64, outcome::CaseOutcome};
 use anyhow::{Context as _, Result, bail, ensure};
 use ferroflow::{
     ir::Limits,
@@ -14,7 +14,7 @@ use ferroflow::{
 
 use serde_json::{Value, json};
 
-pub(crate) fn run(case: &Case) -> Result<Outcome> {
+pub(crate) fn run(case: &Case) -> Result<CaseOutcome> {
     let path = case.folder.join(case.json["file"].as_str().context("a file")?);
     let limits = Limits::default();
     let events: Vec<Event> = events::read(&path, &limits)?.collect::<Result<_, _>>()?;
@@ -27,7 +27,7 @@ pub(crate) fn run(case: &Case) -> Result<Outcome> {
     {
         check(case, event, length, expected).with_context(|| format!("event {index}"))?;
     }
-    Ok(Outcome::Passed)
+    Ok(CaseOutcome::Passed)
 }
 
 fn check(case: &Case, event: &Event, length: usize, expected: &Value) -> Result<()> {

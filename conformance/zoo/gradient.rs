@@ -4,26 +4,30 @@ use super::{
     Case,
     call::{LoadedModel, check, list},
 };
-use crate::outcome::Outcome;
+use crate::outcome::CaseOutcome;
 use anyhow::{Context as _, Result};
 use ferroflow::{
     Tensor, Variable, loaded_function,
-    saved_model::{Object, Value},
+    saved_model::{Object, PythonValue},
     tracer::GradientTape,
 };
 
 /// The gradients of the sum of all results of a function by its arguments, then by the variables
 /// that the call names; if it says `"order": 2`, those of the sum of the gradients by the
 /// arguments.
-pub(super) fn run(case: &Case, loaded: &LoadedModel, call: &serde_json::Value) -> Result<Outcome> {
+pub(super) fn run(
+    case: &Case,
+    loaded: &LoadedModel,
+    call: &serde_json::Value,
+) -> Result<CaseOutcome> {
     let root = loaded.model.root().context("a model with objects")?;
     Ok(match gradients(case, &root, call) {
         Ok(found) => check(case, call, &found),
-        Err(error) => Outcome::Failed(format!("{error:#}")),
+        Err(error) => CaseOutcome::Failed(format!("{error:#}")),
     })
 }
 
-fn gradients(case: &Case, root: &Object, call: &serde_json::Value) -> Result<Value> {
+fn gradients(case: &Case, root: &Object, call: &serde_json::Value) -> Result<PythonValue> {
     let path = call["path"].as_str().context("the path of a function")?;
     let traces = root.get(path)?.function()?;
     let function = loaded_function(traces.traces().first().context("a trace")?)?;
@@ -56,7 +60,7 @@ fn gradients(case: &Case, root: &Object, call: &serde_json::Value) -> Result<Val
     for variable in &variables {
         found.push(value(tapes[0].gradient(&target, variable)?)?);
     }
-    Ok(Value::List(found))
+    Ok(PythonValue::List(found))
 }
 
 fn sum(tensors: &[Tensor]) -> Result<Tensor> {
@@ -67,9 +71,9 @@ fn sum(tensors: &[Tensor]) -> Result<Tensor> {
     Ok(sum)
 }
 
-fn value(gradient: Option<Tensor>) -> Result<Value> {
+fn value(gradient: Option<Tensor>) -> Result<PythonValue> {
     Ok(match gradient {
         Some(gradient) => gradient.eager()?.clone().into(),
-        None => Value::None,
+        None => PythonValue::None,
     })
 }

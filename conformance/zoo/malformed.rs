@@ -1,7 +1,7 @@
 //! Malformed files: an error, in bounded memory, with nothing touched outside the model's folder.
 
 use super::{Case, call, guard::Guard};
-use crate::outcome::Outcome;
+use crate::outcome::CaseOutcome;
 use anyhow::{Result, bail};
 use ferroflow::{
     ir::Limits,
@@ -12,7 +12,7 @@ use ferroflow::{
 /// The most memory a case may take, in bytes.
 const MEMORY: u64 = 1 << 30;
 
-pub(crate) fn run(case: &Case) -> Result<Outcome> {
+pub(crate) fn run(case: &Case) -> Result<CaseOutcome> {
     let guard = Guard::new(&case.folder)?;
     let ended = match case.json["target"].as_str() {
         Some("saved_model") => run_model(case)?,
@@ -21,10 +21,10 @@ pub(crate) fn run(case: &Case) -> Result<Outcome> {
     };
     let report = guard.finish()?;
     if report.memory > MEMORY {
-        return Ok(Outcome::Failed(format!("{} MB of memory were taken", report.memory >> 20)));
+        return Ok(CaseOutcome::Failed(format!("{} MB of memory were taken", report.memory >> 20)));
     }
     if let Some(name) = report.touched.first() {
-        return Ok(Outcome::Failed(format!("`{name}` outside the model's folder was touched")));
+        return Ok(CaseOutcome::Failed(format!("`{name}` outside the model's folder was touched")));
     }
     let must_fail = case.json["expect"]["error"].as_bool() == Some(true);
     Ok(match ended {
@@ -32,12 +32,12 @@ pub(crate) fn run(case: &Case) -> Result<Outcome> {
         Err(error) if must_fail && error.code() == ferroflow::ir::Code::Unimplemented => {
             let about = case.json["about"].as_str().unwrap_or("");
             match about.contains("op that no registry has") {
-                true => Outcome::Passed,
-                false => Outcome::Unsupported(error.to_string()),
+                true => CaseOutcome::Passed,
+                false => CaseOutcome::Unsupported(error.to_string()),
             }
         }
-        Ok(()) if must_fail => Outcome::Failed("a result instead of an error".into()),
-        _ => Outcome::Passed,
+        Ok(()) if must_fail => CaseOutcome::Failed("a result instead of an error".into()),
+        _ => CaseOutcome::Passed,
     })
 }
 
@@ -48,7 +48,7 @@ fn run_model(case: &Case) -> Result<saved_model::Result<()>> {
         Err(error) => return Ok(Err(error)),
     };
     for call in case.calls() {
-        if let Err(error) = call::result(case, &call::Target::Model(&model), call)? {
+        if let Err(error) = call::result(case, &call::CallTarget::Model(&model), call)? {
             return Ok(Err(error));
         }
     }

@@ -10,7 +10,7 @@ mod objects;
 mod save;
 mod value;
 
-use crate::outcome::Outcome;
+use crate::outcome::CaseOutcome;
 use anyhow::{Context as _, Result};
 use ferroflow::{
     coverage,
@@ -66,17 +66,17 @@ impl Case {
 /// Runs a case. The result tells what became of it and which ops of its model are not there.
 pub(crate) fn run(folder: &Path) -> Result<Value> {
     let case = Case::open(folder)?;
-    let outcome = Outcome::of(std::panic::AssertUnwindSafe(|| match case.kind() {
+    let outcome = CaseOutcome::of(std::panic::AssertUnwindSafe(|| match case.kind() {
         "saved_model" => run_model(&case),
         "graph_def" => run_graph(&case),
         "checkpoint" => checkpoint::run(&case),
         "v1_checkpoint" => checkpoint::run(&case),
         "events" => events::run(&case),
         "malformed" => malformed::run(&case),
-        other => Ok(Outcome::Unsupported(format!("cases of kind {other}"))),
+        other => Ok(CaseOutcome::Unsupported(format!("cases of kind {other}"))),
     }));
     let missing = match outcome {
-        Outcome::Unsupported(_) => missing_ops(&case),
+        CaseOutcome::Unsupported(_) => missing_ops(&case),
         _ => Vec::new(),
     };
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -84,7 +84,7 @@ pub(crate) fn run(folder: &Path) -> Result<Value> {
     Ok(outcome.report(result))
 }
 
-fn run_model(case: &Case) -> Result<Outcome> {
+fn run_model(case: &Case) -> Result<CaseOutcome> {
     let (context, folder) = (crate::device::context(), case.model());
     let loaded = match case.json["loader"].as_str() {
         Some("session") => {
@@ -93,17 +93,17 @@ fn run_model(case: &Case) -> Result<Outcome> {
         _ => load(&context, folder, &case.options()).map(call::LoadedModel::of),
     };
     match loaded {
-        Ok(model) => call::run_all(case, &call::Target::Model(&model)),
+        Ok(model) => call::run_all(case, &call::CallTarget::Model(&model)),
         Err(error) => Ok(match case.calls().first() {
-            Some(first) if !first["expect"]["error"].is_null() => Outcome::Passed,
-            _ => Outcome::of_error(error.code(), error.to_string()),
+            Some(first) if !first["expect"]["error"].is_null() => CaseOutcome::Passed,
+            _ => CaseOutcome::of_error(error.code(), error.to_string()),
         }),
     }
 }
 
-fn run_graph(case: &Case) -> Result<Outcome> {
+fn run_graph(case: &Case) -> Result<CaseOutcome> {
     let session = Session::of_graph(&crate::device::context(), case.model().join("graph.pb"))?;
-    call::run_all(case, &call::Target::Graph(&session))
+    call::run_all(case, &call::CallTarget::Graph(&session))
 }
 
 fn missing_ops(case: &Case) -> Vec<String> {

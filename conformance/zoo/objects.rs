@@ -1,13 +1,13 @@
 //! Checkpoints that are taken over by objects of Rust, and written by these.
 
 use super::Case;
-use crate::outcome::Outcome;
+use crate::outcome::CaseOutcome;
 use anyhow::{Context as _, Result, bail};
 use ferroflow::{
     Checkpoint,
     ir::Limits,
     runtime::{
-        Variable,
+        ResourceVariable,
         trackable::{Description, Identity, Trackable},
     },
     saved_model::{
@@ -26,14 +26,14 @@ const VALUE: &str = "VARIABLE_VALUE";
 /// An object of any kind.
 #[derive(Default)]
 struct Node {
-    variable: Option<Variable>,
+    variable: Option<ResourceVariable>,
     content: OnceLock<Content>,
 }
 
 #[derive(Default)]
 struct Content {
     children: Vec<(String, Arc<Node>)>,
-    slots: Vec<(String, Variable, Variable)>,
+    slots: Vec<(String, ResourceVariable, ResourceVariable)>,
 }
 
 impl Trackable for Node {
@@ -58,7 +58,7 @@ impl Trackable for Node {
 }
 
 /// Has objects take over the checkpoint of a case, and write it to `to` under the same name.
-pub(super) fn save_again(case: &Case, to: &Path) -> Result<Outcome> {
+pub(super) fn save_again(case: &Case, to: &Path) -> Result<CaseOutcome> {
     let prefix = case.prefix()?;
     let reader = Reader::open(&prefix, &Limits::default())?;
     let to = to.join(prefix.file_name().context("a checkpoint has a name")?);
@@ -70,7 +70,7 @@ pub(super) fn save_again(case: &Case, to: &Path) -> Result<Outcome> {
             checkpoint.write(&to)?;
         }
         None => {
-            let variables: Vec<Variable> =
+            let variables: Vec<ResourceVariable> =
                 reader.entries().map(|(name, entry)| variable(name, entry)).collect();
             let checkpoint = Checkpoint::new().with("variables", &variables);
             checkpoint.read(&prefix)?.assert_consumed()?;
@@ -83,11 +83,11 @@ pub(super) fn save_again(case: &Case, to: &Path) -> Result<Outcome> {
             bail!("`{name}` has another value in the checkpoint that was written");
         }
     }
-    Ok(Outcome::Passed)
+    Ok(CaseOutcome::Passed)
 }
 
-fn variable(name: &str, entry: &Entry) -> Variable {
-    Variable::uninitialized(name, entry.dtype, (&entry.shape).into(), true)
+fn variable(name: &str, entry: &Entry) -> ResourceVariable {
+    ResourceVariable::uninitialized(name, entry.dtype, (&entry.shape).into(), true)
 }
 
 /// The objects that a checkpoint was made of, without their values.

@@ -2,7 +2,7 @@
 //! changes.
 
 use super::{Case, run_model};
-use crate::outcome::Outcome;
+use crate::outcome::CaseOutcome;
 use anyhow::{Context as _, Result, bail};
 use ferroflow::{
     runtime::Context,
@@ -18,22 +18,22 @@ use std::{
 /// has objects take over the checkpoint of a case and write it.
 pub(crate) fn save(folder: &Path, to: &Path) -> Result<Value> {
     let mut case = Case::open(folder)?;
-    let outcome = Outcome::of(std::panic::AssertUnwindSafe(|| match case.kind() {
+    let outcome = CaseOutcome::of(std::panic::AssertUnwindSafe(|| match case.kind() {
         "saved_model" => save_again(&mut case, to),
         "checkpoint" | "v1_checkpoint" => super::objects::save_again(&case, to),
-        other => Ok(Outcome::Unsupported(format!("cases of kind {other}"))),
+        other => Ok(CaseOutcome::Unsupported(format!("cases of kind {other}"))),
     }));
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok(outcome.report(json!({ "case": name, "kind": "save" })))
 }
 
-fn save_again(case: &mut Case, to: &Path) -> Result<Outcome> {
+fn save_again(case: &mut Case, to: &Path) -> Result<CaseOutcome> {
     let again = to.with_extension("again");
     let options = case.options();
     if let Err(error) = resave(case.model(), to, &options) {
         return Ok(match case.calls().first() {
-            Some(first) if !first["expect"]["error"].is_null() => Outcome::Passed,
-            _ => Outcome::of_error(error.code(), error.to_string()),
+            Some(first) if !first["expect"]["error"].is_null() => CaseOutcome::Passed,
+            _ => CaseOutcome::of_error(error.code(), error.to_string()),
         });
     }
     resave(to, &again, &options)?;

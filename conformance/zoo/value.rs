@@ -9,7 +9,7 @@ use ferroflow::{
     ir::{DType, HostTensor, PartialShape, Shape},
     npy,
     runtime::EagerTensor,
-    saved_model::{Composite, Value, structured_value::TypeSpecClass},
+    saved_model::{CompositeTensor, PythonValue, structured_value::TypeSpecClass},
 };
 use serde_json::Value as Json;
 use std::{collections::BTreeMap, path::Path};
@@ -54,22 +54,24 @@ fn tagged(json: &Json) -> Option<(&str, &Json)> {
 }
 
 /// An argument.
-pub(crate) fn argument(json: &Json, folder: &Path) -> Result<Value> {
-    let list = |json: &Json| -> Result<Vec<Value>> {
+pub(crate) fn argument(json: &Json, folder: &Path) -> Result<PythonValue> {
+    let list = |json: &Json| -> Result<Vec<PythonValue>> {
         json.as_array().context("a list")?.iter().map(|value| argument(value, folder)).collect()
     };
     Ok(match tagged(json) {
         None => tensor(json, folder)?.into(),
         Some(("py", value)) => python(value)?,
-        Some(("py_dtype", value)) => Value::DType(value.as_str().context("a dtype")?.parse()?),
-        Some(("py_shape", value)) => Value::Shape(partial_shape(value)?),
-        Some(("list", values)) => Value::List(list(values)?),
-        Some(("tuple", values)) => Value::Tuple(list(values)?),
+        Some(("py_dtype", value)) => {
+            PythonValue::DType(value.as_str().context("a dtype")?.parse()?)
+        }
+        Some(("py_shape", value)) => PythonValue::Shape(partial_shape(value)?),
+        Some(("list", values)) => PythonValue::List(list(values)?),
+        Some(("tuple", values)) => PythonValue::Tuple(list(values)?),
         Some(("dict", fields)) => {
             let fields = fields.as_object().context("fields")?;
             let each =
                 fields.iter().map(|(key, value)| Ok((key.clone(), argument(value, folder)?)));
-            Value::Dict(each.collect::<Result<_>>()?)
+            PythonValue::Dict(each.collect::<Result<_>>()?)
         }
         Some(("namedtuple", tuple)) => {
             let fields = tuple["fields"].as_array().context("fields")?;
@@ -78,27 +80,27 @@ pub(crate) fn argument(json: &Json, folder: &Path) -> Result<Value> {
                 Ok((name.to_string(), argument(&field[1], folder)?))
             });
             let name = tuple["type"].as_str().unwrap_or("").to_string();
-            Value::NamedTuple { name, fields: each.collect::<Result<_>>()? }
+            PythonValue::NamedTuple { name, fields: each.collect::<Result<_>>()? }
         }
-        Some((tag, parts)) => Value::Composite(composite(tag, parts, folder)?),
+        Some((tag, parts)) => PythonValue::Composite(composite(tag, parts, folder)?),
     })
 }
 
-fn python(json: &Json) -> Result<Value> {
+fn python(json: &Json) -> Result<PythonValue> {
     Ok(match json {
-        Json::Null => Value::None,
-        Json::Bool(value) => Value::Bool(*value),
-        Json::String(value) => Value::String(value.clone()),
+        Json::Null => PythonValue::None,
+        Json::Bool(value) => PythonValue::Bool(*value),
+        Json::String(value) => PythonValue::String(value.clone()),
         Json::Number(value) => match value.as_i64() {
-            Some(value) => Value::Int(value),
-            None => Value::Float(value.as_f64().context("a float")?),
+            Some(value) => PythonValue::Int(value),
+            None => PythonValue::Float(value.as_f64().context("a float")?),
         },
         other => bail!("{other} is no Python value"),
     })
 }
 
 /// A value of several tensors.
-fn composite(tag: &str, parts: &Json, folder: &Path) -> Result<Composite> {
+fn composite(tag: &str, parts: &Json, folder: &Path) -> Result<CompositeTensor> {
     let several = |keys: &[&str]| -> Result<Vec<EagerTensor>> {
         let given = keys.iter().filter(|key| parts.get(**key).is_some());
         given.map(|key| Ok(tensor(&parts[key], folder)?.into())).collect()
@@ -127,17 +129,17 @@ fn composite(tag: &str, parts: &Json, folder: &Path) -> Result<Composite> {
         }
         other => bail!("unknown kind of value `{other}`"),
     };
-    Ok(Composite { class, components })
+    Ok(CompositeTensor { class, components })
 }
 
 /// Checks that a result is the recorded one.
 pub(crate) fn check(
-    found: &Value,
+    found: &PythonValue,
     expected: &Json,
     folder: &Path,
     tolerance: Tolerance,
 ) -> Result<()> {
-    let all = |found: &[Value], expected: &Json| {
+    let all = |found: &[PythonValue], expected: &Json| {
         let expected = expected.as_array().context("a list")?;
         if found.len() != expected.len() {
             bail!("{} values instead of {}", found.len(), expected.len());
@@ -148,18 +150,18 @@ pub(crate) fn check(
         Ok(())
     };
     match (found, tagged(expected)) {
-        (Value::Tensor(found), None) => {
+        (PythonValue::Tensor(found), None) => {
             Compare::Close(tolerance).check(found.host()?, &tensor(expected, folder)?)
         }
-        (Value::Tensor(found), Some(("spec", spec))) => {
+        (PythonValue::Tensor(found), Some(("spec", spec))) => {
             let found = found.spec();
             let dtype = spec["dtype"].as_str().context("a dtype")?.parse::<DType>()?;
             let same = found.dtype == dtype && found.shape == partial_shape(&spec["shape"])?;
             if same { Ok(()) } else { bail!("{found} instead of {spec}") }
         }
-        (Value::List(found), Some(("list", expected)))
-        | (Value::Tuple(found), Some(("tuple", expected))) => all(found, expected),
-        (Value::Dict(found), Some(("dict", expected))) => {
+        (PythonValue::List(found), Some(("list", expected)))
+        | (PythonValue::Tuple(found), Some(("tuple", expected))) => all(found, expected),
+        (PythonValue::Dict(found), Some(("dict", expected))) => {
             let expected = expected.as_object().context("fields")?;
             let found = joined(found, expected);
             if !found.keys().eq(expected.keys().collect::<std::collections::BTreeSet<_>>()) {
@@ -171,7 +173,7 @@ pub(crate) fn check(
             }
             Ok(())
         }
-        (Value::NamedTuple { name, fields }, Some(("namedtuple", expected))) => {
+        (PythonValue::NamedTuple { name, fields }, Some(("namedtuple", expected))) => {
             let expected_fields = expected["fields"].as_array().context("fields")?;
             let names = fields.iter().map(|(name, _)| Some(name.as_str()));
             if expected["type"].as_str() != Some(name)
@@ -184,7 +186,7 @@ pub(crate) fn check(
             }
             Ok(())
         }
-        (Value::Composite(found), Some((tag, parts))) => {
+        (PythonValue::Composite(found), Some((tag, parts))) => {
             let expected = composite(tag, parts, folder)?;
             let (n, n_expected) = (found.components.len(), expected.components.len());
             // The dense shape of slices is not recorded.
@@ -211,9 +213,9 @@ pub(crate) fn check(
 
 /// The fields with the parts of sparse tensors together where a sparse tensor is expected.
 fn joined(
-    found: &BTreeMap<String, Value>,
+    found: &BTreeMap<String, PythonValue>,
     expected: &serde_json::Map<String, Json>,
-) -> BTreeMap<String, Value> {
+) -> BTreeMap<String, PythonValue> {
     let mut fields = found.clone();
     for name in expected.iter().filter(|(_, value)| value.get("sparse").is_some()).map(|(k, _)| k) {
         let parts = ["indices", "values", "dense_shape"].map(|part| format!("{name}_{part}"));
@@ -222,7 +224,10 @@ fn joined(
         if let Some(components) = components {
             parts.iter().for_each(|part| drop(fields.remove(part)));
             let class = TypeSpecClass::SparseTensorSpec;
-            fields.insert(name.clone(), Value::Composite(Composite { class, components }));
+            fields.insert(
+                name.clone(),
+                PythonValue::Composite(CompositeTensor { class, components }),
+            );
         }
     }
     fields

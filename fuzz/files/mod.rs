@@ -12,7 +12,7 @@ mod targets;
 #[allow(dead_code, reason = "seeds are strings in recorded calls")]
 mod value;
 
-use crate::programs::rng::Rng;
+use crate::programs::rng::FuzzRng;
 use anyhow::{Context as _, Result, ensure};
 use mutate::mutate;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ pub(crate) fn names() -> Vec<&'static str> {
 }
 
 fn mutant(target: &FileTarget, seeds: &[Vec<u8>], seed: u64, number: u64) -> Vec<u8> {
-    let mut rng = Rng::new(seed ^ name_hash(target.name), number);
+    let mut rng = FuzzRng::new(seed ^ name_hash(target.name), number);
     let mut bytes = seeds[rng.below(seeds.len())].clone();
     for _ in 0..rng.pick(&[1, 1, 1, 2, 2, 3, 5]) {
         let other = &seeds[rng.below(seeds.len())];

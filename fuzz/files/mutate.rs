@@ -1,7 +1,7 @@
 //! Mutations of files: bytes, the fields of messages, the fields of messages as text.
 
 use super::targets::FileFormat;
-use crate::programs::rng::Rng;
+use crate::programs::rng::FuzzRng;
 
 /// Numbers at which sizes and positions go wrong.
 const NUMBERS: [u64; 14] = [
@@ -22,7 +22,7 @@ const NUMBERS: [u64; 14] = [
 ];
 
 /// A file that differs from another in some respect.
-pub(super) fn mutate(format: FileFormat, bytes: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
+pub(super) fn mutate(format: FileFormat, bytes: &[u8], other: &[u8], rng: &mut FuzzRng) -> Vec<u8> {
     match format {
         FileFormat::Message if rng.chance(0.9) => message(bytes, other, rng, 0),
         FileFormat::Text if rng.chance(0.95) => text(bytes, rng),
@@ -30,7 +30,7 @@ pub(super) fn mutate(format: FileFormat, bytes: &[u8], other: &[u8], rng: &mut R
     }
 }
 
-fn plain(bytes: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
+fn plain(bytes: &[u8], other: &[u8], rng: &mut FuzzRng) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let near = rng.below(64).min(bytes.len().saturating_sub(1));
     // Headers and tables of contents are at the beginning or at the end.
@@ -153,7 +153,7 @@ fn encoded(fields: &[WireField]) -> Vec<u8> {
 }
 
 /// A message with another field somewhere.
-fn message(bytes: &[u8], other: &[u8], rng: &mut Rng, depth: usize) -> Vec<u8> {
+fn message(bytes: &[u8], other: &[u8], rng: &mut FuzzRng, depth: usize) -> Vec<u8> {
     let Some(mut found) = fields(bytes).filter(|fields| !fields.is_empty()) else {
         return plain(bytes, other, rng);
     };
@@ -186,7 +186,7 @@ fn message(bytes: &[u8], other: &[u8], rng: &mut Rng, depth: usize) -> Vec<u8> {
     encoded(&found)
 }
 
-fn value(rng: &mut Rng) -> WireValue {
+fn value(rng: &mut FuzzRng) -> WireValue {
     match rng.below(3) {
         0 => WireValue::Varint(rng.pick(&NUMBERS)),
         1 => WireValue::Fixed(rng.pick(&NUMBERS).to_le_bytes()[..rng.pick(&[4, 8])].to_vec()),
@@ -194,7 +194,7 @@ fn value(rng: &mut Rng) -> WireValue {
     }
 }
 
-fn changed(value: &WireValue, other: &[u8], rng: &mut Rng) -> WireValue {
+fn changed(value: &WireValue, other: &[u8], rng: &mut FuzzRng) -> WireValue {
     match value {
         WireValue::Varint(number) => WireValue::Varint(match rng.below(4) {
             0 => number.wrapping_add(1),
@@ -241,7 +241,7 @@ const WORDS: [&str; 14] =
     ["{", "}", "<", ">", ":", ";", ",", "[", "]", "# a comment\n", "node", "attr", "\"", "-"];
 
 /// A message as text with another field, value or word somewhere.
-fn text(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
+fn text(bytes: &[u8], rng: &mut FuzzRng) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes);
     let mut words = words(&text);
     if words.is_empty() {

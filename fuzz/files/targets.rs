@@ -6,7 +6,7 @@ use ferroflow::{
         pass::carve::OtherEffects,
     },
     keras_file, npy,
-    runtime::{CallOptions, ConcreteFunction, Context, ContextOptions, EagerTensor, execute},
+    runtime::{CallOptions, CallableFunction, Context, ContextOptions, EagerTensor, execute},
     safetensors,
     saved_model::{
         LoadOptions, LoadedGraph, SavedModel, add_ops, bundle, events, graph::Request, load, proto,
@@ -156,7 +156,7 @@ fn graph(bytes: &[u8], _: &Path) {
         let resources = context.resources().clone();
         let library = graph.library().clone();
         let function =
-            ConcreteFunction::with_captures(&context, def.into(), library, resources, Vec::new());
+            CallableFunction::with_captures(&context, def.into(), library, resources, Vec::new());
         let args: Option<Vec<EagerTensor>> =
             (0..function.n_args()).map(|index| some(function.def().arg_type(index))).collect();
         if let Some(args) = args {
@@ -264,7 +264,7 @@ fn artifact(bytes: &[u8], _: &Path) {
     let Ok(def) = import_artifact(bytes, &["CPU"], &library) else { return };
     let context = context();
     let (library, resources) = (library.into(), context.resources().clone());
-    let function = ConcreteFunction::with_captures(&context, def, library, resources, Vec::new());
+    let function = CallableFunction::with_captures(&context, def, library, resources, Vec::new());
     let args: Option<Vec<EagerTensor>> =
         (0..function.n_args()).map(|index| some(function.def().arg_type(index))).collect();
     if let Some(args) = args {

@@ -1,8 +1,8 @@
 //! The comparison of all ways to run a program.
 
 use super::{
-    history::{self, History, Shapes, Traced, difference},
-    program::Program,
+    history::{self, History, Shapes, TracedProgram, difference},
+    program::FuzzProgram,
     switches,
 };
 use ferroflow::{
@@ -41,16 +41,16 @@ impl fmt::Display for Class {
 
 /// A fault: a way to run a program that differs from the reference.
 #[derive(Clone, Debug)]
-pub(crate) struct Fault {
+pub(crate) struct Divergence {
     pub(crate) class: Class,
     /// The way; none if the reference itself fails.
     way: Option<Way>,
     pub(crate) detail: String,
 }
 
-impl Fault {
+impl Divergence {
     /// Whether this is likely the same fault of another program.
-    pub(crate) fn is_like(&self, other: &Fault) -> bool {
+    pub(crate) fn is_like(&self, other: &Divergence) -> bool {
         self.class == other.class && self.signature() == other.signature()
     }
 
@@ -90,8 +90,8 @@ pub(crate) enum Verdict {
     /// The program cannot be compared: it has no results of its own.
     Dropped(String),
     /// The same where it runs, but something says that it is not supported.
-    Unsupported(Fault),
-    Failed(Fault),
+    Unsupported(Divergence),
+    Failed(Divergence),
 }
 
 /// A way to run a program: what traces know of shapes, and the setting by index.
@@ -112,7 +112,7 @@ const SHAPES: [Shapes; 3] = [Shapes::Known, Shapes::Ranks, Shapes::Unknown];
 
 /// The settings besides the plain one that a program runs in.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Settings {
+pub(crate) enum RunSettings {
     All,
     /// So many, by turns.
     Some {
@@ -121,7 +121,7 @@ pub(crate) enum Settings {
     },
 }
 
-impl Settings {
+impl RunSettings {
     /// The ways to run a program, the plain ones first.
     fn ways(self) -> Vec<Way> {
         let n_settings = switches::all().len();
@@ -131,8 +131,8 @@ impl Settings {
             Way { shapes: SHAPES[(turn / (n_settings - 1)) % SHAPES.len()], setting }
         };
         match self {
-            Settings::All => plain.chain((0..n_settings - 1).map(way)).collect(),
-            Settings::Some { n, turn } => {
+            RunSettings::All => plain.chain((0..n_settings - 1).map(way)).collect(),
+            RunSettings::Some { n, turn } => {
                 plain.chain((n * turn..n * (turn + 1)).map(way)).collect()
             }
         }
@@ -141,19 +141,19 @@ impl Settings {
 
 /// Compares the ways to run a program. Loops whose variables change more than their invariants allow
 /// get weaker ones.
-pub(crate) fn check(program: &mut Program, settings: Settings) -> Verdict {
+pub(crate) fn check(program: &mut FuzzProgram, settings: RunSettings) -> Verdict {
     check_ways(program, &settings.ways())
 }
 
 /// Runs a program in the way in which another failed.
-pub(crate) fn check_again(program: &mut Program, fault: &Fault) -> Verdict {
+pub(crate) fn check_again(program: &mut FuzzProgram, fault: &Divergence) -> Verdict {
     match fault.way {
         Some(way) => check_ways(program, &[way]),
         None => check_ways(program, &[]),
     }
 }
 
-fn check_ways(program: &mut Program, ways: &[Way]) -> Verdict {
+fn check_ways(program: &mut FuzzProgram, ways: &[Way]) -> Verdict {
     loop {
         match attempt(program, ways) {
             Err(Loose) if program.loosen() => {}
@@ -166,18 +166,18 @@ fn check_ways(program: &mut Program, ways: &[Way]) -> Verdict {
 /// The invariant of a loop does not hold.
 struct Loose;
 
-fn attempt(program: &Program, ways: &[Way]) -> std::result::Result<Verdict, Loose> {
+fn attempt(program: &FuzzProgram, ways: &[Way]) -> std::result::Result<Verdict, Loose> {
     let program = Arc::new(program.clone());
     let eager = match guarded(|| history::eager(&program)) {
         Ok(Ok(eager)) => eager,
         Ok(Err(error)) => return Ok(Verdict::Dropped(error.to_string())),
         Err(message) => {
-            let fault = Fault { class: Class::Panic, way: None, detail: message };
+            let fault = Divergence { class: Class::Panic, way: None, detail: message };
             return Ok(Verdict::Failed(fault));
         }
     };
     let settings = switches::all();
-    let Ok(mut traced) = Traced::new(&program, &settings[0]) else {
+    let Ok(mut traced) = TracedProgram::new(&program, &settings[0]) else {
         return Ok(Verdict::Dropped("its variables cannot be made".into()));
     };
     let (mut unsupported, mut refused) = (None, None);
@@ -206,7 +206,7 @@ fn judge(
     found: std::result::Result<Result<History>, String>,
     expected: &History,
     way: Way,
-) -> std::result::Result<Option<Fault>, Loose> {
+) -> std::result::Result<Option<Divergence>, Loose> {
     let (class, detail) = match found {
         Ok(Ok(found)) => match difference(&found, expected) {
             None => return Ok(None),
@@ -216,7 +216,7 @@ fn judge(
         Ok(Err(error)) => (class_of(&error), error.to_string()),
         Err(message) => (Class::Panic, message),
     };
-    Ok(Some(Fault { class, way: Some(way), detail }))
+    Ok(Some(Divergence { class, way: Some(way), detail }))
 }
 
 /// The class of an error. Shapes that are not known leave some programs without a meaning: the rows
@@ -231,12 +231,12 @@ fn class_of(error: &Error) -> Class {
 }
 
 /// The ways in which a program that fails is right, in words.
-pub(crate) fn right_ways(program: &Program) -> Vec<String> {
+pub(crate) fn right_ways(program: &FuzzProgram) -> Vec<String> {
     let program = Arc::new(program.clone());
     let Ok(Ok(eager)) = guarded(|| history::eager(&program)) else { return Vec::new() };
     let is_right = |way: Way| {
         let setting = &switches::all()[way.setting];
-        let run = || Traced::new(&program, &switches::all()[0])?.run_in(way.shapes, setting);
+        let run = || TracedProgram::new(&program, &switches::all()[0])?.run_in(way.shapes, setting);
         matches!(guarded(run), Ok(Ok(found)) if difference(&found, &eager.history).is_none())
     };
     let mut right = Vec::new();

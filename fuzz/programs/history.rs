@@ -2,9 +2,9 @@
 
 use super::{
     print,
-    program::Program,
+    program::FuzzProgram,
     switches::{self, Setting},
-    world::{Item, World},
+    world::{FuzzWorld, WorldValue},
 };
 use ferroflow::{
     GradientTape, Tensor, function,
@@ -39,16 +39,16 @@ impl fmt::Display for Shapes {
 pub(super) type History = Vec<Vec<HostTensor>>;
 
 /// The traces of a program, by what they know of shapes; one for each input.
-pub(super) struct Traced {
-    world: World,
+pub(super) struct TracedProgram {
+    world: FuzzWorld,
     traces: HashMap<Shapes, Vec<ConcreteFunction>>,
 }
 
 /// Runs a program eagerly.
-pub(super) fn eager(program: &Arc<Program>) -> Result<Eager> {
+pub(super) fn eager(program: &Arc<FuzzProgram>) -> Result<Eager> {
     let setting = &switches::all()[0];
     with_context(&setting.context, || {
-        let world = World::new(program, &setting.devices)?;
+        let world = FuzzWorld::new(program, &setting.devices)?;
         let history = history(&world, &|input, args| {
             world.begin(input);
             Ok(tensors(world.run(args.to_vec())?))
@@ -60,14 +60,14 @@ pub(super) fn eager(program: &Arc<Program>) -> Result<Eager> {
 /// A program that was run eagerly.
 pub(super) struct Eager {
     pub(super) history: History,
-    world: World,
+    world: FuzzWorld,
 }
 
-impl Traced {
+impl TracedProgram {
     /// A program to be traced for some devices.
-    pub(super) fn new(program: &Arc<Program>, setting: &Setting) -> Result<Traced> {
-        let world = with_context(&setting.context, || World::new(program, &setting.devices))?;
-        Ok(Traced { world, traces: HashMap::new() })
+    pub(super) fn new(program: &Arc<FuzzProgram>, setting: &Setting) -> Result<TracedProgram> {
+        let world = with_context(&setting.context, || FuzzWorld::new(program, &setting.devices))?;
+        Ok(TracedProgram { world, traces: HashMap::new() })
     }
 
     /// Whether a trace failed at a statement that the eager run has not executed.
@@ -88,14 +88,14 @@ impl Traced {
     pub(super) fn run_in(&mut self, shapes: Shapes, setting: &Setting) -> Result<History> {
         let plain = &switches::all()[0];
         if self.world.program.has_outer_gradient || setting.devices != plain.devices {
-            let Traced { world, traces } = Traced::new(&self.world.program, setting)?;
+            let TracedProgram { world, traces } = TracedProgram::new(&self.world.program, setting)?;
             let world = world.sharing_coverage(&self.world);
-            return Traced { world, traces }.run(shapes, setting);
+            return TracedProgram { world, traces }.run(shapes, setting);
         }
         with_context(&plain.context, || self.trace(shapes))?;
         let traces = &self.traces[&shapes];
         let compiled = traces.iter().map(|trace| rebuilt(trace, setting));
-        let compiled: Vec<runtime::ConcreteFunction> = compiled.collect::<Result<_>>()?;
+        let compiled: Vec<runtime::CallableFunction> = compiled.collect::<Result<_>>()?;
         with_context(&setting.context, || {
             history(&self.world, &|input, args| {
                 // The inputs of one trace share what is compiled of it.
@@ -140,7 +140,7 @@ fn spec(shapes: Shapes, arg: &HostTensor) -> TensorSpec {
     TensorSpec::new(arg.dtype(), shape)
 }
 
-fn concrete(world: &World, specs: &[TensorSpec]) -> Result<ConcreteFunction> {
+fn concrete(world: &FuzzWorld, specs: &[TensorSpec]) -> Result<ConcreteFunction> {
     let world = world.clone();
     let traced = function(move |args: Vec<Tensor>| world.run(args).map(tensors));
     let specs = specs.iter().cloned().map(TraceType::Tensor).collect();
@@ -148,12 +148,12 @@ fn concrete(world: &World, specs: &[TensorSpec]) -> Result<ConcreteFunction> {
 }
 
 /// The function of a trace, to be compiled in another setting.
-fn rebuilt(trace: &ConcreteFunction, setting: &Setting) -> Result<runtime::ConcreteFunction> {
+fn rebuilt(trace: &ConcreteFunction, setting: &Setting) -> Result<runtime::CallableFunction> {
     let mut captures = Vec::new();
     for capture in trace.captures() {
         captures.push(match capture {
-            Capture::Tensor(tensor) => runtime::Capture::Tensor(tensor.eager()?.clone()),
-            Capture::Resource(handle) => runtime::Capture::Resource(handle.clone()),
+            Capture::Tensor(tensor) => runtime::CapturedInput::Tensor(tensor.eager()?.clone()),
+            Capture::Resource(handle) => runtime::CapturedInput::Resource(handle.clone()),
             Capture::Ambient(_) => {
                 let (expected, found) = ("state".into(), "a summary writer".into());
                 return Err(Error::Conversion { expected, found });
@@ -163,10 +163,10 @@ fn rebuilt(trace: &ConcreteFunction, setting: &Setting) -> Result<runtime::Concr
     let context = &setting.context;
     let (def, library) = (trace.def().clone(), trace.library().clone());
     let resources = context.resources().clone();
-    Ok(runtime::ConcreteFunction::with_captures(context, def, library, resources, captures))
+    Ok(runtime::CallableFunction::with_captures(context, def, library, resources, captures))
 }
 
-fn tensors(items: Vec<Item>) -> Vec<Tensor> {
+fn tensors(items: Vec<WorldValue>) -> Vec<Tensor> {
     items.into_iter().map(|item| item.tensor).collect()
 }
 
@@ -174,7 +174,7 @@ fn tensors(items: Vec<Item>) -> Vec<Tensor> {
 type Call<'a> = dyn Fn(usize, &[Tensor]) -> Result<Vec<Tensor>> + 'a;
 
 /// All results of the calls of a program, one after the other.
-fn history(world: &World, call: &Call<'_>) -> Result<History> {
+fn history(world: &FuzzWorld, call: &Call<'_>) -> Result<History> {
     world.reset()?;
     let program = &world.program;
     let mut history = History::new();

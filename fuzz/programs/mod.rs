@@ -1,6 +1,6 @@
 //! Random typed programs, and the comparison of all ways to run them.
 //!
-//! A [`program::Program`] is a list of statements with nested blocks; it is printed and parsed as
+//! A [`program::FuzzProgram`] is a list of statements with nested blocks; it is printed and parsed as
 //! text. The generator tries every statement eagerly on all inputs before it takes it. The reference
 //! is the program run eagerly, op by op, with control flow in Rust; traced functions must return the
 //! same with shapes known and unknown, with every pass of the compiler switched off, with other

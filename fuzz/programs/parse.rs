@@ -1,14 +1,16 @@
 //! Programs from text, as they are printed.
 
-use super::program::{Block, Head, Id, Invariant, Operand, Program, Stmt, VarDecl};
+use super::program::{
+    FuzzProgram, Head, Id, Invariant, ProgramBlock, StatementOperand, Stmt, VarDecl,
+};
 use anyhow::{Context as _, Result, bail, ensure};
 use ferroflow::ir::{AttrValue, Attrs, DType, HostTensor, PartialShape, Shape, registry};
 use std::str::FromStr;
 
-impl FromStr for Program {
+impl FromStr for FuzzProgram {
     type Err = anyhow::Error;
 
-    fn from_str(text: &str) -> Result<Program> {
+    fn from_str(text: &str) -> Result<FuzzProgram> {
         let mut parser = Parser { lines: Vec::new(), at: 0 };
         for (number, line) in text.lines().enumerate() {
             let code = line.trim();
@@ -28,8 +30,8 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn program(&mut self) -> Result<Program> {
-        let mut program = Program::default();
+    fn program(&mut self) -> Result<FuzzProgram> {
+        let mut program = FuzzProgram::default();
         while let Some(&(number, _, code)) = self.lines.get(self.at) {
             self.at += 1;
             self.declaration(&mut program, code).with_context(|| format!("line {number}"))?;
@@ -41,7 +43,7 @@ impl<'a> Parser<'a> {
         Ok(program)
     }
 
-    fn declaration(&mut self, program: &mut Program, code: &'a str) -> Result<()> {
+    fn declaration(&mut self, program: &mut FuzzProgram, code: &'a str) -> Result<()> {
         let mut line = Line(code);
         if code == "outer gradient" {
             program.has_outer_gradient = true;
@@ -70,8 +72,8 @@ impl<'a> Parser<'a> {
     }
 
     /// The statements at a depth, up to the results.
-    fn block(&mut self, params: Vec<Id>, depth: usize) -> Result<Block> {
-        let mut block = Block { params, ..Block::default() };
+    fn block(&mut self, params: Vec<Id>, depth: usize) -> Result<ProgramBlock> {
+        let mut block = ProgramBlock { params, ..ProgramBlock::default() };
         loop {
             let &(number, at, code) = self.lines.get(self.at).context("a block returns")?;
             ensure!(at == depth, "line {number} is at another depth than its block");
@@ -123,7 +125,7 @@ impl<'a> Parser<'a> {
 
 fn head(
     name: &str,
-    args: &mut Vec<Operand>,
+    args: &mut Vec<StatementOperand>,
     attrs: Attrs,
     invariants: Vec<Invariant>,
 ) -> Result<Head> {
@@ -136,7 +138,9 @@ fn head(
         "fold" => Head::Fold,
         "scan" => Head::Scan,
         "custom_gradient" => match args.pop() {
-            Some(Operand::Const(factor)) => Head::Custom(factor.as_scalar::<i32>()?.into()),
+            Some(StatementOperand::Const(factor)) => {
+                Head::Custom(factor.as_scalar::<i32>()?.into())
+            }
             _ => bail!("a custom gradient has a factor"),
         },
         _ => match registry::find(name) {
@@ -214,14 +218,14 @@ impl<'a> Line<'a> {
         Some(name)
     }
 
-    fn operand(&mut self) -> Result<Operand> {
+    fn operand(&mut self) -> Result<StatementOperand> {
         if self.takes("var") {
-            return Ok(Operand::Variable(self.word().parse()?));
+            return Ok(StatementOperand::Variable(self.word().parse()?));
         }
         if self.0.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_numeric())) {
-            return Ok(Operand::Value(self.word()[1..].parse()?));
+            return Ok(StatementOperand::Value(self.word()[1..].parse()?));
         }
-        Ok(Operand::Const(self.literal()?))
+        Ok(StatementOperand::Const(self.literal()?))
     }
 
     fn quoted(&mut self) -> Result<String> {

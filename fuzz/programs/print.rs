@@ -1,10 +1,10 @@
 //! Programs as text.
 
-use super::program::{Block, Head, Id, Invariant, Operand, Program, Stmt};
+use super::program::{FuzzProgram, Head, Id, Invariant, ProgramBlock, StatementOperand, Stmt};
 use ferroflow::ir::{AttrValue, DType, HostTensor, PartialShape};
 use std::fmt::{self, Display, Write};
 
-impl Display for Program {
+impl Display for FuzzProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, variable) in self.vars.iter().enumerate() {
             write!(f, "var{number} = variable({}", literal(&variable.initial))?;
@@ -28,7 +28,7 @@ impl Display for Program {
     }
 }
 
-fn body(f: &mut fmt::Formatter<'_>, block: &Block, depth: usize) -> fmt::Result {
+fn body(f: &mut fmt::Formatter<'_>, block: &ProgramBlock, depth: usize) -> fmt::Result {
     for stmt in &block.stmts {
         statement(f, stmt, depth)?;
     }
@@ -85,11 +85,11 @@ fn values(ids: &[Id]) -> String {
     names.join(", ")
 }
 
-fn operand(operand: &Operand) -> String {
+fn operand(operand: &StatementOperand) -> String {
     match operand {
-        Operand::Value(id) => format!("v{id}"),
-        Operand::Variable(number) => format!("var{number}"),
-        Operand::Const(tensor) => literal(tensor),
+        StatementOperand::Value(id) => format!("v{id}"),
+        StatementOperand::Variable(number) => format!("var{number}"),
+        StatementOperand::Const(tensor) => literal(tensor),
     }
 }
 

@@ -7,7 +7,7 @@ pub(crate) type Id = usize;
 
 /// An operand of a statement.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Operand {
+pub(crate) enum StatementOperand {
     /// A value.
     Value(Id),
     /// The handle of a variable.
@@ -57,15 +57,15 @@ pub(crate) enum Head {
 pub(crate) struct Stmt {
     pub(crate) outs: Vec<Id>,
     pub(crate) head: Head,
-    pub(crate) args: Vec<Operand>,
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) args: Vec<StatementOperand>,
+    pub(crate) blocks: Vec<ProgramBlock>,
     /// The device that it asks for, by index; indices beyond the last device begin anew.
     pub(crate) device: Option<usize>,
 }
 
 /// Statements with parameters and results. A block sees the values of the blocks around it.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Block {
+pub(crate) struct ProgramBlock {
     pub(crate) params: Vec<Id>,
     pub(crate) stmts: Vec<Stmt>,
     pub(crate) results: Vec<Id>,
@@ -85,11 +85,11 @@ pub(crate) struct VarDecl {
 
 /// A program with the inputs it is called with.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Program {
+pub(crate) struct FuzzProgram {
     pub(crate) vars: Vec<VarDecl>,
     /// Functions; each calls only those before it, and sees no values but its parameters.
-    pub(crate) funcs: Vec<Block>,
-    pub(crate) main: Block,
+    pub(crate) funcs: Vec<ProgramBlock>,
+    pub(crate) main: ProgramBlock,
     /// Lists of arguments.
     pub(crate) inputs: Vec<Vec<HostTensor>>,
     /// The list of arguments of each call.
@@ -98,7 +98,7 @@ pub(crate) struct Program {
     pub(crate) has_outer_gradient: bool,
 }
 
-impl Program {
+impl FuzzProgram {
     /// The number above those of all values.
     pub(crate) fn n_ids(&self) -> usize {
         let mut n = 0;
@@ -131,9 +131,9 @@ impl Program {
     }
 }
 
-impl Block {
+impl ProgramBlock {
     /// Visits the block and the blocks in it.
-    pub(crate) fn visit<'a>(&'a self, visit: &mut impl FnMut(&'a Block)) {
+    pub(crate) fn visit<'a>(&'a self, visit: &mut impl FnMut(&'a ProgramBlock)) {
         visit(self);
         for block in self.stmts.iter().flat_map(|stmt| &stmt.blocks) {
             block.visit(visit);

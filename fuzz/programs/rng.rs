@@ -2,12 +2,12 @@
 
 /// A source of random choices.
 #[derive(Debug, Clone)]
-pub(crate) struct Rng(u64);
+pub(crate) struct FuzzRng(u64);
 
-impl Rng {
+impl FuzzRng {
     /// The source for a seed and a stream within it.
-    pub(crate) fn new(seed: u64, stream: u64) -> Rng {
-        let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ stream.rotate_left(32));
+    pub(crate) fn new(seed: u64, stream: u64) -> FuzzRng {
+        let mut rng = FuzzRng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ stream.rotate_left(32));
         rng.next();
         rng
     }

@@ -1,13 +1,17 @@
 //! Smaller programs with the same fault.
 
 use super::{
-    check::{Fault, Verdict, check_again},
-    program::{Block, Head, Id, Operand, Program, Stmt},
+    check::{Divergence, Verdict, check_again},
+    program::{FuzzProgram, Head, Id, ProgramBlock, StatementOperand, Stmt},
 };
 use std::time::{Duration, Instant};
 
 /// The smallest program found that fails in the same way, and its fault.
-pub(crate) fn shrink(program: Program, fault: Fault, limit: Duration) -> (Program, Fault) {
+pub(crate) fn shrink(
+    program: FuzzProgram,
+    fault: Divergence,
+    limit: Duration,
+) -> (FuzzProgram, Divergence) {
     let end = Instant::now() + limit;
     let (mut program, mut fault) = (program, fault);
     'smaller: loop {
@@ -27,7 +31,7 @@ pub(crate) fn shrink(program: Program, fault: Fault, limit: Duration) -> (Progra
 }
 
 /// Programs that are smaller in one respect, the boldest first.
-pub(crate) fn variants(program: &Program) -> Vec<Program> {
+pub(crate) fn variants(program: &FuzzProgram) -> Vec<FuzzProgram> {
     let mut variants = Variants { program, size: size(program), list: Vec::new() };
     // Statements that nothing uses may matter: they are part of what is traced.
     variants.add(drop_unused_calls);
@@ -40,19 +44,19 @@ pub(crate) fn variants(program: &Program) -> Vec<Program> {
     variants.list
 }
 
-fn size(program: &Program) -> usize {
+fn size(program: &FuzzProgram) -> usize {
     program.to_string().len()
 }
 
 struct Variants<'a> {
-    program: &'a Program,
+    program: &'a FuzzProgram,
     size: usize,
-    list: Vec<Program>,
+    list: Vec<FuzzProgram>,
 }
 
 impl Variants<'_> {
     /// Adds a changed program, if it still is one and got smaller.
-    fn add(&mut self, change: impl FnOnce(&mut Program)) {
+    fn add(&mut self, change: impl FnOnce(&mut FuzzProgram)) {
         let mut program = self.program.clone();
         change(&mut program);
         sweep(&mut program);
@@ -107,7 +111,7 @@ impl Variants<'_> {
             let stmts = with_block(self.program, number, |block| block.stmts.clone());
             for (at, stmt) in stmts.iter().enumerate().rev() {
                 for arg in &stmt.args {
-                    let Operand::Value(arg) = *arg else { continue };
+                    let StatementOperand::Value(arg) = *arg else { continue };
                     self.add(|program| {
                         change_block(program, number, |block| {
                             let stmt = block.stmts.remove(at);
@@ -159,7 +163,7 @@ impl Variants<'_> {
         number: usize,
         at: usize,
         index: usize,
-        inner: &Block,
+        inner: &ProgramBlock,
         stmt: &Stmt,
     ) {
         let is_body = matches!(stmt.head, Head::While(_)) && index == 1;
@@ -201,7 +205,7 @@ impl Variants<'_> {
 }
 
 /// Drops what refers to values that are not there, and inputs that no call takes.
-fn sweep(program: &mut Program) {
+fn sweep(program: &mut FuzzProgram) {
     for block in &mut program.funcs {
         sweep_block(block, &[]);
     }
@@ -217,11 +221,11 @@ fn sweep(program: &mut Program) {
 
 trait PopUnused {
     /// Drops the last function if no statement calls it.
-    fn pop_if_unused(&mut self, main: &Block) -> bool;
+    fn pop_if_unused(&mut self, main: &ProgramBlock) -> bool;
 }
 
-impl PopUnused for Vec<Block> {
-    fn pop_if_unused(&mut self, main: &Block) -> bool {
+impl PopUnused for Vec<ProgramBlock> {
+    fn pop_if_unused(&mut self, main: &ProgramBlock) -> bool {
         let Some(last) = self.len().checked_sub(1) else { return false };
         let mut is_used = false;
         for block in self.iter().chain([main]) {
@@ -237,14 +241,14 @@ impl PopUnused for Vec<Block> {
 }
 
 /// Drops statements with operands that are not there, and results that are not.
-fn sweep_block(block: &mut Block, around: &[Id]) {
+fn sweep_block(block: &mut ProgramBlock, around: &[Id]) {
     let mut known = around.to_vec();
     known.extend(&block.params);
     let stmts = std::mem::take(&mut block.stmts);
     for mut stmt in stmts {
-        let is_known = |arg: &Operand| match arg {
-            Operand::Value(id) => known.contains(id),
-            Operand::Variable(_) | Operand::Const(_) => true,
+        let is_known = |arg: &StatementOperand| match arg {
+            StatementOperand::Value(id) => known.contains(id),
+            StatementOperand::Variable(_) | StatementOperand::Const(_) => true,
         };
         if !stmt.args.iter().all(is_known) {
             continue;
@@ -260,13 +264,13 @@ fn sweep_block(block: &mut Block, around: &[Id]) {
 }
 
 /// Drops statements without effects whose results nothing uses.
-fn drop_unused_calls(program: &mut Program) {
+fn drop_unused_calls(program: &mut FuzzProgram) {
     for block in program.funcs.iter_mut().chain([&mut program.main]) {
         while drop_unused(block, &[]) {}
     }
 }
 
-fn drop_unused(block: &mut Block, around: &[Id]) -> bool {
+fn drop_unused(block: &mut ProgramBlock, around: &[Id]) -> bool {
     let mut used = around.to_vec();
     used.extend(&block.results);
     block.stmts.iter().for_each(|stmt| super::generate::uses(stmt, &mut used));
@@ -288,13 +292,13 @@ fn has_effect(stmt: &Stmt) -> bool {
         || stmt.blocks.iter().any(|block| block.stmts.iter().any(has_effect))
 }
 
-fn n_blocks(program: &Program) -> usize {
+fn n_blocks(program: &FuzzProgram) -> usize {
     let mut n = 0;
     program.funcs.iter().chain([&program.main]).for_each(|block| block.visit(&mut |_| n += 1));
     n
 }
 
-fn with_block<R>(program: &Program, number: usize, look: impl FnOnce(&Block) -> R) -> R {
+fn with_block<R>(program: &FuzzProgram, number: usize, look: impl FnOnce(&ProgramBlock) -> R) -> R {
     let mut blocks = Vec::new();
     for block in program.funcs.iter().chain([&program.main]) {
         block.visit(&mut |block| blocks.push(block));
@@ -302,8 +306,8 @@ fn with_block<R>(program: &Program, number: usize, look: impl FnOnce(&Block) -> 
     look(blocks[number])
 }
 
-fn change_block(program: &mut Program, number: usize, change: impl FnOnce(&mut Block)) {
-    fn find<'a>(block: &'a mut Block, left: &mut usize) -> Option<&'a mut Block> {
+fn change_block(program: &mut FuzzProgram, number: usize, change: impl FnOnce(&mut ProgramBlock)) {
+    fn find<'a>(block: &'a mut ProgramBlock, left: &mut usize) -> Option<&'a mut ProgramBlock> {
         if *left == 0 {
             return Some(block);
         }
@@ -318,11 +322,11 @@ fn change_block(program: &mut Program, number: usize, change: impl FnOnce(&mut B
 }
 
 /// Puts another value in place of one.
-fn rename(block: &mut Block, from: Id, to: Id) {
+fn rename(block: &mut ProgramBlock, from: Id, to: Id) {
     let put = |id: &mut Id| *id = if *id == from { to } else { *id };
     for stmt in &mut block.stmts {
         for arg in &mut stmt.args {
-            if let Operand::Value(id) = arg {
+            if let StatementOperand::Value(id) = arg {
                 put(id);
             }
         }
@@ -332,12 +336,12 @@ fn rename(block: &mut Block, from: Id, to: Id) {
 }
 
 /// Puts a block in place of the statement at `at`.
-fn inline(block: &mut Block, at: usize, inner: &Block) {
+fn inline(block: &mut ProgramBlock, at: usize, inner: &ProgramBlock) {
     let stmt = block.stmts.remove(at);
     let mut inner = inner.clone();
     for (&param, arg) in inner.params.clone().iter().zip(&stmt.args) {
         match arg {
-            Operand::Value(arg) => rename(&mut inner, param, *arg),
+            StatementOperand::Value(arg) => rename(&mut inner, param, *arg),
             constant => {
                 let head = Head::Op("Identity", Default::default());
                 let (args, blocks, device) = (vec![constant.clone()], Vec::new(), None);
@@ -352,7 +356,7 @@ fn inline(block: &mut Block, at: usize, inner: &Block) {
 }
 
 /// The block with values of its own.
-fn renumbered(block: &Block, first: Id) -> Block {
+fn renumbered(block: &ProgramBlock, first: Id) -> ProgramBlock {
     let mut ids = Vec::new();
     block.visit(&mut |block| {
         ids.extend(&block.params);
@@ -366,9 +370,9 @@ fn renumbered(block: &Block, first: Id) -> Block {
 }
 
 /// As `rename`, also where the value is assigned.
-fn rename_all(block: &mut Block, from: Id, to: Id) {
+fn rename_all(block: &mut ProgramBlock, from: Id, to: Id) {
     rename(block, from, to);
-    fn assigned(block: &mut Block, from: Id, to: Id) {
+    fn assigned(block: &mut ProgramBlock, from: Id, to: Id) {
         let put = |id: &mut Id| *id = if *id == from { to } else { *id };
         block.params.iter_mut().for_each(put);
         for stmt in &mut block.stmts {
@@ -380,9 +384,9 @@ fn rename_all(block: &mut Block, from: Id, to: Id) {
 }
 
 /// Drops a variable of the loop at `at`: it has its first value throughout.
-fn drop_variable(block: &mut Block, at: usize, variable: usize) {
+fn drop_variable(block: &mut ProgramBlock, at: usize, variable: usize) {
     let stmt = &mut block.stmts[at];
-    let Operand::Value(initial) = stmt.args.remove(variable) else { return };
+    let StatementOperand::Value(initial) = stmt.args.remove(variable) else { return };
     let out = stmt.outs.remove(variable);
     if let Head::While(invariants) = &mut stmt.head {
         invariants.remove(variable);
@@ -398,12 +402,12 @@ fn drop_variable(block: &mut Block, at: usize, variable: usize) {
 }
 
 /// Drops a variable and the statements that use it.
-fn drop_var(program: &mut Program, number: usize) {
-    fn visit(block: &mut Block, number: usize) {
-        block.stmts.retain(|stmt| !stmt.args.contains(&Operand::Variable(number)));
+fn drop_var(program: &mut FuzzProgram, number: usize) {
+    fn visit(block: &mut ProgramBlock, number: usize) {
+        block.stmts.retain(|stmt| !stmt.args.contains(&StatementOperand::Variable(number)));
         for stmt in &mut block.stmts {
             for arg in &mut stmt.args {
-                if let Operand::Variable(other) = arg {
+                if let StatementOperand::Variable(other) = arg {
                     *other -= usize::from(*other > number);
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::{
     observe,
-    program::{Block, Head, Id, Invariant, Operand, Program, Stmt, VarDecl},
+    program::{FuzzProgram, Head, Id, Invariant, ProgramBlock, StatementOperand, Stmt, VarDecl},
 };
 use ferroflow::{
     Function, GradientTape, Tensor, Variable, WhileOptions, cond, device, foldl, function,
@@ -26,18 +26,18 @@ const MAX_STEPS: usize = 20_000;
 
 /// A value, and whether it is exact; in traces all count as exact.
 #[derive(Clone)]
-pub(super) struct Item {
+pub(super) struct WorldValue {
     pub(super) tensor: Tensor,
     pub(super) is_exact: bool,
 }
 
 /// The values of a block and those around it, by number.
-pub(super) type Env = Vec<Option<Item>>;
+pub(super) type WorldEnv = Vec<Option<WorldValue>>;
 
 /// A program with its variables.
 #[derive(Clone)]
-pub(super) struct World {
-    pub(super) program: Arc<Program>,
+pub(super) struct FuzzWorld {
+    pub(super) program: Arc<FuzzProgram>,
     pub(super) variables: Vec<Variable>,
     devices: Arc<[String]>,
     /// The functions of the program, where they are traced.
@@ -54,13 +54,13 @@ struct Coverage {
     failed: Option<(usize, usize)>,
 }
 
-impl World {
+impl FuzzWorld {
     /// A program with new variables, to be run eagerly.
-    pub(super) fn new(program: &Arc<Program>, devices: &Arc<[String]>) -> Result<World> {
+    pub(super) fn new(program: &Arc<FuzzProgram>, devices: &Arc<[String]>) -> Result<FuzzWorld> {
         let (program, devices) = (program.clone(), devices.clone());
         let variables = program.vars.iter().map(|declared| variable(declared, &devices));
         let variables = variables.collect::<Result<_>>()?;
-        Ok(World { program, variables, devices, functions: None, coverage: Arc::default() })
+        Ok(FuzzWorld { program, variables, devices, functions: None, coverage: Arc::default() })
     }
 
     /// What is run or traced from now on is for this input.
@@ -71,14 +71,14 @@ impl World {
     /// Whether the last trace failed at a statement that no eager run of `other`, the same program, has
     /// executed. As in TensorFlow, operands that cannot be right are refused where an op is staged,
     /// though it may be in a branch that never runs.
-    pub(super) fn failed_beside(&self, other: &World) -> bool {
+    pub(super) fn failed_beside(&self, other: &FuzzWorld) -> bool {
         let failed = self.coverage().failed.take();
         failed.is_some_and(|reached| !other.coverage().executed.contains(&reached))
     }
 
     /// The same for traces of another world of this program.
-    pub(super) fn sharing_coverage(self, other: &World) -> World {
-        World { coverage: other.coverage.clone(), ..self }
+    pub(super) fn sharing_coverage(self, other: &FuzzWorld) -> FuzzWorld {
+        FuzzWorld { coverage: other.coverage.clone(), ..self }
     }
 
     fn coverage(&self) -> std::sync::MutexGuard<'_, Coverage> {
@@ -86,14 +86,14 @@ impl World {
     }
 
     /// The same program and variables, to be traced.
-    pub(super) fn to_trace(&self) -> World {
-        let mut world = World { functions: Some(Vec::new()), ..self.clone() };
+    pub(super) fn to_trace(&self) -> FuzzWorld {
+        let mut world = FuzzWorld { functions: Some(Vec::new()), ..self.clone() };
         for number in 0..self.program.funcs.len() {
             let inner = world.clone();
             let call = move |args: Vec<Tensor>| {
                 let run = Run::new(&inner);
                 let args = args.into_iter().map(exact).collect();
-                run.block(&inner.program.funcs[number], &Env::new(), args).map(tensors)
+                run.block(&inner.program.funcs[number], &WorldEnv::new(), args).map(tensors)
             };
             world.functions.get_or_insert_default().push(function(call));
         }
@@ -109,13 +109,13 @@ impl World {
     }
 
     /// Runs the program.
-    pub(super) fn run(&self, args: Vec<Tensor>) -> Result<Vec<Item>> {
+    pub(super) fn run(&self, args: Vec<Tensor>) -> Result<Vec<WorldValue>> {
         let args = args.into_iter().map(exact).collect();
-        Run::new(self).block(&self.program.main, &Env::new(), args)
+        Run::new(self).block(&self.program.main, &WorldEnv::new(), args)
     }
 
     /// Runs a statement.
-    pub(super) fn statement(&self, stmt: &Stmt, env: &mut Env) -> Result<()> {
+    pub(super) fn statement(&self, stmt: &Stmt, env: &mut WorldEnv) -> Result<()> {
         Run::new(self).statement(stmt, env)
     }
 }
@@ -136,11 +136,11 @@ fn variable(declared: &VarDecl, devices: &[String]) -> Result<Variable> {
     }
 }
 
-fn exact(tensor: Tensor) -> Item {
-    Item { tensor, is_exact: true }
+fn exact(tensor: Tensor) -> WorldValue {
+    WorldValue { tensor, is_exact: true }
 }
 
-fn tensors(items: Vec<Item>) -> Vec<Tensor> {
+fn tensors(items: Vec<WorldValue>) -> Vec<Tensor> {
     items.into_iter().map(|item| item.tensor).collect()
 }
 
@@ -151,7 +151,7 @@ fn refused(why: &str) -> Error {
 
 /// A run of a program, or of a part of it.
 struct Run<'a> {
-    world: &'a World,
+    world: &'a FuzzWorld,
     steps: Cell<usize>,
     n_gradients: Cell<usize>,
     /// Number of values that were not exact.
@@ -159,7 +159,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn new(world: &World) -> Run<'_> {
+    fn new(world: &FuzzWorld) -> Run<'_> {
         let n_gradients = Cell::new(usize::from(world.program.has_outer_gradient));
         Run { world, steps: Cell::new(0), n_gradients, n_inexact: Cell::new(0) }
     }
@@ -168,7 +168,12 @@ impl Run<'_> {
         self.world.functions.is_none()
     }
 
-    fn block(&self, block: &Block, env: &Env, args: Vec<Item>) -> Result<Vec<Item>> {
+    fn block(
+        &self,
+        block: &ProgramBlock,
+        env: &WorldEnv,
+        args: Vec<WorldValue>,
+    ) -> Result<Vec<WorldValue>> {
         let mut env = env.clone();
         if args.len() != block.params.len() {
             return Err(refused("a block with other parameters"));
@@ -182,7 +187,7 @@ impl Run<'_> {
         block.results.iter().map(|&id| value(&env, id)).collect()
     }
 
-    fn statement(&self, stmt: &Stmt, env: &mut Env) -> Result<()> {
+    fn statement(&self, stmt: &Stmt, env: &mut WorldEnv) -> Result<()> {
         let outputs = match stmt.device {
             Some(index) => {
                 device(device_name(&self.world.devices, index), || self.outputs(stmt, env))
@@ -211,7 +216,7 @@ impl Run<'_> {
     }
 
     /// Notes whether a value is exact.
-    fn observe(&self, item: &mut Item) -> Result<()> {
+    fn observe(&self, item: &mut WorldValue) -> Result<()> {
         let dtype = item.tensor.dtype();
         if !matches!(dtype, DType::Variant | DType::Resource) {
             let found = observe::exactness(item.tensor.host()?);
@@ -223,13 +228,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn outputs(&self, stmt: &Stmt, env: &Env) -> Result<Vec<Item>> {
+    fn outputs(&self, stmt: &Stmt, env: &WorldEnv) -> Result<Vec<WorldValue>> {
         self.steps.set(self.steps.get() + 1);
         if self.steps.get() > MAX_STEPS {
             return Err(refused("a loop without end"));
         }
         let args = stmt.args.iter().map(|operand| self.operand(operand, env));
-        let args = args.collect::<Result<Vec<Item>>>()?;
+        let args = args.collect::<Result<Vec<WorldValue>>>()?;
         let is_exact = args.iter().all(|arg| arg.is_exact);
         if self.is_eager()
             && !is_exact
@@ -254,14 +259,14 @@ impl Run<'_> {
         }
     }
 
-    fn operand(&self, operand: &Operand, env: &Env) -> Result<Item> {
+    fn operand(&self, operand: &StatementOperand, env: &WorldEnv) -> Result<WorldValue> {
         match operand {
-            Operand::Value(id) => value(env, *id),
-            Operand::Const(tensor) => Ok(exact(tensor.clone().into())),
-            Operand::Variable(number) => {
+            StatementOperand::Value(id) => value(env, *id),
+            StatementOperand::Const(tensor) => Ok(exact(tensor.clone().into())),
+            StatementOperand::Variable(number) => {
                 let variable = self.variable(*number)?;
                 let is_exact = !self.world.program.vars[*number].is_inexact;
-                Ok(Item { tensor: variable.handle(), is_exact })
+                Ok(WorldValue { tensor: variable.handle(), is_exact })
             }
         }
     }
@@ -270,16 +275,22 @@ impl Run<'_> {
         self.world.variables.get(number).ok_or_else(|| refused("a variable is missing"))
     }
 
-    fn op(&self, name: &str, stmt: &Stmt, args: Vec<Item>, is_exact: bool) -> Result<Vec<Item>> {
-        if let ("ReadVariableOp", [Operand::Variable(number)]) = (name, &stmt.args[..]) {
+    fn op(
+        &self,
+        name: &str,
+        stmt: &Stmt,
+        args: Vec<WorldValue>,
+        is_exact: bool,
+    ) -> Result<Vec<WorldValue>> {
+        if let ("ReadVariableOp", [StatementOperand::Variable(number)]) = (name, &stmt.args[..]) {
             let tensor = self.variable(*number)?.read()?;
-            return Ok(vec![Item { tensor, is_exact }]);
+            return Ok(vec![WorldValue { tensor, is_exact }]);
         }
         let Head::Op(_, attrs) = &stmt.head else { return Err(refused("no op")) };
         let mut variables =
             stmt.args.iter().zip(&args).filter_map(|(operand, item)| match operand {
-                Operand::Variable(_) => Some(item),
-                Operand::Value(_) | Operand::Const(_) => None,
+                StatementOperand::Variable(_) => Some(item),
+                StatementOperand::Value(_) | StatementOperand::Const(_) => None,
             });
         if self.is_eager() && !is_exact && variables.any(|variable| variable.is_exact) {
             return Err(refused("rounded numbers in a variable of exact ones"));
@@ -287,28 +298,33 @@ impl Run<'_> {
         let op = registry::find(name).ok_or_else(|| refused("an unknown op"))?;
         let inputs: Vec<&Tensor> = args.iter().map(|arg| &arg.tensor).collect();
         let outputs = ops::raw(op, attrs.clone(), &inputs)?;
-        Ok(outputs.into_iter().map(|tensor| Item { tensor, is_exact }).collect())
+        Ok(outputs.into_iter().map(|tensor| WorldValue { tensor, is_exact }).collect())
     }
 
-    fn choose(&self, stmt: &Stmt, env: &Env, condition: &Item) -> Result<Vec<Item>> {
+    fn choose(
+        &self,
+        stmt: &Stmt,
+        env: &WorldEnv,
+        condition: &WorldValue,
+    ) -> Result<Vec<WorldValue>> {
         let [then, otherwise] = &stmt.blocks[..] else { return Err(refused("two branches")) };
-        let branch = |block: &Block| self.block(block, env, Vec::new());
+        let branch = |block: &ProgramBlock| self.block(block, env, Vec::new());
         if self.is_eager() {
             return branch(if condition.tensor.to_bool()? { then } else { otherwise });
         }
-        let branch = |block: &Block| branch(block).map(tensors);
+        let branch = |block: &ProgramBlock| branch(block).map(tensors);
         let results = cond(&condition.tensor, || branch(then), || branch(otherwise))?;
         Ok(results.into_iter().map(exact).collect())
     }
 
-    fn case(&self, stmt: &Stmt, env: &Env, index: &Item) -> Result<Vec<Item>> {
-        let branch = |block: &Block| self.block(block, env, Vec::new());
+    fn case(&self, stmt: &Stmt, env: &WorldEnv, index: &WorldValue) -> Result<Vec<WorldValue>> {
+        let branch = |block: &ProgramBlock| self.block(block, env, Vec::new());
         if self.is_eager() {
             let index = usize::try_from(index.tensor.to_scalar::<i32>()?).ok();
             let chosen = index.and_then(|index| stmt.blocks.get(index)).or(stmt.blocks.last());
             return branch(chosen.ok_or_else(|| refused("a branch"))?);
         }
-        let traced = |block: &'_ Block| branch(block).map(tensors);
+        let traced = |block: &'_ ProgramBlock| branch(block).map(tensors);
         let branches: Vec<_> = stmt.blocks.iter().map(|block| move || traced(block)).collect();
         let branches: Vec<&dyn Fn() -> Result<Vec<Tensor>>> =
             branches.iter().map(|branch| branch as &dyn Fn() -> Result<Vec<Tensor>>).collect();
@@ -318,12 +334,12 @@ impl Run<'_> {
 
     fn repeat(
         &self,
-        condition: &Block,
-        body: &Block,
+        condition: &ProgramBlock,
+        body: &ProgramBlock,
         invariants: &[Invariant],
-        env: &Env,
-        mut state: Vec<Item>,
-    ) -> Result<Vec<Item>> {
+        env: &WorldEnv,
+        mut state: Vec<WorldValue>,
+    ) -> Result<Vec<WorldValue>> {
         if self.is_eager() {
             loop {
                 let holds = self.block(condition, env, state.clone())?;
@@ -349,11 +365,11 @@ impl Run<'_> {
         Ok(results.into_iter().map(exact).collect())
     }
 
-    fn call(&self, number: usize, args: Vec<Item>) -> Result<Vec<Item>> {
+    fn call(&self, number: usize, args: Vec<WorldValue>) -> Result<Vec<WorldValue>> {
         match &self.world.functions {
             None => {
                 let block = self.world.program.funcs.get(number);
-                self.block(block.ok_or_else(|| refused("a function"))?, &Env::new(), args)
+                self.block(block.ok_or_else(|| refused("a function"))?, &WorldEnv::new(), args)
             }
             Some(functions) => {
                 let function = functions.get(number).ok_or_else(|| refused("a function"))?;
@@ -366,15 +382,15 @@ impl Run<'_> {
     fn gradient(
         &self,
         stmt: &Stmt,
-        block: &Block,
-        env: &Env,
-        args: Vec<Item>,
-    ) -> Result<Vec<Item>> {
+        block: &ProgramBlock,
+        env: &WorldEnv,
+        args: Vec<WorldValue>,
+    ) -> Result<Vec<WorldValue>> {
         let before = self.n_inexact.get();
         self.n_gradients.set(self.n_gradients.get() + 1);
         let tape = GradientTape::new();
         let options = GradientOptions { zero_unconnected: true, ..GradientOptions::default() };
-        let by_variables = stmt.args.iter().any(|arg| matches!(arg, Operand::Variable(_)));
+        let by_variables = stmt.args.iter().any(|arg| matches!(arg, StatementOperand::Variable(_)));
         let are_exact = args.iter().all(|arg| arg.is_exact);
         let mut sources = args;
         if !by_variables {
@@ -395,19 +411,25 @@ impl Run<'_> {
         let is_exact = are_exact && before == self.n_inexact.get();
         let item = |gradient: Option<Tensor>| {
             let tensor = gradient.ok_or_else(|| refused("no gradient"))?;
-            Ok(Item { tensor, is_exact })
+            Ok(WorldValue { tensor, is_exact })
         };
         gradients.into_iter().map(item).collect()
     }
 
-    fn custom(&self, factor: i64, block: &Block, env: &Env, args: &[Item]) -> Result<Vec<Item>> {
+    fn custom(
+        &self,
+        factor: i64,
+        block: &ProgramBlock,
+        env: &WorldEnv,
+        args: &[WorldValue],
+    ) -> Result<Vec<WorldValue>> {
         let is_exact = Cell::new(true);
         let n = args.len();
         let inner: Vec<Tensor> = args.iter().map(|arg| arg.tensor.clone()).collect();
         let call = |inner: &[Tensor]| {
             let flags = args.iter().map(|arg| arg.is_exact);
             let items = inner.iter().cloned().zip(flags);
-            let items = items.map(|(tensor, is_exact)| Item { tensor, is_exact }).collect();
+            let items = items.map(|(tensor, is_exact)| WorldValue { tensor, is_exact }).collect();
             let results = self.block(block, env, items)?;
             is_exact.set(results.iter().all(|item| item.is_exact));
             let backward = move |dys: &[Tensor]| {
@@ -418,13 +440,22 @@ impl Run<'_> {
             Ok((tensors(results), backward))
         };
         let results = custom_gradient(call, &inner)?;
-        Ok(results.into_iter().map(|tensor| Item { tensor, is_exact: is_exact.get() }).collect())
+        Ok(results
+            .into_iter()
+            .map(|tensor| WorldValue { tensor, is_exact: is_exact.get() })
+            .collect())
     }
 
-    fn rows(&self, head: &Head, block: &Block, env: &Env, args: &[Item]) -> Result<Vec<Item>> {
+    fn rows(
+        &self,
+        head: &Head,
+        block: &ProgramBlock,
+        env: &WorldEnv,
+        args: &[WorldValue],
+    ) -> Result<Vec<WorldValue>> {
         let is_exact = Cell::new(args.iter().all(|arg| arg.is_exact));
         let step = |inputs: Vec<Tensor>| {
-            let item = |tensor| Item { tensor, is_exact: is_exact.get() };
+            let item = |tensor| WorldValue { tensor, is_exact: is_exact.get() };
             let results = self.block(block, env, inputs.into_iter().map(item).collect())?;
             let result = first(&results)?.clone();
             is_exact.set(is_exact.get() && result.is_exact);
@@ -441,7 +472,7 @@ impl Run<'_> {
             Head::Fold => foldl(next, elements, initial()?)?,
             _ => scan(next, elements, initial()?)?,
         };
-        Ok(vec![Item { tensor, is_exact: is_exact.get() }])
+        Ok(vec![WorldValue { tensor, is_exact: is_exact.get() }])
     }
 }
 
@@ -454,16 +485,16 @@ fn invariant_shape(invariant: Invariant, tensor: &Tensor) -> PartialShape {
     }
 }
 
-fn first(items: &[Item]) -> Result<&Item> {
+fn first(items: &[WorldValue]) -> Result<&WorldValue> {
     items.first().ok_or_else(|| refused("no value"))
 }
 
-fn value(env: &Env, id: Id) -> Result<Item> {
+fn value(env: &WorldEnv, id: Id) -> Result<WorldValue> {
     let item = env.get(id).cloned().flatten();
     item.ok_or_else(|| refused("a value that is not there"))
 }
 
-fn bind(env: &mut Env, id: Id, item: Item) {
+fn bind(env: &mut WorldEnv, id: Id, item: WorldValue) {
     if env.len() <= id {
         env.resize(id + 1, None);
     }

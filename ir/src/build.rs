@@ -8,7 +8,7 @@ use crate::{
     function::FunctionDef,
     graph::{Graph, NodeDef, NodeId, Outlet},
     host_tensor::HostTensor,
-    infer::Input,
+    infer::InputFacts,
     op::{ArgKind, ArgType, OpDef},
     registry::OpRegistry,
     shape::PartialShape,
@@ -102,8 +102,8 @@ impl GraphBuilder {
             .collect::<Result<_>>()?;
         let dtypes: Vec<DType> = types.iter().map(|ty| ty.dtype).collect();
         let attrs = infer_attrs(op, attrs, &dtypes);
-        let inferred: SmallVec<[Input<'_>; 4]> =
-            types.iter().map(|ty| Input { ty, value: None }).collect();
+        let inferred: SmallVec<[InputFacts<'_>; 4]> =
+            types.iter().map(|ty| InputFacts { ty, value: None }).collect();
         let (attrs, outputs) = check_call(op, attrs, &inferred)?;
         let n_outputs = outputs.len();
         let node =

@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     function::{FunctionDef, FunctionLibrary},
     host_tensor::{Element, HostTensor},
-    infer::{Input, infer},
+    infer::{InputFacts, infer},
     limits::Limits,
     op::{Formula, Lowering, OpDef},
     registry,
@@ -749,20 +749,20 @@ pub fn call_with<'e, const N: usize>(
 }
 
 /// The results of a call like that of [`call_with`]. At least one input is given.
-pub fn calls_with<'e>(name: &str, attrs: Attrs, inputs: &[Value<'e>]) -> Results<'e> {
+pub fn calls_with<'e>(name: &str, attrs: Attrs, inputs: &[Value<'e>]) -> CallResults<'e> {
     let emitter = inputs[0].emitter;
     let ids = emitter.infer(name, attrs, inputs);
-    Results { emitter, values: ids.into_iter().map(|id| Value { emitter, id }).collect() }
+    CallResults { emitter, values: ids.into_iter().map(|id| Value { emitter, id }).collect() }
 }
 
 /// The results of a call; all are invalid, with an error noted, when the call was.
 #[derive(Debug, Clone)]
-pub struct Results<'e> {
+pub struct CallResults<'e> {
     emitter: &'e Emitter<'e>,
     values: Vec<Value<'e>>,
 }
 
-impl<'e> Results<'e> {
+impl<'e> CallResults<'e> {
     /// The results.
     pub fn values(&self) -> &[Value<'e>] {
         &self.values
@@ -836,7 +836,7 @@ impl<'e> ops::Neg for Value<'e> {
 pub fn check_call(
     op: &'static OpDef,
     attrs: Attrs,
-    inputs: &[Input<'_>],
+    inputs: &[InputFacts<'_>],
 ) -> Result<(Attrs, SmallVec<[ValueType; 2]>)> {
     let known = attrs.iter().filter(|(name, _)| op.attr(name).is_some());
     let attrs: Attrs = known.map(|(name, value)| (name, value.clone())).collect::<Attrs>();

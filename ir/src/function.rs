@@ -7,7 +7,7 @@ use crate::{
     gradient::CarriedGradient,
     graph::{Graph, NodeId, OpRef, Outlet},
     modules,
-    op::{Call, Effect, OpDef},
+    op::{CallKind, Effect, OpDef},
     spec::ValueType,
 };
 use std::{
@@ -295,7 +295,7 @@ impl FunctionLibrary {
 
     fn effect_below(&self, op: &OpRef, attrs: &Attrs, path: &mut Vec<Arc<str>>) -> Effect {
         match op.effect() {
-            Effect::OfCallee if op.def().is_some_and(|op| op.call == Call::Module) => {
+            Effect::OfCallee if op.def().is_some_and(|op| op.call == CallKind::Module) => {
                 let function = self.module(attrs);
                 function.map_or(Effect::Stateful, |def| self.effect_of_function(&def.name, path))
             }

@@ -14,7 +14,7 @@ use std::{borrow::Cow, fmt};
 
 /// Knowledge about an input of an op call.
 #[derive(Debug, Clone, Copy)]
-pub struct Input<'a> {
+pub struct InputFacts<'a> {
     /// Its type.
     pub ty: &'a ValueType,
     /// Its value, where it is known before the op runs.
@@ -29,19 +29,19 @@ pub struct OpContext<'a> {
     pub op: &'static OpDef,
     /// The attributes, complete.
     pub attrs: &'a Attrs,
-    inputs: SmallVec<[Input<'a>; 4]>,
+    inputs: SmallVec<[InputFacts<'a>; 4]>,
     outputs: SmallVec<[ValueType; 2]>,
 }
 
 /// Result types of an op call.
-pub type Outputs = SmallVec<[ValueType; 2]>;
+pub type OutputTypes = SmallVec<[ValueType; 2]>;
 
 /// Checks an op call and tells the types of its results.
 ///
 /// # Errors
 ///
 /// [`Error::Argument`] when inputs or attributes do not fit the op.
-pub fn infer(op: &'static OpDef, attrs: &Attrs, inputs: &[Input<'_>]) -> Result<Outputs> {
+pub fn infer(op: &'static OpDef, attrs: &Attrs, inputs: &[InputFacts<'_>]) -> Result<OutputTypes> {
     let mut context = OpContext::new(op, attrs, inputs)?;
     context.infer()?;
     Ok(context.outputs)
@@ -56,7 +56,7 @@ impl<'a> OpContext<'a> {
     pub fn new(
         op: &'static OpDef,
         attrs: &'a Attrs,
-        inputs: &[Input<'a>],
+        inputs: &[InputFacts<'a>],
     ) -> Result<OpContext<'a>> {
         let dtypes: SmallVec<[DType; 6]> = inputs.iter().map(|input| input.ty.dtype).collect();
         op.check_dtypes(attrs, &dtypes)?;
@@ -93,7 +93,7 @@ impl<'a> OpContext<'a> {
     }
 
     /// Knowledge about input `index`.
-    pub fn input(&self, index: usize) -> &Input<'a> {
+    pub fn input(&self, index: usize) -> &InputFacts<'a> {
         &self.inputs[index]
     }
 

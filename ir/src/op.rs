@@ -40,7 +40,7 @@ pub struct OpDef {
     /// Gradient rule.
     pub gradient: Gradient,
     /// Use of the functions that its attributes name.
-    pub call: Call,
+    pub call: CallKind,
     /// Whether it looks at the shapes of its inputs only, never at their elements.
     pub shape_only: bool,
     /// Whether the two inputs may be swapped.
@@ -80,7 +80,7 @@ impl OpDef {
         effect: Effect::Pure,
         lowering: Lowering::Interface,
         gradient: Gradient::Missing,
-        call: Call::None,
+        call: CallKind::None,
         shape_only: false,
         commutative: false,
         on_variants: None,
@@ -211,7 +211,7 @@ impl OpDef {
         Ok(flags)
     }
 
-    /// The inputs that a call of a function hands on ([`Call::Inline`]): all but the single tensors
+    /// The inputs that a call of a function hands on ([`CallKind::Inline`]): all but the single tensors
     /// before and after them, which tell where the function runs.
     pub fn handed_on<'a, T>(&self, inputs: &'a [T]) -> &'a [T] {
         let is_single = |arg: &&ArgDef| matches!(arg.kind, ArgKind::One(_));
@@ -312,7 +312,7 @@ pub type Formula = for<'e> fn(&Composite<'e>) -> Vec<Value<'e>>;
 
 /// Use that an op makes of the functions its attributes name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
+pub enum CallKind {
     /// It calls none.
     None,
     /// It calls one function with the inputs it hands on ([`OpDef::handed_on`]) and gives the

@@ -3,7 +3,7 @@
 use crate::{
     function::{FunctionDef, FunctionLibrary, functions_of},
     graph::{Graph, NodeId, Outlet},
-    op::{AliasKind, Call, Lowering},
+    op::{AliasKind, CallKind, Lowering},
 };
 use std::sync::Arc;
 
@@ -65,25 +65,25 @@ impl Search<'_> {
         let op = node.op.def()?;
         let (index, inputs) = (outlet.index as usize, node.inputs());
         let callees: Vec<Arc<FunctionDef>> = match op.call {
-            Call::None => Vec::new(),
+            CallKind::None => Vec::new(),
             _ => functions_of(op, &node.attrs)
                 .iter()
                 .map(|name| self.library.get(name).ok())
                 .collect::<Option<_>>()?,
         };
         let position = match (op.call, &callees[..]) {
-            (Call::None, _) => match (op.lowering, inputs) {
+            (CallKind::None, _) => match (op.lowering, inputs) {
                 (Lowering::Alias(AliasKind::Identity), [_]) => 0,
                 _ => return None,
             },
-            (Call::Inline, [callee]) => {
+            (CallKind::Inline, [callee]) => {
                 let argument = self.argument_of(callee, index)?;
                 return op.handed_on(inputs).get(argument).copied();
             }
-            (Call::While, [_, body]) => {
+            (CallKind::While, [_, body]) => {
                 (self.argument_of(body, index)? == index).then_some(index)?
             }
-            (Call::If | Call::Case, [first, others @ ..]) => {
+            (CallKind::If | CallKind::Case, [first, others @ ..]) => {
                 let found = self.argument_of(first, index)?;
                 let agrees = |other| self.argument_of(other, index) == Some(found);
                 others.iter().map(|other| &**other).all(agrees).then_some(found + 1)?

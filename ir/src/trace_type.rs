@@ -40,7 +40,7 @@ pub enum TraceType {
     /// A structure: its name, and its fields in order.
     Struct(Arc<str>, Vec<(Arc<str>, TraceType)>),
     /// A map, sorted by key.
-    Dict(Vec<(Key, TraceType)>),
+    Dict(Vec<(MapKey, TraceType)>),
     /// A type with rules of its own.
     Custom(Arc<dyn CustomType>),
 }
@@ -81,7 +81,7 @@ pub enum Literal {
 
 /// The key of an entry of a map.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Key {
+pub enum MapKey {
     /// A number.
     Int(i64),
     /// A name.
@@ -325,11 +325,11 @@ impl fmt::Display for Literal {
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for MapKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Key::Int(value) => write!(f, "{value}"),
-            Key::Str(text) => write!(f, "'{}'", text.escape_debug()),
+            MapKey::Int(value) => write!(f, "{value}"),
+            MapKey::Str(text) => write!(f, "'{}'", text.escape_debug()),
         }
     }
 }
@@ -436,7 +436,7 @@ mod tests {
             TraceType::List(vec![int(1), int(2)]).to_string(),
             "List[Literal[1], Literal[2]]"
         );
-        let dict = TraceType::Dict(vec![(Key::Str("a".into()), TraceType::None)]);
+        let dict = TraceType::Dict(vec![(MapKey::Str("a".into()), TraceType::None)]);
         assert_eq!(dict.to_string(), "Dict[['a', Literal[None]]]");
         let point = TraceType::Struct("P".into(), vec![("a".into(), int(1))]);
         assert_eq!(point.to_string(), "P[['a', Literal[1]]]");

@@ -4,7 +4,7 @@ use crate::{
     error::{Error, Result},
     function::FunctionDef,
     graph::{Graph, NodeDef},
-    infer::{Input, infer},
+    infer::{InputFacts, infer},
     spec::ValueType,
 };
 use smallvec::SmallVec;
@@ -77,8 +77,8 @@ fn verify_node(graph: &Graph, node: &NodeDef) -> Result<()> {
         })
         .collect();
     let types = types?;
-    let inputs: SmallVec<[Input<'_>; 4]> =
-        types.iter().map(|ty| Input { ty, value: None }).collect();
+    let inputs: SmallVec<[InputFacts<'_>; 4]> =
+        types.iter().map(|ty| InputFacts { ty, value: None }).collect();
     let outputs = infer(op, &node.attrs, &inputs)?;
     let fits = outputs.len() == node.outputs().len()
         && outputs.iter().zip(node.outputs()).all(|(inferred, stated)| {

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// Padding of a dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Padding {
+pub enum WindowPadding {
     /// As much on both sides as it takes to have one window per stride; where that is odd, one
     /// more at the end.
     Same,
@@ -29,13 +29,13 @@ pub enum Padding {
 
 /// Steps of windows along a dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub struct WindowStep {
     /// Positions from one window to the next.
     pub stride: usize,
     /// Positions from one tap of a window to the next.
     pub dilation: usize,
     /// Padding of the dimension.
-    pub padding: Padding,
+    pub padding: WindowPadding,
 }
 
 /// Windows of `size` taps over a dimension of known size.
@@ -64,7 +64,7 @@ pub fn countable(number: i64) -> Option<usize> {
     (1..=LARGEST).contains(&number).then_some(number as usize)
 }
 
-impl Step {
+impl WindowStep {
     /// The number of windows of `size` taps over `input` positions, where both are known.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl Step {
     pub fn output(&self, input: Dim, size: Dim) -> Result<Dim> {
         match (input, size) {
             (Some(input), Some(size)) => Ok(Some(self.slide(input, size)?.output)),
-            (Some(input), None) if self.padding == Padding::Same => {
+            (Some(input), None) if self.padding == WindowPadding::Same => {
                 Ok(Some(input.div_ceil(self.stride)))
             }
             _ => Ok(None),
@@ -86,7 +86,7 @@ impl Step {
     ///
     /// As [`output`](Step::output).
     pub fn slide(&self, input: usize, size: usize) -> Result<Slide> {
-        let Step { stride, dilation, padding } = *self;
+        let WindowStep { stride, dilation, padding } = *self;
         let wrong = |expected: &'static str, found: String| {
             Err(Error::argument("window", "size", expected, found))
         };
@@ -96,12 +96,12 @@ impl Step {
         let reach = (size as i64 - 1) * dilation as i64 + 1;
         let (n, step) = (input as i64, stride as i64);
         let (output, before) = match padding {
-            Padding::Same => {
+            WindowPadding::Same => {
                 let output = (n + step - 1) / step;
                 (output, ((output - 1) * step + reach - n).max(0) / 2)
             }
-            Padding::Valid => ((n - reach + step) / step, 0),
-            Padding::Explicit { before, after } => {
+            WindowPadding::Valid => ((n - reach + step) / step, 0),
+            WindowPadding::Explicit { before, after } => {
                 let n = n + before as i64 + after as i64;
                 ((n - reach + step) / step, before as i64)
             }
@@ -171,25 +171,25 @@ impl Slide {
 
 /// Where batch, channels and spatial dimensions are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
+pub struct ImageLayout {
     /// The number of spatial dimensions.
     pub spatial: usize,
     /// Whether the channels come last; otherwise they follow the batch.
     pub channels_last: bool,
 }
 
-impl Layout {
+impl ImageLayout {
     /// The layout that attribute `data_format` names; channels come last where there is none.
     ///
     /// # Errors
     ///
     /// When the attribute is no string.
-    pub fn read(attrs: &Attrs, spatial: usize) -> Result<Layout> {
+    pub fn read(attrs: &Attrs, spatial: usize) -> Result<ImageLayout> {
         let channels_last = match attrs.get("data_format") {
             Some(_) => !attrs.string("data_format")?.starts_with("NC"),
             None => true,
         };
-        Ok(Layout { spatial, channels_last })
+        Ok(ImageLayout { spatial, channels_last })
     }
 
     /// The number of dimensions.
@@ -217,7 +217,7 @@ impl Layout {
 }
 
 /// Steps of windows, one per spatial dimension.
-pub type Steps = SmallVec<[Step; 3]>;
+pub type WindowSteps = SmallVec<[WindowStep; 3]>;
 
 /// Steps of the windows of a convolution: attributes `strides`, `dilations`, `padding` and
 /// `explicit_paddings`.
@@ -226,7 +226,11 @@ pub type Steps = SmallVec<[Step; 3]>;
 ///
 /// [`Error::Argument`] for lists of the wrong length and for numbers out of range,
 /// [`Error::Unsupported`] for steps along batch or channels.
-pub fn convolution_steps(op: &'static str, attrs: &Attrs, layout: Layout) -> Result<Steps> {
+pub fn convolution_steps(
+    op: &'static str,
+    attrs: &Attrs,
+    layout: ImageLayout,
+) -> Result<WindowSteps> {
     steps(op, attrs, layout, "dilations")
 }
 
@@ -239,23 +243,25 @@ pub fn convolution_steps(op: &'static str, attrs: &Attrs, layout: Layout) -> Res
 pub fn steps(
     op: &'static str,
     attrs: &Attrs,
-    layout: Layout,
+    layout: ImageLayout,
     dilations: &'static str,
-) -> Result<Steps> {
+) -> Result<WindowSteps> {
     let paddings = paddings(op, attrs, layout)?;
     let strides = along(op, "strides", attrs.ints("strides")?, layout)?;
     let dilations = along(op, dilations, attrs.ints(dilations)?, layout)?;
     let steps = strides.iter().zip(&dilations).zip(paddings);
-    Ok(steps.map(|((&stride, &dilation), padding)| Step { stride, dilation, padding }).collect())
+    Ok(steps
+        .map(|((&stride, &dilation), padding)| WindowStep { stride, dilation, padding })
+        .collect())
 }
 
 /// The windows of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pool {
     /// Where the dimensions are.
-    pub layout: Layout,
+    pub layout: ImageLayout,
     /// Steps of windows along the spatial dimensions.
-    pub steps: Steps,
+    pub steps: WindowSteps,
     /// The sizes of windows along the spatial dimensions.
     pub sizes: SmallVec<[usize; 3]>,
     /// The size of windows, and how far they move, along the channels.
@@ -270,7 +276,7 @@ pub struct Pool {
 /// [`Error::Argument`] for lists of the wrong length and for numbers out of range,
 /// [`Error::Unsupported`] for windows over the batch, and over channels and space at once.
 pub fn pool(op: &'static str, attrs: &Attrs, sizes: &[i64], strides: &[i64]) -> Result<Pool> {
-    let layout = Layout::read(attrs, sizes.len().max(3) - 2)?;
+    let layout = ImageLayout::read(attrs, sizes.len().max(3) - 2)?;
     let paddings = paddings(op, attrs, layout)?;
     let over_channels =
         |list: &[i64]| list.get(layout.channels()).copied().filter(|&entry| entry != 1);
@@ -293,16 +299,17 @@ pub fn pool(op: &'static str, attrs: &Attrs, sizes: &[i64], strides: &[i64]) -> 
     };
     let strides = along(op, "strides", &spatial(strides), layout)?;
     let sizes = along(op, "ksize", &spatial(sizes), layout)?;
-    let too_large = |(padding, &size): (&Padding, &usize)| match padding {
-        Padding::Explicit { before, after } => *before.max(after) >= size,
-        Padding::Same | Padding::Valid => false,
+    let too_large = |(padding, &size): (&WindowPadding, &usize)| match padding {
+        WindowPadding::Explicit { before, after } => *before.max(after) >= size,
+        WindowPadding::Same | WindowPadding::Valid => false,
     };
     if paddings.iter().zip(&sizes).any(too_large) {
         let found = format!("{paddings:?} of windows {sizes:?}");
         return Err(Error::argument(op, "explicit_paddings", "smaller than the window", found));
     }
     let steps = strides.iter().zip(paddings);
-    let steps = steps.map(|(&stride, padding)| Step { stride, dilation: 1, padding }).collect();
+    let steps =
+        steps.map(|(&stride, padding)| WindowStep { stride, dilation: 1, padding }).collect();
     Ok(Pool { layout, steps, sizes, depth })
 }
 
@@ -311,7 +318,7 @@ fn along(
     op: &'static str,
     name: &'static str,
     list: &[i64],
-    layout: Layout,
+    layout: ImageLayout,
 ) -> Result<SmallVec<[usize; 3]>> {
     let wrong = |expected: String| Error::argument(op, name, expected, format!("{list:?}"));
     if list.len() != layout.rank() {
@@ -327,7 +334,11 @@ fn along(
     Ok((0..layout.spatial).map(|index| list[layout.at(index)] as usize).collect())
 }
 
-fn paddings(op: &'static str, attrs: &Attrs, layout: Layout) -> Result<SmallVec<[Padding; 3]>> {
+fn paddings(
+    op: &'static str,
+    attrs: &Attrs,
+    layout: ImageLayout,
+) -> Result<SmallVec<[WindowPadding; 3]>> {
     let explicit = match attrs.get("explicit_paddings") {
         Some(_) => attrs.ints("explicit_paddings")?,
         None => &[],
@@ -336,8 +347,8 @@ fn paddings(op: &'static str, attrs: &Attrs, layout: Layout) -> Result<SmallVec<
         Err(Error::argument(op, "explicit_paddings", expected, format!("{explicit:?}")))
     };
     let padding = match attrs.string("padding")? {
-        "SAME" => Padding::Same,
-        "VALID" => Padding::Valid,
+        "SAME" => WindowPadding::Same,
+        "VALID" => WindowPadding::Valid,
         _ => {
             if explicit.len() != 2 * layout.rank() {
                 return wrong(format!("{} numbers", 2 * layout.rank()));
@@ -350,7 +361,9 @@ fn paddings(op: &'static str, attrs: &Attrs, layout: Layout) -> Result<SmallVec<
                 return wrong("0 along batch and channels".into());
             }
             let pairs = (0..layout.spatial).map(|index| pair(layout.at(index)));
-            return Ok(pairs.map(|(before, after)| Padding::Explicit { before, after }).collect());
+            return Ok(pairs
+                .map(|(before, after)| WindowPadding::Explicit { before, after })
+                .collect());
         }
     };
     if !explicit.is_empty() {
@@ -363,34 +376,44 @@ fn paddings(op: &'static str, attrs: &Attrs, layout: Layout) -> Result<SmallVec<
 mod tests {
     use super::*;
 
-    fn check(padding: Padding, input: usize, size: usize, stride: usize, dilation: usize) -> Slide {
-        Step { stride, dilation, padding }.slide(input, size).unwrap()
+    fn check(
+        padding: WindowPadding,
+        input: usize,
+        size: usize,
+        stride: usize,
+        dilation: usize,
+    ) -> Slide {
+        WindowStep { stride, dilation, padding }.slide(input, size).unwrap()
     }
 
     #[test]
     fn outputs_are_counted_as_tensorflow_does() {
-        let same = check(Padding::Same, 5, 3, 2, 1);
+        let same = check(WindowPadding::Same, 5, 3, 2, 1);
         assert_eq!((same.output, same.before), (3, 1));
-        let same = check(Padding::Same, 4, 3, 2, 1);
+        let same = check(WindowPadding::Same, 4, 3, 2, 1);
         assert_eq!((same.output, same.before), (2, 0));
-        assert_eq!(check(Padding::Valid, 5, 3, 1, 2).output, 1);
-        assert_eq!(check(Padding::Valid, 2, 3, 1, 1).output, 0);
-        assert_eq!(check(Padding::Explicit { before: 2, after: 1 }, 2, 3, 1, 1).output, 3);
-        assert!(Step { stride: 1, dilation: 1, padding: Padding::Valid }.slide(1, 3).is_err());
+        assert_eq!(check(WindowPadding::Valid, 5, 3, 1, 2).output, 1);
+        assert_eq!(check(WindowPadding::Valid, 2, 3, 1, 1).output, 0);
+        assert_eq!(check(WindowPadding::Explicit { before: 2, after: 1 }, 2, 3, 1, 1).output, 3);
+        assert!(
+            WindowStep { stride: 1, dilation: 1, padding: WindowPadding::Valid }
+                .slide(1, 3)
+                .is_err()
+        );
     }
 
     #[test]
     fn taps_in_the_padding_are_left_out() {
-        let slide = check(Padding::Same, 5, 3, 2, 1);
+        let slide = check(WindowPadding::Same, 5, 3, 2, 1);
         assert_eq!((0..3).map(|window| slide.taps(window)).collect::<Vec<_>>(), [1..3, 0..3, 0..2]);
-        let slide = check(Padding::Explicit { before: 4, after: 4 }, 3, 2, 1, 3);
+        let slide = check(WindowPadding::Explicit { before: 4, after: 4 }, 3, 2, 1, 3);
         let taps: Vec<_> = (0..slide.output).map(|window| slide.taps(window)).collect();
         assert_eq!(taps, [2..2, 1..2, 1..2, 1..2, 0..1, 0..1, 0..1, 0..0]);
     }
 
     #[test]
     fn every_tap_is_found_from_its_position() {
-        let slide = check(Padding::Explicit { before: 2, after: 3 }, 7, 3, 2, 2);
+        let slide = check(WindowPadding::Explicit { before: 2, after: 3 }, 7, 3, 2, 2);
         let taps = (0..slide.output).flat_map(|window| {
             let position = move |tap| (slide.first(window) + 2 * tap as isize) as usize;
             slide.taps(window).map(move |tap| (position(tap), tap, window))
@@ -408,7 +431,7 @@ mod tests {
     #[test]
     fn the_reversed_window_finds_each_output() {
         for before in [0, 1, 6] {
-            let slide = check(Padding::Explicit { before, after: 2 }, 6, 3, 1, 2);
+            let slide = check(WindowPadding::Explicit { before, after: 2 }, 6, 3, 1, 2);
             let back = slide.reversed();
             for window in 0..slide.output {
                 for tap in slide.taps(window) {

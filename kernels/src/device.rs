@@ -4,11 +4,11 @@ use crate::{
     buffer::Buffer,
     error::Result,
     kernel::Kernel,
-    sequence::{Plan, Sequence},
+    sequence::{KernelGraphPlan, Sequence},
 };
 use ferroflow_ir::{
     Attrs, DType, Error, Expr, HostTensor, OpDef, PartialShape, Shape, ValueType,
-    infer::{Input, OpContext},
+    infer::{InputFacts, OpContext},
     registry,
 };
 use smallvec::SmallVec;
@@ -51,7 +51,7 @@ pub trait Device: Send + Sync + fmt::Debug {
     }
 
     /// Calls made ready to be started together; `None` where that has no advantage.
-    fn sequence(&self, plan: Plan) -> Option<Arc<dyn Sequence>> {
+    fn sequence(&self, plan: KernelGraphPlan) -> Option<Arc<dyn Sequence>> {
         let _ = plan;
         None
     }
@@ -248,10 +248,10 @@ impl<'a> OpCall<'a> {
     ) -> Result<R> {
         let types: SmallVec<[ValueType; 4]> =
             self.inputs.iter().map(|input| ValueType::new(input.dtype, &input.shape)).collect();
-        let inputs: SmallVec<[Input<'_>; 4]> = types
+        let inputs: SmallVec<[InputFacts<'_>; 4]> = types
             .iter()
             .zip(self.inputs)
-            .map(|(ty, input)| Input { ty, value: input.value.as_ref() })
+            .map(|(ty, input)| InputFacts { ty, value: input.value.as_ref() })
             .collect();
         let mut context = OpContext::new(self.op, self.attrs, &inputs)?;
         context.infer()?;

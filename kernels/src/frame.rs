@@ -2,7 +2,7 @@
 //!
 //! A [`Frame`] is one arena, planned when the program was compiled, and a list of slots, which hold
 //! whole tensors of the host or of devices: arguments, constants, results, everything in the memory
-//! of devices, and everything whose size is not known ahead. [`Step`]s are checked once, when they
+//! of devices, and everything whose size is not known ahead. [`LaunchStep`]s are checked once, when they
 //! are made; running them allocates nothing but the tensors that go to slots.
 
 use crate::{
@@ -17,55 +17,55 @@ use smallvec::SmallVec;
 use std::{fmt, ops::Range, slice, sync::Arc};
 
 /// A range of bytes of the arena.
-pub type Region = Range<usize>;
+pub type ArenaRange = Range<usize>;
 
 /// Where a step reads an input.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Source {
+pub enum StepSource {
     /// From the arena.
-    Arena(Region),
+    Arena(ArenaRange),
     /// From a slot.
     Slot(usize),
     /// From a slot, these bytes only.
-    SlotBytes(usize, Region),
+    SlotBytes(usize, ArenaRange),
     /// From nowhere: the kernel was compiled with the value.
     Compiled,
 }
 
 /// Where a step writes an output.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Sink {
+pub enum StepSink {
     /// To the arena.
-    Arena(Region),
+    Arena(ArenaRange),
     /// To a new tensor of known type, put into a slot.
     Slot(usize, DType, Shape),
     /// To whatever tensor the kernel gives, put into a slot.
     Unknown(usize),
 }
 
-impl Source {
+impl StepSource {
     fn slot(&self) -> Option<usize> {
         match self {
-            Source::Slot(slot) | Source::SlotBytes(slot, _) => Some(*slot),
-            Source::Arena(_) | Source::Compiled => None,
+            StepSource::Slot(slot) | StepSource::SlotBytes(slot, _) => Some(*slot),
+            StepSource::Arena(_) | StepSource::Compiled => None,
         }
     }
 }
 
-impl Sink {
+impl StepSink {
     fn slot(&self) -> Option<usize> {
         match self {
-            Sink::Slot(slot, ..) | Sink::Unknown(slot) => Some(*slot),
-            Sink::Arena(_) => None,
+            StepSink::Slot(slot, ..) | StepSink::Unknown(slot) => Some(*slot),
+            StepSink::Arena(_) => None,
         }
     }
 
     /// Whether the kernel makes the tensor: its size is not known ahead, or it is not plain.
     fn is_made_by_kernel(&self) -> bool {
         match self {
-            Sink::Arena(_) => false,
-            Sink::Slot(_, dtype, _) => dtype.size().is_none(),
-            Sink::Unknown(_) => true,
+            StepSink::Arena(_) => false,
+            StepSink::Slot(_, dtype, _) => dtype.size().is_none(),
+            StepSink::Unknown(_) => true,
         }
     }
 }
@@ -105,28 +105,28 @@ impl Frame {
     }
 
     /// Bytes of the arena.
-    pub fn arena(&self, region: &Region) -> &[u8] {
+    pub fn arena(&self, region: &ArenaRange) -> &[u8] {
         &self.arena.bytes()[region.clone()]
     }
 
     /// Bytes of the arena, to be written.
-    pub fn arena_mut(&mut self, region: &Region) -> &mut [u8] {
+    pub fn arena_mut(&mut self, region: &ArenaRange) -> &mut [u8] {
         &mut self.arena.bytes_mut()[region.clone()]
     }
 
     /// Copies bytes within the arena; the regions may overlap.
-    pub fn copy_arena(&mut self, from: &Region, to: usize) {
+    pub fn copy_arena(&mut self, from: &ArenaRange, to: usize) {
         self.arena.bytes_mut().copy_within(from.clone(), to);
     }
 }
 
 /// A kernel call on a frame.
-pub struct Step {
+pub struct LaunchStep {
     kernel: Arc<dyn Kernel>,
     /// The device that the kernel runs on and whose memory the results are in; the host if `None`.
     device: Option<Arc<dyn Device>>,
-    sources: SmallVec<[Source; 3]>,
-    sinks: SmallVec<[Sink; 1]>,
+    sources: SmallVec<[StepSource; 3]>,
+    sinks: SmallVec<[StepSink; 1]>,
     /// The input that lies where output 0 goes.
     in_place: Option<usize>,
     /// The bytes of arena it needs.
@@ -137,13 +137,13 @@ pub struct Step {
     n_empty: usize,
 }
 
-impl fmt::Debug for Step {
+impl fmt::Debug for LaunchStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} -> {:?}", self.sources, self.sinks)
     }
 }
 
-impl Step {
+impl LaunchStep {
     /// A call of `kernel`.
     ///
     /// # Panics
@@ -152,20 +152,22 @@ impl Step {
     /// place, or shares a slot: such a plan is a defect of the planner.
     pub fn new(
         kernel: Arc<dyn Kernel>,
-        sources: impl IntoIterator<Item = Source>,
-        sinks: impl IntoIterator<Item = Sink>,
-    ) -> Step {
-        let sources: SmallVec<[Source; 3]> = sources.into_iter().collect();
-        let sinks: SmallVec<[Sink; 1]> = sinks.into_iter().collect();
+        sources: impl IntoIterator<Item = StepSource>,
+        sinks: impl IntoIterator<Item = StepSink>,
+    ) -> LaunchStep {
+        let sources: SmallVec<[StepSource; 3]> = sources.into_iter().collect();
+        let sinks: SmallVec<[StepSink; 1]> = sinks.into_iter().collect();
         let (mut arena, mut slots) = (0, 0);
         for source in &sources {
             match source {
-                Source::Arena(region) => {
+                StepSource::Arena(region) => {
                     assert!(region.start <= region.end, "regions are not reversed");
                     arena = arena.max(region.end);
                 }
-                Source::Slot(slot) | Source::SlotBytes(slot, _) => slots = slots.max(slot + 1),
-                Source::Compiled => {}
+                StepSource::Slot(slot) | StepSource::SlotBytes(slot, _) => {
+                    slots = slots.max(slot + 1)
+                }
+                StepSource::Compiled => {}
             }
         }
         let mut in_place = None;
@@ -176,15 +178,15 @@ impl Step {
                 assert!(!read && !written, "the slot of an output is that of nothing else");
                 slots = slots.max(slot + 1);
             }
-            let Sink::Arena(region) = sink else { continue };
+            let StepSink::Arena(region) = sink else { continue };
             assert!(region.start <= region.end, "regions are not reversed");
             arena = arena.max(region.end);
             for other in &sinks[..index] {
-                let apart = !matches!(other, Sink::Arena(other) if overlap(region, other));
+                let apart = !matches!(other, StepSink::Arena(other) if overlap(region, other));
                 assert!(apart, "outputs lie apart");
             }
             for (input, source) in sources.iter().enumerate() {
-                let Source::Arena(source) = source else { continue };
+                let StepSource::Arena(source) = source else { continue };
                 if !overlap(region, source) {
                     continue;
                 }
@@ -194,13 +196,13 @@ impl Step {
             }
         }
         let n_empty = sinks.iter().filter(|sink| sink.is_made_by_kernel()).count();
-        Step { kernel, device: None, sources, sinks, in_place, arena, slots, n_empty }
+        LaunchStep { kernel, device: None, sources, sinks, in_place, arena, slots, n_empty }
     }
 
     /// The call on a device, in whose memory the inputs are, and whose memory it allocates for the
     /// results.
     #[must_use]
-    pub fn on(mut self, device: Arc<dyn Device>) -> Step {
+    pub fn on(mut self, device: Arc<dyn Device>) -> LaunchStep {
         self.device = Some(device);
         self
     }
@@ -211,17 +213,17 @@ impl Step {
     ///
     /// As [`new`](Step::new).
     #[must_use]
-    pub fn relocated(self, region: &dyn Fn(&Region) -> Region) -> Step {
+    pub fn relocated(self, region: &dyn Fn(&ArenaRange) -> ArenaRange) -> LaunchStep {
         let sources = self.sources.into_iter().map(|source| match source {
-            Source::Arena(bytes) => Source::Arena(region(&bytes)),
+            StepSource::Arena(bytes) => StepSource::Arena(region(&bytes)),
             other => other,
         });
         let sinks = self.sinks.into_iter().map(|sink| match sink {
-            Sink::Arena(bytes) => Sink::Arena(region(&bytes)),
+            StepSink::Arena(bytes) => StepSink::Arena(region(&bytes)),
             other => other,
         });
-        let step = Step::new(self.kernel, sources, sinks);
-        Step { device: self.device, ..step }
+        let step = LaunchStep::new(self.kernel, sources, sinks);
+        LaunchStep { device: self.device, ..step }
     }
 
     /// The kernel.
@@ -235,20 +237,22 @@ impl Step {
     }
 
     /// Where it reads its inputs.
-    pub fn sources(&self) -> &[Source] {
+    pub fn sources(&self) -> &[StepSource] {
         &self.sources
     }
 
     /// Where it writes its outputs.
-    pub fn sinks(&self) -> &[Sink] {
+    pub fn sinks(&self) -> &[StepSink] {
         &self.sinks
     }
 
     /// Bytes of the results, once it has run.
     pub fn output_bytes(&self, frame: &Frame) -> usize {
-        let bytes = |sink: &Sink| match sink {
-            Sink::Arena(region) => region.len(),
-            Sink::Slot(slot, ..) | Sink::Unknown(slot) => frame.slot(*slot).map_or(0, byte_len),
+        let bytes = |sink: &StepSink| match sink {
+            StepSink::Arena(region) => region.len(),
+            StepSink::Slot(slot, ..) | StepSink::Unknown(slot) => {
+                frame.slot(*slot).map_or(0, byte_len)
+            }
         };
         self.sinks.iter().map(bytes).sum()
     }
@@ -266,10 +270,10 @@ impl Step {
         for sink in &self.sinks {
             let Some(slot) = sink.slot() else { continue };
             frame.slots[slot] = match (sink, &self.device) {
-                (Sink::Slot(_, dtype, shape), Some(device)) => {
+                (StepSink::Slot(_, dtype, shape), Some(device)) => {
                     Some(device.allocate(*dtype, shape)?)
                 }
-                (Sink::Slot(_, dtype, shape), None) if dtype.size().is_some() => {
+                (StepSink::Slot(_, dtype, shape), None) if dtype.size().is_some() => {
                     Some(Buffer::Host(HostTensor::recycled(*dtype, shape.clone())?))
                 }
                 _ => None,
@@ -282,7 +286,7 @@ impl Step {
         made.resize(self.n_empty, None);
         self.call(frame, &mut made, threads, limit)?;
         let empty = self.sinks.iter().filter(|sink| sink.is_made_by_kernel());
-        for (slot, tensor) in empty.filter_map(Sink::slot).zip(made) {
+        for (slot, tensor) in empty.filter_map(StepSink::slot).zip(made) {
             frame.slots[slot] = tensor.map(Buffer::Host);
         }
         Ok(())
@@ -306,10 +310,10 @@ impl Step {
         // no output overlaps another output or an input, be it in the arena or in a slot, but for
         // the one input taken in place, for which no slice is made. Arena memory is always
         // initialised.
-        let read = |region: &Region| unsafe {
+        let read = |region: &ArenaRange| unsafe {
             slice::from_raw_parts(base.add(region.start).cast_const(), region.len())
         };
-        let write = |region: &Region| unsafe {
+        let write = |region: &ArenaRange| unsafe {
             slice::from_raw_parts_mut(base.add(region.start), region.len())
         };
         let tensor = |slot: usize| {
@@ -320,22 +324,22 @@ impl Step {
         // SAFETY: as above.
         let place = |slot: usize| unsafe { &mut *slots.add(slot) };
         let inputs = self.sources.iter().enumerate().map(|(index, source)| match source {
-            Source::Arena(_) if self.in_place == Some(index) => Operand::InPlace,
-            Source::Arena(region) => Operand::Plain(read(region)),
-            Source::Slot(slot) => match tensor(*slot) {
+            StepSource::Arena(_) if self.in_place == Some(index) => Operand::InPlace,
+            StepSource::Arena(region) => Operand::Plain(read(region)),
+            StepSource::Slot(slot) => match tensor(*slot) {
                 Buffer::Host(tensor) => Operand::Tensor(tensor),
                 Buffer::Device(buffer) => Operand::Device(buffer),
             },
-            Source::SlotBytes(slot, bytes) => {
+            StepSource::SlotBytes(slot, bytes) => {
                 let host = tensor(*slot).as_host().expect("windows are of tensors of the host");
                 Operand::Plain(&host.bytes()[bytes.clone()])
             }
-            Source::Compiled => Operand::Plain(&[]),
+            StepSource::Compiled => Operand::Plain(&[]),
         });
         let mut made = made.iter_mut();
         let outputs = self.sinks.iter().map(|sink| match sink {
-            Sink::Arena(region) => Target::Plain(write(region)),
-            Sink::Slot(slot, ..) | Sink::Unknown(slot) => match place(*slot) {
+            StepSink::Arena(region) => Target::Plain(write(region)),
+            StepSink::Slot(slot, ..) | StepSink::Unknown(slot) => match place(*slot) {
                 Some(Buffer::Host(tensor)) => Target::Plain(tensor.bytes_mut()),
                 Some(Buffer::Device(buffer)) => Target::Device(buffer),
                 None => Target::Empty(made.next().expect("as many as there are empty outputs")),
@@ -357,7 +361,7 @@ fn byte_len(buffer: &Buffer) -> usize {
     }
 }
 
-fn overlap(a: &Region, b: &Region) -> bool {
+fn overlap(a: &ArenaRange, b: &ArenaRange) -> bool {
     a.start < b.end && b.start < a.end
 }
 
@@ -392,9 +396,13 @@ mod tests {
         let threads = Threads::single();
         let shape = Shape::new([4]).unwrap();
         let steps = [
-            Step::new(add_one(), [Source::Arena(0..4)], [Sink::Arena(8..12)]),
-            Step::new(add_one(), [Source::Arena(8..12)], [Sink::Arena(8..12)]),
-            Step::new(add_one(), [Source::Arena(8..12)], [Sink::Slot(0, DType::U8, shape)]),
+            LaunchStep::new(add_one(), [StepSource::Arena(0..4)], [StepSink::Arena(8..12)]),
+            LaunchStep::new(add_one(), [StepSource::Arena(8..12)], [StepSink::Arena(8..12)]),
+            LaunchStep::new(
+                add_one(),
+                [StepSource::Arena(8..12)],
+                [StepSink::Slot(0, DType::U8, shape)],
+            ),
         ];
         steps.iter().for_each(|step| step.run(&mut frame, &threads, usize::MAX).unwrap());
         assert_eq!(frame.arena(&(0..4)), [1, 2, 3, 4]);
@@ -404,12 +412,12 @@ mod tests {
     #[test]
     #[should_panic(expected = "that of nothing else")]
     fn shared_slots_are_refused() {
-        let _ = Step::new(add_one(), [Source::Slot(2)], [Sink::Unknown(2)]);
+        let _ = LaunchStep::new(add_one(), [StepSource::Slot(2)], [StepSink::Unknown(2)]);
     }
 
     #[test]
     #[should_panic(expected = "only an input taken in place")]
     fn overlapping_plans_are_refused() {
-        let _ = Step::new(add_one(), [Source::Arena(0..4)], [Sink::Arena(2..6)]);
+        let _ = LaunchStep::new(add_one(), [StepSource::Arena(0..4)], [StepSink::Arena(2..6)]);
     }
 }

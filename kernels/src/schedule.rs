@@ -5,7 +5,7 @@
 //! again only by calls that come after everybody who used it before, so that saving memory never
 //! makes a call wait.
 
-use crate::sequence::{Plan, Value};
+use crate::sequence::{KernelGraphPlan, PlanValue};
 use ferroflow_ir::{DType, Shape};
 use smallvec::SmallVec;
 
@@ -14,7 +14,7 @@ pub(crate) const MOST_LANES: usize = 4;
 
 /// When calls run, and where inner values lie.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Schedule {
+pub(crate) struct LaunchSchedule {
     /// The lane of each call.
     pub(crate) lanes: Vec<usize>,
     /// The calls of other lanes that a call waits for.
@@ -25,17 +25,17 @@ pub(crate) struct Schedule {
     pub(crate) bytes: usize,
 }
 
-impl Schedule {
+impl LaunchSchedule {
     /// A schedule, where inner values take `size` bytes and begin at multiples of `alignment`.
     pub(crate) fn new(
-        plan: &Plan,
+        plan: &KernelGraphPlan,
         size: impl Fn(DType, &Shape) -> usize,
         alignment: usize,
-    ) -> Schedule {
+    ) -> LaunchSchedule {
         let graph = Graph::new(plan);
         let (lanes, waits) = graph.lanes();
         let (offsets, bytes) = graph.places(plan, size, alignment);
-        Schedule { lanes, waits, offsets, bytes }
+        LaunchSchedule { lanes, waits, offsets, bytes }
     }
 }
 
@@ -50,7 +50,7 @@ struct Graph {
 }
 
 impl Graph {
-    fn new(plan: &Plan) -> Graph {
+    fn new(plan: &KernelGraphPlan) -> Graph {
         let mut writers: Vec<Option<usize>> = vec![None; plan.values.len()];
         let mut users = vec![Vec::new(); plan.values.len()];
         let (mut parents, mut before) = (Vec::new(), Vec::<Vec<u64>>::new());
@@ -106,7 +106,7 @@ impl Graph {
     /// Where inner values lie, and how many bytes that takes.
     fn places(
         &self,
-        plan: &Plan,
+        plan: &KernelGraphPlan,
         size: impl Fn(DType, &Shape) -> usize,
         alignment: usize,
     ) -> (Vec<Option<usize>>, usize) {
@@ -114,7 +114,7 @@ impl Graph {
         let mut taken: Vec<(usize, usize, usize)> = Vec::new();
         for (at, call) in plan.calls.iter().enumerate() {
             for &value in &call.sinks {
-                let Value::Inner(dtype, shape) = &plan.values[value] else { continue };
+                let PlanValue::Inner(dtype, shape) = &plan.values[value] else { continue };
                 let size = size(*dtype, shape).max(1).next_multiple_of(alignment);
                 // In the way is what somebody may still use while this call runs.
                 let mut in_the_way: Vec<(usize, usize)> = taken
@@ -148,23 +148,27 @@ mod tests {
     use super::*;
     use crate::{
         kernel::{Io, Kernel},
-        sequence::Call,
+        sequence::KernelLaunch,
     };
     use proptest::prelude::*;
     use std::sync::Arc;
 
     /// Calls that read these values and write one each, which are numbered after two inputs. A
     /// value of number `n` has `n` elements.
-    fn plan(reads: &[Vec<usize>], outputs: &[usize]) -> Plan {
-        let mut plan = Plan::default();
-        plan.values.extend([Value::Input(0), Value::Input(1)]);
+    fn plan(reads: &[Vec<usize>], outputs: &[usize]) -> KernelGraphPlan {
+        let mut plan = KernelGraphPlan::default();
+        plan.values.extend([PlanValue::Input(0), PlanValue::Input(1)]);
         for (at, reads) in reads.iter().enumerate() {
             let kernel: Arc<dyn Kernel> = Arc::new(|_: &mut Io<'_>| Ok(()));
             let sources = reads.iter().copied().map(Some).collect();
-            plan.calls.push(Call { kernel, sources, sinks: [at + 2].into_iter().collect() });
+            plan.calls.push(KernelLaunch {
+                kernel,
+                sources,
+                sinks: [at + 2].into_iter().collect(),
+            });
             let output = outputs.iter().position(|&output| output == at + 2);
-            let inner = Value::Inner(DType::F32, Shape::new([at + 2]).unwrap());
-            plan.values.push(output.map_or(inner, Value::Output));
+            let inner = PlanValue::Inner(DType::F32, Shape::new([at + 2]).unwrap());
+            plan.values.push(output.map_or(inner, PlanValue::Output));
         }
         plan
     }
@@ -172,7 +176,7 @@ mod tests {
     #[test]
     fn a_chain_is_one_lane_in_two_places() {
         let plan = plan(&[vec![0], vec![2], vec![3], vec![4]], &[5]);
-        let schedule = Schedule::new(&plan, |_, _| 4, 256);
+        let schedule = LaunchSchedule::new(&plan, |_, _| 4, 256);
         assert_eq!(schedule.lanes, [0, 0, 0, 0]);
         assert!(schedule.waits.iter().all(|waits| waits.is_empty()));
         assert_eq!(schedule.offsets, [None, None, Some(0), Some(256), Some(0), None]);
@@ -182,7 +186,7 @@ mod tests {
     #[test]
     fn what_has_nothing_to_do_with_each_other_runs_side_by_side() {
         let plan = plan(&[vec![0], vec![1], vec![2], vec![3], vec![4, 5]], &[6]);
-        let schedule = Schedule::new(&plan, |_, _| 4, 256);
+        let schedule = LaunchSchedule::new(&plan, |_, _| 4, 256);
         assert_eq!(schedule.lanes, [0, 1, 0, 1, 0]);
         assert_eq!(schedule.waits[4][..], [3]);
     }
@@ -202,7 +206,7 @@ mod tests {
                 picks.iter().enumerate().filter(|(_, pick)| pick.2).map(|(at, _)| at + 2).collect();
             let plan = plan(&reads, &outputs);
             let size = |value: usize| 4 + value * 37 % 900;
-            let schedule = Schedule::new(&plan, |_, shape| size(shape.num_elements()), 256);
+            let schedule = LaunchSchedule::new(&plan, |_, shape| size(shape.num_elements()), 256);
             let n = plan.calls.len();
             // What is ordered: the lane before, and whom a call waits for.
             let mut before = vec![vec![false; n]; n];
@@ -216,7 +220,7 @@ mod tests {
                 }
             }
             let users = |value: usize| -> Vec<usize> {
-                let uses = |call: &Call| {
+                let uses = |call: &KernelLaunch| {
                     call.sinks.contains(&value) || call.sources.contains(&Some(value))
                 };
                 (0..n).filter(|&at| uses(&plan.calls[at])).collect()

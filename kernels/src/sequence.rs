@@ -1,6 +1,6 @@
 //! Calls that follow each other on one device.
 //!
-//! A device that can start many calls at once is given a [`Plan`]: calls in order, with the values
+//! A device that can start many calls at once is given a [`KernelGraphPlan`]: calls in order, with the values
 //! they read and write. Inner values are seen by these calls alone, so they need no memory of their
 //! own for each run.
 
@@ -16,15 +16,15 @@ use std::{fmt, sync::Arc};
 
 /// Calls of kernels of one device, in an order in which they may run.
 #[derive(Default)]
-pub struct Plan {
+pub struct KernelGraphPlan {
     /// The calls.
-    pub calls: Vec<Call>,
+    pub calls: Vec<KernelLaunch>,
     /// The values that they read and write.
-    pub values: Vec<Value>,
+    pub values: Vec<PlanValue>,
 }
 
 /// A call of a kernel.
-pub struct Call {
+pub struct KernelLaunch {
     /// The kernel, of the plan's device.
     pub kernel: Arc<dyn Kernel>,
     /// The values it reads; `None` for what it was compiled with.
@@ -35,7 +35,7 @@ pub struct Call {
 
 /// A value of a plan: who sees it besides the calls.
 #[derive(Debug, Clone)]
-pub enum Value {
+pub enum PlanValue {
     /// It is given, as the input of this number.
     Input(usize),
     /// It is a result, as the output of this number.

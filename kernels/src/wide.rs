@@ -12,7 +12,7 @@ use std::borrow::Cow;
 pub(crate) type Round<A> = fn(A) -> A;
 
 /// An element type whose elements can be had in the type of sums, many at a time.
-pub(crate) trait Wide: Number {
+pub(crate) trait WideElement: Number {
     /// Rounds a sum to what this type can hold, where that is narrower.
     const ROUND: Option<Round<Self::Acc>>;
 
@@ -26,7 +26,7 @@ pub(crate) trait Wide: Number {
 
 macro_rules! as_they_are {
     ($($type:ty)*) => {$(
-        impl Wide for $type {
+        impl WideElement for $type {
             const ROUND: Option<Round<Self>> = None;
 
             fn widen(elements: &[Self]) -> Cow<'_, [Self]> {
@@ -44,7 +44,7 @@ as_they_are! { f32 f64 Complex<f32> Complex<f64> i8 i16 i32 i64 u8 u16 u32 u64 }
 
 macro_rules! through_f32 {
     ($($type:ty, $widen:expr, $narrow:expr;)*) => {$(
-        impl Wide for $type {
+        impl WideElement for $type {
             const ROUND: Option<Round<f32>> = Some(|x| Self::from_f32(x).to_f32());
 
             fn widen(elements: &[Self]) -> Cow<'_, [f32]> {

@@ -6,7 +6,7 @@ use crate::{
     executor::Executable,
     optimize::optimize,
     panics::caught,
-    placement::Request,
+    placement::PlacementRequest,
     plan::plan,
     scope::{OwnedScope, Scope},
 };
@@ -24,7 +24,7 @@ pub(crate) fn compile(
     def: &FunctionDef,
     args: &[Argument],
     captured: Vec<HostTensor>,
-    request: &Request,
+    request: &PlacementRequest,
 ) -> Result<Executable> {
     caught(|| {
         let placed = optimize(scope, def, args, &captured, request)?;
@@ -41,7 +41,7 @@ pub(crate) fn request(
     scope: Scope<'_>,
     device: Option<&Arc<dyn Device>>,
     inputs: &[&EagerTensor],
-) -> Result<Request> {
+) -> Result<PlacementRequest> {
     let device_of = |input: &&EagerTensor| match input.buffer() {
         Buffer::Host(_) => Ok(None),
         Buffer::Device(buffer) => {
@@ -50,5 +50,5 @@ pub(crate) fn request(
         }
     };
     let args: Result<Vec<_>> = inputs.iter().map(device_of).collect();
-    Ok(Request { device: device.cloned(), args: args? })
+    Ok(PlacementRequest { device: device.cloned(), args: args? })
 }

@@ -68,7 +68,7 @@ fn first(values: Vec<EagerTensor>) -> Result<EagerTensor> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Variable;
+    use crate::ResourceVariable;
     use parking_lot::Mutex;
     use std::sync::Arc;
     use tracing::{
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn values_that_differ_without_an_aggregation_are_warned_of_by_name() {
-        let variable = Variable::new("bn/moving_mean", HostTensor::scalar(1.0f32));
+        let variable = ResourceVariable::new("bn/moving_mean", HostTensor::scalar(1.0f32));
         variable.mirror(2).unwrap();
         let log = Log::default();
         let read = || variable.read().unwrap().as_scalar::<f32>().unwrap();

@@ -6,9 +6,9 @@ use crate::{
     eager_tensor::EagerTensor,
     error::{Error, Result},
     optimize::optimize,
-    placement::{Placement, Request},
+    placement::{Placement, PlacementRequest},
     plan::estimate::MemoryEstimate,
-    profile::{Profile, RunMetadata, RunOptions, TraceLevel},
+    profile::{RunMetadata, RunOptions, RunProfile, TraceLevel},
     resource::{ResourceHandle, ResourceManager, value_type},
     scope::{OwnedScope, Scope},
     specializations::{Specialization, Specializations},
@@ -23,34 +23,34 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 
 /// A value that a function uses without being given it.
 #[derive(Clone, Debug)]
-pub enum Capture {
+pub enum CapturedInput {
     /// A tensor.
     Tensor(EagerTensor),
     /// State, known but not owned.
     Resource(ResourceHandle),
 }
 
-impl Capture {
+impl CapturedInput {
     fn to_host(&self) -> Result<HostTensor> {
         match self {
-            Capture::Tensor(tensor) => Ok(tensor.host()?.clone()),
-            Capture::Resource(handle) => Ok(handle.to_tensor()),
+            CapturedInput::Tensor(tensor) => Ok(tensor.host()?.clone()),
+            CapturedInput::Resource(handle) => Ok(handle.to_tensor()),
         }
     }
 }
 
 /// A function of tensors. Cheap to clone; clones share the compiled forms.
 #[derive(Clone)]
-pub struct ConcreteFunction(Arc<Inner>);
+pub struct CallableFunction(Arc<Inner>);
 
 struct Inner {
     scope: OwnedScope,
     def: Arc<FunctionDef>,
-    captures: Vec<Capture>,
+    captures: Vec<CapturedInput>,
     specializations: Specializations,
 }
 
-impl fmt::Debug for ConcreteFunction {
+impl fmt::Debug for CallableFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "<function `{}`>", self.0.def.name)
     }
@@ -63,16 +63,16 @@ enum Shapes {
     Any,
 }
 
-impl ConcreteFunction {
+impl CallableFunction {
     /// A function that captures nothing and calls no other.
     ///
     /// # Errors
     ///
     /// None at present; the graph is checked when it is compiled.
-    pub fn new(context: &Context, def: FunctionDef) -> Result<ConcreteFunction> {
+    pub fn new(context: &Context, def: FunctionDef) -> Result<CallableFunction> {
         let library = Arc::new(FunctionLibrary::new());
         let resources = context.resources().clone();
-        Ok(ConcreteFunction::with_captures(context, Arc::new(def), library, resources, Vec::new()))
+        Ok(CallableFunction::with_captures(context, Arc::new(def), library, resources, Vec::new()))
     }
 
     /// A function of a library. Its last arguments are the captures.
@@ -81,11 +81,11 @@ impl ConcreteFunction {
         def: Arc<FunctionDef>,
         library: Arc<FunctionLibrary>,
         resources: Arc<ResourceManager>,
-        captures: Vec<Capture>,
-    ) -> ConcreteFunction {
+        captures: Vec<CapturedInput>,
+    ) -> CallableFunction {
         let scope = OwnedScope { context: context.clone(), library, resources };
         let specializations = Specializations::new(context.specializations());
-        ConcreteFunction(Arc::new(Inner { scope, def, captures, specializations }))
+        CallableFunction(Arc::new(Inner { scope, def, captures, specializations }))
     }
 
     /// The definition.
@@ -99,7 +99,7 @@ impl ConcreteFunction {
     }
 
     /// Captured values.
-    pub fn captures(&self) -> &[Capture] {
+    pub fn captures(&self) -> &[CapturedInput] {
         &self.0.captures
     }
 
@@ -170,7 +170,7 @@ impl ConcreteFunction {
     ) -> Result<(Vec<EagerTensor>, RunMetadata)> {
         let inner = &*self.0;
         let specialization = self.specialization(args, Shapes::AsDeclared)?;
-        let profile = Profile::new();
+        let profile = RunProfile::new();
         let noted = match options.trace_level {
             TraceLevel::None => None,
             TraceLevel::Ops => Some(&profile),
@@ -307,10 +307,10 @@ impl ConcreteFunction {
         let mut captured = Vec::with_capacity(inner.captures.len());
         for capture in &inner.captures {
             args.push(match capture {
-                Capture::Tensor(tensor) => {
+                CapturedInput::Tensor(tensor) => {
                     Argument { ty: value_type(tensor), value: tensor.host().ok().cloned() }
                 }
-                Capture::Resource(handle) => handle.value_type().into(),
+                CapturedInput::Resource(handle) => handle.value_type().into(),
             });
             captured.push(capture.to_host()?);
         }
@@ -334,7 +334,7 @@ impl ConcreteFunction {
         let inner = &*self.0;
         let args: Vec<Argument> = types.iter().cloned().map(Argument::from).collect();
         let device = inner.scope.context.default_device().cloned();
-        let request = Request { device, args: Vec::new() };
+        let request = PlacementRequest { device, args: Vec::new() };
         let placed = optimize(&inner.scope, &inner.def, &args, &[], &request)?;
         Ok(placed.function.graph.to_string())
     }

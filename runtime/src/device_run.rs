@@ -4,12 +4,12 @@ use crate::{
     eager_tensor::device_buffer,
     error::{Error, Result},
     plan::action::KernelGraph,
-    run::Run,
+    run::ExecutableRun,
 };
 use ferroflow_kernels::{Buffer, DeviceBuffer};
 use smallvec::SmallVec;
 
-impl Run<'_> {
+impl ExecutableRun<'_> {
     /// Starts the calls of a kernel graph.
     pub(crate) fn kernel_graph(&mut self, action: &KernelGraph) -> Result<()> {
         let mut inputs: SmallVec<[DeviceBuffer; 8]> = SmallVec::new();

@@ -15,8 +15,8 @@ use ferroflow_ir::{
     ValueType,
     build::infer_attrs,
     emit::{self, Emit, ValueId},
-    infer::Input,
-    op::{AliasKind, Call},
+    infer::InputFacts,
+    op::{AliasKind, CallKind},
     pass::specialize::Evaluate,
 };
 use ferroflow_kernels::{OpCall, Operand, OperandSpec};
@@ -123,7 +123,7 @@ fn run_body(
     {
         return Ok(SmallVec::from_iter([value.clone().into()]));
     }
-    if op.call != Call::None {
+    if op.call != CallKind::None {
         return call_op(scope, op, attrs, &inputs);
     }
     let absent = || match ferroflow_kernels::missing_feature(op) {
@@ -234,7 +234,7 @@ impl Evaluate for Context {
         &self,
         op: &'static OpDef,
         attrs: &Attrs,
-        inputs: &[Input<'_>],
+        inputs: &[InputFacts<'_>],
     ) -> Option<Vec<HostTensor>> {
         let values: Option<SmallVec<[EagerTensor; 4]>> =
             inputs.iter().map(|input| input.value.cloned().map(EagerTensor::from)).collect();

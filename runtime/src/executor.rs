@@ -5,8 +5,8 @@ use crate::{
     error::{Error, Result},
     panics::caught,
     placement::{Placement, Reason},
-    plan::{Program, estimate::MemoryEstimate},
-    run::Run,
+    plan::{ExecutionPlan, estimate::MemoryEstimate},
+    run::ExecutableRun,
     scope::Scope,
 };
 use ferroflow_ir::budget;
@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 /// A program ready to run, with the frames it runs in. Any number of threads may run it at once.
 #[derive(Debug)]
 pub(crate) struct Executable {
-    program: Program,
+    program: ExecutionPlan,
     /// The frame of whoever finds nobody else running the program.
     first: Mutex<Option<Frame>>,
     /// The frames of all others.
@@ -24,7 +24,7 @@ pub(crate) struct Executable {
 }
 
 impl Executable {
-    pub(crate) fn new(program: Program) -> Executable {
+    pub(crate) fn new(program: ExecutionPlan) -> Executable {
         Executable { program, first: Mutex::default(), others: Mutex::default() }
     }
 
@@ -93,7 +93,8 @@ impl Executable {
         scope: Scope<'_>,
         args: impl Iterator<Item = &'a EagerTensor>,
     ) -> (Result<Vec<EagerTensor>>, Option<Frame>) {
-        let outcome = caught(|| self.results(&mut Run { scope, frame: &mut frame }, args));
+        let outcome =
+            caught(|| self.results(&mut ExecutableRun { scope, frame: &mut frame }, args));
         if outcome.as_ref().is_err_and(Error::is_panic) {
             return (outcome, None);
         }
@@ -103,7 +104,7 @@ impl Executable {
 
     fn results<'a>(
         &self,
-        run: &mut Run<'_>,
+        run: &mut ExecutableRun<'_>,
         args: impl Iterator<Item = &'a EagerTensor>,
     ) -> Result<Vec<EagerTensor>> {
         for (argument, arg) in self.program.args.iter().zip(args) {

@@ -3,7 +3,7 @@
 //! Each node of a function has a generator of its own, as has each pair of seeds in eager code. It
 //! begins where the seeds say, and each call goes on where the last one ended.
 
-use crate::origin::Origin;
+use crate::origin::NodeOrigin;
 use ferroflow_ir::entropy::unforeseen;
 use ferroflow_kernels::philox::Philox;
 use parking_lot::Mutex;
@@ -11,27 +11,31 @@ use std::{collections::HashMap, sync::Arc};
 
 /// The generators of one model, or of eager code.
 #[derive(Debug, Default)]
-pub(crate) struct Generators(Mutex<HashMap<Owner, Philox>>);
+pub(crate) struct Generators(Mutex<HashMap<GeneratorOwner, Philox>>);
 
 /// Whose generator it is: function and node, the op, and its seeds.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Owner {
+pub(crate) struct GeneratorOwner {
     place: Option<(Arc<str>, Box<str>)>,
     op: &'static str,
     seeds: [i64; 2],
 }
 
-impl Owner {
+impl GeneratorOwner {
     /// The owner of the generator of a call: of a node of a function, or of eager code.
-    pub(crate) fn new(origin: Option<&Origin>, op: &'static str, seeds: [i64; 2]) -> Owner {
+    pub(crate) fn new(
+        origin: Option<&NodeOrigin>,
+        op: &'static str,
+        seeds: [i64; 2],
+    ) -> GeneratorOwner {
         let place = origin.map(|origin| (origin.function.clone(), origin.node.clone()));
-        Owner { place, op, seeds }
+        GeneratorOwner { place, op, seeds }
     }
 }
 
 impl Generators {
     /// Sets `blocks` aside for a call; gives the place where they begin.
-    pub(crate) fn reserve(&self, owner: Owner, blocks: u128) -> Philox {
+    pub(crate) fn reserve(&self, owner: GeneratorOwner, blocks: u128) -> Philox {
         let seeds = owner.seeds;
         let mut generators = self.0.lock();
         let generator = generators.entry(owner).or_insert_with(|| seeded(seeds));
@@ -56,8 +60,8 @@ pub(crate) fn seeded(seeds: [i64; 2]) -> Philox {
 mod tests {
     use super::*;
 
-    fn owner(seeds: [i64; 2]) -> Owner {
-        Owner::new(None, "RandomUniform", seeds)
+    fn owner(seeds: [i64; 2]) -> GeneratorOwner {
+        GeneratorOwner::new(None, "RandomUniform", seeds)
     }
 
     #[test]

@@ -20,7 +20,7 @@
 //!
 //! # The life of a call
 //!
-//! A [`ConcreteFunction`] is compiled once for each set of argument shapes: its graph is
+//! A [`CallableFunction`] is compiled once for each set of argument shapes: its graph is
 //! specialised ([`ferroflow_ir::pass::specialize`]), calls that repeat each other are merged, dead
 //! ones dropped, elementwise chains fused; then [`plan`] lays the rest out as a linear program over
 //! one arena. Running it takes a frame from a pool and walks the list.
@@ -85,7 +85,7 @@ mod variant;
 
 pub use call_cache::CallCache;
 pub use compile_options::CompileOptions;
-pub use concrete_function::{Capture, ConcreteFunction};
+pub use concrete_function::{CallableFunction, CapturedInput};
 pub use context::{Context, ContextOptions, FileAccess};
 pub use eager_tensor::{EagerTensor, Results};
 pub use error::{Error, Result};
@@ -103,4 +103,4 @@ pub use profile::{OpStats, RunMetadata, RunOptions, TraceLevel};
 pub use resource::{Resource, ResourceHandle, ResourceManager};
 pub use scope::Scope;
 pub use trackable::{Asset, ObjectGraph, Trackable};
-pub use variable::{Variable, VariableState};
+pub use variable::{ResourceVariable, VariableState};

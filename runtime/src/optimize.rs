@@ -7,12 +7,12 @@
 use crate::{
     error::Result,
     place::{Placed, with_call},
-    placement::Request,
+    placement::PlacementRequest,
     scope::OwnedScope,
 };
 use ferroflow_ir::{
     Attrs, FunctionDef, Graph, HostTensor, Limits, NodeDef, OpDef, Outlet,
-    infer::Input,
+    infer::InputFacts,
     pass::{
         attention::attention,
         cse::cse,
@@ -39,7 +39,7 @@ pub(crate) fn optimize(
     def: &FunctionDef,
     args: &[Argument],
     captured: &[HostTensor],
-    request: &Request,
+    request: &PlacementRequest,
 ) -> Result<Placed> {
     let context = &scope.context;
     let limits: &Limits = context.limits();
@@ -112,7 +112,12 @@ pub(crate) fn optimize(
 struct NoFolding;
 
 impl Evaluate for NoFolding {
-    fn evaluate(&self, _: &'static OpDef, _: &Attrs, _: &[Input<'_>]) -> Option<Vec<HostTensor>> {
+    fn evaluate(
+        &self,
+        _: &'static OpDef,
+        _: &Attrs,
+        _: &[InputFacts<'_>],
+    ) -> Option<Vec<HostTensor>> {
         None
     }
 }

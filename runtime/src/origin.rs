@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// The node of a function that an action stems from, for error messages.
 #[derive(Debug)]
-pub(crate) struct Origin {
+pub(crate) struct NodeOrigin {
     /// The node: all its inputs are read, all its results are written.
     pub(crate) id: NodeId,
     pub(crate) node: Box<str>,
@@ -15,7 +15,7 @@ pub(crate) struct Origin {
     pub(crate) location: Option<SourceLocation>,
 }
 
-impl Origin {
+impl NodeOrigin {
     pub(crate) fn locate(&self, error: impl Into<Error>) -> Error {
         let error = error.into().at_node(&self.node, &self.op, &self.function);
         error.written_at(self.location)

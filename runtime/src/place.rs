@@ -1,7 +1,8 @@
 //! The devices of a context as targets of placement.
 
 use crate::{
-    context::Context, ops, placement::Request, resource::ResourceHandle, variable::VariableState,
+    context::Context, ops, placement::PlacementRequest, resource::ResourceHandle,
+    variable::VariableState,
 };
 use ferroflow_ir::{
     Attrs, DType, Graph, HostTensor, NodeDef, OpDef, Outlet, ValueType,
@@ -34,7 +35,7 @@ impl Placed {
         context: &Context,
         mut function: Specialized,
         captured: &[HostTensor],
-        request: &Request,
+        request: &PlacementRequest,
     ) -> ferroflow_ir::Result<Placed> {
         let mut targets = ContextTargets { context, devices: Vec::new(), default: None };
         targets.default = request.device.as_ref().map(|device| targets.add(device));

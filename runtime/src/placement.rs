@@ -95,7 +95,7 @@ impl fmt::Display for Placement {
 
 /// Where a function is to run, and what is there already.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Request {
+pub(crate) struct PlacementRequest {
     /// The device that calls run on which ask for nothing; the CPU if `None`.
     pub(crate) device: Option<Arc<dyn Device>>,
     /// The devices that arguments are on; the host where `None`.

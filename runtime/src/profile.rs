@@ -1,6 +1,6 @@
 //! Record of a run and its cost, for callers that ask.
 
-use crate::{error::Result, origin::Origin};
+use crate::{error::Result, origin::NodeOrigin};
 use ferroflow_ir::clock::Instant;
 use ferroflow_kernels::Device;
 use parking_lot::Mutex;
@@ -60,7 +60,7 @@ pub struct OpStats {
 
 /// Notes of a run under way.
 #[derive(Debug)]
-pub(crate) struct Profile {
+pub(crate) struct RunProfile {
     began: Instant,
     ops: Mutex<Vec<Note>>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Profile {
 /// An op that ran: when, how long, and the bytes of its results.
 #[derive(Debug)]
 struct Note {
-    origin: Arc<Origin>,
+    origin: Arc<NodeOrigin>,
     /// The device, if not the CPU.
     device: Option<Box<str>>,
     start: Duration,
@@ -76,16 +76,16 @@ struct Note {
     output_bytes: usize,
 }
 
-impl Profile {
-    pub(crate) fn new() -> Profile {
-        Profile { began: Instant::now(), ops: Mutex::default() }
+impl RunProfile {
+    pub(crate) fn new() -> RunProfile {
+        RunProfile { began: Instant::now(), ops: Mutex::default() }
     }
 
     /// Runs `op` and notes it; it returns the bytes of its results. The time of an op on a device is
     /// that of its start: devices go on by themselves.
     pub(crate) fn note(
         &self,
-        origin: &Arc<Origin>,
+        origin: &Arc<NodeOrigin>,
         device: Option<&Arc<dyn Device>>,
         op: impl FnOnce() -> Result<usize>,
     ) -> Result<()> {

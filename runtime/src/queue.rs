@@ -7,7 +7,7 @@ use crate::{
     execute::execute,
     generator::seeded,
     resource::Resource,
-    rows::{Part, join, row, stacked},
+    rows::{RowRun, join, row, stacked},
 };
 use ferroflow_ir::{Attrs, Code, DType, Error as IrError, HostTensor, PartialShape, Shape};
 use ferroflow_kernels::philox::Words;
@@ -286,7 +286,7 @@ impl Queue {
         }
         let padded: Vec<HostTensor> =
             tuples.iter().map(|tuple| pad(context, &tuple[index], &dims)).collect::<Result<_>>()?;
-        let parts: Vec<Part<'_>> = padded.iter().map(Part::Tensor).collect();
+        let parts: Vec<RowRun<'_>> = padded.iter().map(RowRun::Tensor).collect();
         join(context, self.options.dtypes[index], stacked(parts.len(), &dims)?, &parts)
     }
 }

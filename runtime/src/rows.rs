@@ -8,18 +8,18 @@ use std::{ops::Range, sync::Arc};
 
 /// A run of elements of a tensor to be.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Part<'a> {
+pub(crate) enum RowRun<'a> {
     /// All elements of a tensor.
     Tensor(&'a HostTensor),
     /// As many zeros, or empty strings.
     Blank(usize),
 }
 
-impl Part<'_> {
+impl RowRun<'_> {
     fn len(&self) -> usize {
         match self {
-            Part::Tensor(tensor) => tensor.len(),
-            Part::Blank(n) => *n,
+            RowRun::Tensor(tensor) => tensor.len(),
+            RowRun::Blank(n) => *n,
         }
     }
 }
@@ -33,15 +33,15 @@ pub(crate) fn join(
     context: &Context,
     dtype: DType,
     shape: Shape,
-    parts: &[Part<'_>],
+    parts: &[RowRun<'_>],
 ) -> Result<HostTensor> {
     check_size(dtype, &shape, context.limits().tensor_bytes)?;
-    let found = parts.iter().map(Part::len).fold(0, usize::saturating_add);
+    let found = parts.iter().map(RowRun::len).fold(0, usize::saturating_add);
     if found != shape.num_elements() {
         return Err(IrError::ElementCount { dtype, shape, found }.into());
     }
     for part in parts {
-        if let Part::Tensor(tensor) = part {
+        if let RowRun::Tensor(tensor) = part {
             tensor.check(dtype)?;
         }
     }
@@ -52,38 +52,38 @@ pub(crate) fn join(
     }
 }
 
-fn join_bytes(dtype: DType, shape: Shape, parts: &[Part<'_>], size: usize) -> Result<HostTensor> {
+fn join_bytes(dtype: DType, shape: Shape, parts: &[RowRun<'_>], size: usize) -> Result<HostTensor> {
     let mut joined = HostTensor::recycled(dtype, shape)?;
     let mut rest = joined.bytes_mut();
     for part in parts {
         let (own, later) = rest.split_at_mut(part.len() * size);
         match part {
-            Part::Tensor(tensor) => own.copy_from_slice(tensor.bytes()),
-            Part::Blank(_) => own.fill(0),
+            RowRun::Tensor(tensor) => own.copy_from_slice(tensor.bytes()),
+            RowRun::Blank(_) => own.fill(0),
         }
         rest = later;
     }
     Ok(joined)
 }
 
-fn join_strings(shape: Shape, parts: &[Part<'_>]) -> Result<HostTensor> {
+fn join_strings(shape: Shape, parts: &[RowRun<'_>]) -> Result<HostTensor> {
     let mut strings = Vec::with_capacity(shape.num_elements());
     for part in parts {
         match part {
-            Part::Tensor(tensor) => strings.extend_from_slice(tensor.strings()?),
-            Part::Blank(n) => strings.resize(strings.len() + n, Bytes::new()),
+            RowRun::Tensor(tensor) => strings.extend_from_slice(tensor.strings()?),
+            RowRun::Blank(n) => strings.resize(strings.len() + n, Bytes::new()),
         }
     }
     Ok(HostTensor::from_strings(shape, strings)?)
 }
 
-fn join_handles(dtype: DType, shape: Shape, parts: &[Part<'_>]) -> Result<HostTensor> {
+fn join_handles(dtype: DType, shape: Shape, parts: &[RowRun<'_>]) -> Result<HostTensor> {
     let mut handles: Vec<Arc<dyn Handle>> = Vec::with_capacity(shape.num_elements());
     for part in parts {
         match part {
-            Part::Tensor(tensor) => handles.extend_from_slice(tensor.handles()?),
-            Part::Blank(0) => {}
-            Part::Blank(_) => {
+            RowRun::Tensor(tensor) => handles.extend_from_slice(tensor.handles()?),
+            RowRun::Blank(0) => {}
+            RowRun::Blank(_) => {
                 let (expected, found) = (DType::U8, dtype);
                 return Err(IrError::DType { expected, found }.into());
             }
@@ -165,7 +165,7 @@ mod tests {
         let matrix = HostTensor::from_slice(Shape::new([3, 2]).unwrap(), &[1i32, 2, 3, 4, 5, 6]);
         let matrix = matrix.unwrap();
         let rows = rows(&matrix).unwrap();
-        let parts: Vec<Part<'_>> = rows.iter().map(Part::Tensor).collect();
+        let parts: Vec<RowRun<'_>> = rows.iter().map(RowRun::Tensor).collect();
         let joined = join(&context, DType::I32, matrix.shape().clone(), &parts).unwrap();
         assert_eq!(joined, matrix);
         assert!(join(&context, DType::I32, matrix.shape().clone(), &parts[1..]).is_err());

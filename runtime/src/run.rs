@@ -4,12 +4,12 @@ use crate::{
     eager_tensor::{EagerTensor, on_device},
     error::{Error, Result},
     execute_op::execute_op,
-    ops::training::{self, Input},
-    origin::Origin,
+    ops::training::{self, StepInput},
+    origin::NodeOrigin,
     panics::caught,
     plan::action::{
-        Action, BranchAction, CopyAction, GroupProgram, KernelAction, OpAction, Operand,
-        ScalarProgram, Scheduled, ValueLocation, WhileAction,
+        Action, BranchAction, CopyAction, GroupProgram, KernelAction, OpAction, ScalarProgram,
+        Scheduled, TensorOperand, ValueLocation, WhileAction,
     },
     runtime_call::{RuntimeCall, is_typed, mistyped},
     scope::Scope,
@@ -20,20 +20,20 @@ use ferroflow_ir::{
 };
 use ferroflow_kernels::{
     Buffer, Device,
-    frame::{Frame, Region},
-    optimizer::{Optimizer, View},
+    frame::{ArenaRange, Frame},
+    optimizer::{OptimizerKind, TensorView},
     scalar::{self, Stop},
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A run of an executable.
-pub(crate) struct Run<'a> {
+pub(crate) struct ExecutableRun<'a> {
     pub(crate) scope: Scope<'a>,
     pub(crate) frame: &'a mut Frame,
 }
 
-impl Run<'_> {
+impl ExecutableRun<'_> {
     pub(crate) fn actions(&mut self, actions: &[Scheduled]) -> Result<()> {
         for Scheduled { action, dead, .. } in actions {
             budget::check()?;
@@ -75,7 +75,7 @@ impl Run<'_> {
     #[inline]
     fn noted(
         &mut self,
-        origin: &Arc<Origin>,
+        origin: &Arc<NodeOrigin>,
         device: Option<&Arc<dyn Device>>,
         call: impl FnOnce(&mut Self) -> Result<()>,
         output_bytes: impl FnOnce(&Self) -> usize,
@@ -131,20 +131,20 @@ impl Run<'_> {
     }
 
     /// Makes a step of an optimizer, which reads the gradient where it lies.
-    fn step_of(&mut self, action: &OpAction, optimizer: Optimizer) -> Result<()> {
+    fn step_of(&mut self, action: &OpAction, optimizer: OptimizerKind) -> Result<()> {
         let mut tensors: SmallVec<[Option<HostTensor>; 12]> = SmallVec::new();
         for operand in &action.inputs {
             let is_lent =
                 matches!(operand.place, ValueLocation::Arena(_)) && operand.shape.is_some();
             tensors.push(if is_lent { None } else { Some(self.tensor(operand)?.into_host()?) });
         }
-        let mut inputs: SmallVec<[Input<'_>; 12]> = SmallVec::new();
+        let mut inputs: SmallVec<[StepInput<'_>; 12]> = SmallVec::new();
         for (operand, tensor) in action.inputs.iter().zip(&tensors) {
             inputs.push(match (tensor, &operand.place, &operand.shape) {
-                (Some(tensor), ..) => Input::Tensor(tensor),
+                (Some(tensor), ..) => StepInput::Tensor(tensor),
                 (None, ValueLocation::Arena(region), Some(shape)) => {
                     let bytes = self.frame.arena(region);
-                    Input::View(View { dtype: operand.dtype, shape, bytes })
+                    StepInput::View(TensorView { dtype: operand.dtype, shape, bytes })
                 }
                 (None, ..) => return Err(Error::missing("a value")),
             });
@@ -153,7 +153,7 @@ impl Run<'_> {
     }
 
     /// The value of an operand.
-    pub(crate) fn tensor(&mut self, operand: &Operand) -> Result<EagerTensor> {
+    pub(crate) fn tensor(&mut self, operand: &TensorOperand) -> Result<EagerTensor> {
         match &operand.place {
             ValueLocation::Arena(region) => {
                 let shape = operand.shape.clone().ok_or_else(|| Error::missing("a shape"))?;
@@ -243,7 +243,7 @@ impl Run<'_> {
         }
     }
 
-    fn is_true(&mut self, test: &Operand) -> Result<bool> {
+    fn is_true(&mut self, test: &TensorOperand) -> Result<bool> {
         if let (ValueLocation::Arena(region), DType::Bool) = (&test.place, test.dtype) {
             return Ok(self.frame.arena(region).first().is_some_and(|&byte| byte != 0));
         }
@@ -286,13 +286,17 @@ fn in_memory_of(device: Option<&Arc<dyn Device>>, value: EagerTensor) -> Result<
 }
 
 /// Whether a tensor has the operand's dtype and shape.
-fn is_shaped(tensor: &Buffer, operand: &Operand) -> bool {
+fn is_shaped(tensor: &Buffer, operand: &TensorOperand) -> bool {
     tensor.dtype() == operand.dtype
         && operand.shape.as_ref().is_none_or(|shape| tensor.shape() == shape)
 }
 
 /// A tensor from a slot under the operand's dtype and shape.
-fn shaped(tensor: HostTensor, operand: &Operand, bytes: Option<&Region>) -> Result<HostTensor> {
+fn shaped(
+    tensor: HostTensor,
+    operand: &TensorOperand,
+    bytes: Option<&ArenaRange>,
+) -> Result<HostTensor> {
     let tensor = match (bytes, &operand.shape) {
         (Some(bytes), Some(shape)) => {
             let size = operand.dtype.size().unwrap_or(1).max(1);

@@ -10,7 +10,7 @@ use crate::{
 use bytes::Bytes;
 use ferroflow_ir::{
     Attrs, DType, Error, HostTensor, OpDef, Shape, ValueType,
-    infer::{Input, infer},
+    infer::{InputFacts, infer},
 };
 use smallvec::SmallVec;
 use std::{fmt, path::PathBuf, sync::Arc};
@@ -30,7 +30,7 @@ pub struct RuntimeCall<'a> {
 }
 
 /// The body of such an op.
-pub type Body = fn(&mut RuntimeCall<'_>) -> Result<Results>;
+pub type RuntimeOpBody = fn(&mut RuntimeCall<'_>) -> Result<Results>;
 
 /// Code that a context was given as the body of an op.
 type GivenCode = dyn Fn(&mut RuntimeCall<'_>) -> Result<Results> + Send + Sync;
@@ -38,7 +38,7 @@ type GivenCode = dyn Fn(&mut RuntimeCall<'_>) -> Result<Results> + Send + Sync;
 /// The body of an op as calls run it: one of the runtime's own, or code that was given to the context.
 #[derive(Clone)]
 pub(crate) enum HostBody {
-    BuiltIn(Body),
+    BuiltIn(RuntimeOpBody),
     Given(Arc<GivenCode>),
 }
 
@@ -210,9 +210,9 @@ pub(crate) fn infer_outputs(
     inputs: &[EagerTensor],
 ) -> Result<SmallVec<[ValueType; 2]>> {
     let types: SmallVec<[ValueType; 4]> = inputs.iter().map(value_type).collect();
-    let mut facts: SmallVec<[Input<'_>; 4]> = SmallVec::new();
+    let mut facts: SmallVec<[InputFacts<'_>; 4]> = SmallVec::new();
     for (ty, input) in types.iter().zip(inputs) {
-        facts.push(Input { ty, value: Some(input.host()?) });
+        facts.push(InputFacts { ty, value: Some(input.host()?) });
     }
     Ok(infer(op, attrs, &facts)?)
 }

@@ -1,7 +1,7 @@
 //! Where calls find functions, resources and their own limits.
 
 use crate::{
-    context::Context, error::Result, files, origin::Origin, profile::Profile,
+    context::Context, error::Result, files, origin::NodeOrigin, profile::RunProfile,
     resource::ResourceManager,
 };
 use ferroflow_ir::{Error as IrError, FunctionLibrary};
@@ -21,9 +21,9 @@ pub struct Scope<'a> {
     /// The resources that ops find by name.
     pub resources: &'a Arc<ResourceManager>,
     /// The node of a function that makes the call; none in eager code.
-    pub(crate) origin: Option<&'a Origin>,
+    pub(crate) origin: Option<&'a NodeOrigin>,
     /// Where the ops of a run are noted, if they are.
-    pub(crate) profile: Option<&'a Profile>,
+    pub(crate) profile: Option<&'a RunProfile>,
     /// The device that a call is made for, if not the CPU.
     pub(crate) device: Option<&'a Arc<dyn Device>>,
     /// The nesting depth of runs over data sets and of the functions they call.

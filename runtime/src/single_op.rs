@@ -6,7 +6,7 @@ use crate::{
     eager_tensor::{EagerTensor, Results},
     error::Result,
     executor::Executable,
-    placement::Request,
+    placement::PlacementRequest,
     resource::value_type,
     scope::{OwnedScope, Scope},
 };
@@ -52,7 +52,7 @@ impl SingleOp {
         inputs: &[&EagerTensor],
         fixed: &[bool],
     ) -> Result<SingleOp> {
-        SingleOp::placed(scope, op, attrs, inputs, fixed, &Request::default())
+        SingleOp::placed(scope, op, attrs, inputs, fixed, &PlacementRequest::default())
     }
 
     /// Compiles a call as [`new`](SingleOp::new) does, to run where `request` says; its `args` are
@@ -67,7 +67,7 @@ impl SingleOp {
         attrs: &Attrs,
         inputs: &[&EagerTensor],
         fixed: &[bool],
-        request: &Request,
+        request: &PlacementRequest,
     ) -> Result<SingleOp> {
         let is_arg = |index: &usize| fixed.get(*index) != Some(&true);
         let args: SmallVec<[usize; 4]> = (0..inputs.len()).filter(is_arg).collect();
@@ -80,7 +80,7 @@ impl SingleOp {
             resources: scope.resources.clone(),
         };
         let devices = args.iter().map(|&index| request.args.get(index).cloned().flatten());
-        let request = Request { device: request.device.clone(), args: devices.collect() };
+        let request = PlacementRequest { device: request.device.clone(), args: devices.collect() };
         let executable = compile(&owned, &def, &types, Vec::new(), &request)?;
         Ok(SingleOp { executable, args })
     }

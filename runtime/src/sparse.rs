@@ -4,7 +4,7 @@ use crate::{
     context::Context,
     error::{Error, Result},
     resource::Resource,
-    rows::{Part, join},
+    rows::{RowRun, join},
 };
 use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape, workspace};
 use parking_lot::Mutex;
@@ -73,7 +73,7 @@ impl Sparse {
                 .iter()
                 .map(|&place| Ok(self.values.rows(place..place + 1)?))
                 .collect::<Result<_>>()?;
-            let parts: Vec<Part<'_>> = parts.iter().map(Part::Tensor).collect();
+            let parts: Vec<RowRun<'_>> = parts.iter().map(RowRun::Tensor).collect();
             let shape = Shape::new([parts.len()])?;
             let values = join(context, self.values.dtype(), shape, &parts)?;
             let indices =
@@ -127,7 +127,7 @@ pub fn stack(
     }
     let n: usize = parts.iter().map(|part| part.values.len()).sum();
     let rank = outer.len() + inner;
-    let values: Vec<Part<'_>> = parts.iter().map(|part| Part::Tensor(&part.values)).collect();
+    let values: Vec<RowRun<'_>> = parts.iter().map(|part| RowRun::Tensor(&part.values)).collect();
     let sizes: Vec<i64> = outer.iter().map(|&size| size as i64).chain(dims).collect();
     Ok([
         HostTensor::from_slice(Shape::new([n, rank])?, &indices)?,

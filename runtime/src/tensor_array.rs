@@ -26,7 +26,7 @@ pub(crate) struct ArrayOptions {
 }
 
 /// An array of tensors, each of which is written once.
-pub(crate) struct TensorArray {
+pub(crate) struct TensorArrayResource {
     pub(crate) options: ArrayOptions,
     state: Mutex<State>,
 }
@@ -36,7 +36,7 @@ struct State {
     elements: Vec<Element>,
     closed: bool,
     grows: bool,
-    gradients: HashMap<String, Arc<TensorArray>>,
+    gradients: HashMap<String, Arc<TensorArrayResource>>,
 }
 
 /// An element: never written, holding a tensor, or gone.
@@ -49,7 +49,7 @@ struct Element {
     is_cleared: bool,
 }
 
-impl fmt::Debug for TensorArray {
+impl fmt::Debug for TensorArrayResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TensorArray").field("options", &self.options).finish_non_exhaustive()
     }
@@ -59,7 +59,7 @@ fn wrong(argument: &'static str, expected: impl Into<String>, found: impl fmt::D
     IrError::argument("tensor array", argument, expected.into(), found).into()
 }
 
-impl TensorArray {
+impl TensorArrayResource {
     /// An array of `size` elements that are still to be written.
     ///
     /// # Errors
@@ -69,11 +69,11 @@ impl TensorArray {
         options: ArrayOptions,
         shape: PartialShape,
         size: i64,
-    ) -> Result<TensorArray> {
+    ) -> Result<TensorArrayResource> {
         let elements = workspace::filled(Element::default(), checked_length(size, options.limit)?)?;
         let (grows, gradients) = (options.grows, HashMap::new());
         let state = State { shape, elements, closed: false, grows, gradients };
-        Ok(TensorArray { options, state: Mutex::new(state) })
+        Ok(TensorArrayResource { options, state: Mutex::new(state) })
     }
 
     fn open(&self) -> Result<parking_lot::MutexGuard<'_, State>> {
@@ -202,7 +202,11 @@ impl TensorArray {
     /// # Errors
     ///
     /// When the array was closed, or shapes grow too large.
-    pub(crate) fn gradient(&self, name: &str, prepended: &[i64]) -> Result<Arc<TensorArray>> {
+    pub(crate) fn gradient(
+        &self,
+        name: &str,
+        prepended: &[i64],
+    ) -> Result<Arc<TensorArrayResource>> {
         let mut state = self.open()?;
         if let Some(gradient) = state.gradients.get(name) {
             return Ok(gradient.clone());
@@ -216,7 +220,7 @@ impl TensorArray {
         let options =
             ArrayOptions { grows: false, clears: false, adds: true, ..self.options.clone() };
         let size = state.elements.len() as i64;
-        let gradient = TensorArray::new(options, longer(&state.shape)?, size)?;
+        let gradient = TensorArrayResource::new(options, longer(&state.shape)?, size)?;
         for (own, other) in gradient.state.lock().elements.iter_mut().zip(&state.elements) {
             if let Some(shape) = &other.shape {
                 own.shape = longer(&shape.into())?.known();
@@ -249,7 +253,7 @@ impl State {
     }
 }
 
-impl Resource for TensorArray {
+impl Resource for TensorArrayResource {
     fn kind(&self) -> &'static str {
         "a tensor array"
     }
@@ -333,7 +337,7 @@ impl Resource for TensorStack {
 mod tests {
     use super::*;
 
-    fn array(grows: bool, clears: bool) -> TensorArray {
+    fn array(grows: bool, clears: bool) -> TensorArrayResource {
         let options = ArrayOptions {
             dtype: DType::F32,
             grows,
@@ -342,7 +346,7 @@ mod tests {
             adds: false,
             limit: 1 << 20,
         };
-        TensorArray::new(options, PartialShape::Unknown, 1).unwrap()
+        TensorArrayResource::new(options, PartialShape::Unknown, 1).unwrap()
     }
 
     fn sum(_: &HostTensor, b: &HostTensor) -> Result<HostTensor> {

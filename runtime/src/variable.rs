@@ -18,9 +18,9 @@ use std::{
 
 /// A variable. Clones are the same variable; it lives as long as one of them does.
 #[derive(Clone)]
-pub struct Variable(Arc<VariableState>);
+pub struct ResourceVariable(Arc<VariableState>);
 
-/// State that all clones of a [`Variable`] share.
+/// State that all clones of a [`ResourceVariable`] share.
 pub struct VariableState {
     name: String,
     dtype: DType,
@@ -67,11 +67,11 @@ impl Value {
     }
 }
 
-impl Variable {
+impl ResourceVariable {
     /// A variable with a value, whose dtype and shape it keeps.
-    pub fn new(name: impl Into<String>, value: HostTensor) -> Variable {
+    pub fn new(name: impl Into<String>, value: HostTensor) -> ResourceVariable {
         let spec = TensorSpec::like(&value);
-        let variable = Variable::uninitialized(name, spec.dtype, spec.shape, true);
+        let variable = ResourceVariable::uninitialized(name, spec.dtype, spec.shape, true);
         for component in variable.0.components() {
             component.value.lock().set(value.clone().into());
         }
@@ -84,7 +84,7 @@ impl Variable {
         dtype: DType,
         shape: PartialShape,
         trainable: bool,
-    ) -> Variable {
+    ) -> ResourceVariable {
         let (first, annotations) = Default::default();
         let others = match replicas() {
             1 => OnceLock::new(),
@@ -92,7 +92,7 @@ impl Variable {
         };
         let name = name.into();
         let state = VariableState { name, dtype, shape, trainable, first, others, annotations };
-        Variable(Arc::new(state))
+        ResourceVariable(Arc::new(state))
     }
 
     /// Makes a device the home of the variable: its values live there, and ops on it run there. Only
@@ -233,20 +233,20 @@ impl Variable {
     }
 
     /// Whether the two are the same variable.
-    pub fn is(&self, other: &Variable) -> bool {
+    pub fn is(&self, other: &ResourceVariable) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl fmt::Debug for Variable {
+impl fmt::Debug for ResourceVariable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl From<Arc<VariableState>> for Variable {
-    fn from(state: Arc<VariableState>) -> Variable {
-        Variable(state)
+impl From<Arc<VariableState>> for ResourceVariable {
+    fn from(state: Arc<VariableState>) -> ResourceVariable {
+        ResourceVariable(state)
     }
 }
 
@@ -578,7 +578,7 @@ mod tests {
 
     #[test]
     fn values_keep_dtype_and_shape() {
-        let variable = Variable::new("v", HostTensor::vector(&[1.0f32, 2.0]).unwrap());
+        let variable = ResourceVariable::new("v", HostTensor::vector(&[1.0f32, 2.0]).unwrap());
         assert!(variable.assign(HostTensor::vector(&[3.0f32, 4.0]).unwrap()).is_ok());
         let error = variable.assign(HostTensor::vector(&[3.0f32]).unwrap()).unwrap_err();
         assert_eq!(
@@ -589,7 +589,7 @@ mod tests {
 
     #[test]
     fn handles_know_but_do_not_own() {
-        let variable = Variable::new("v", HostTensor::scalar(1.0f32));
+        let variable = ResourceVariable::new("v", HostTensor::scalar(1.0f32));
         let handle = variable.handle();
         assert!(handle.resource().is_ok());
         drop(variable);
@@ -598,7 +598,8 @@ mod tests {
 
     #[test]
     fn variables_of_one_step_are_different_ones() {
-        let values = [1.0f32, 2.0].map(|value| Variable::new("v", HostTensor::scalar(value)));
+        let values =
+            [1.0f32, 2.0].map(|value| ResourceVariable::new("v", HostTensor::scalar(value)));
         let [a, b] = values.clone().map(|variable| variable.0);
         let swapped = update_all(&[b.clone(), a.clone()], |mut state| {
             let (first, second) = state.split_at_mut(1);
@@ -606,7 +607,8 @@ mod tests {
             Ok(())
         });
         assert!(swapped.is_ok());
-        let read = |variable: &Variable| variable.read().unwrap().as_scalar::<f32>().unwrap();
+        let read =
+            |variable: &ResourceVariable| variable.read().unwrap().as_scalar::<f32>().unwrap();
         assert_eq!((read(&values[0]), read(&values[1])), (2.0, 1.0));
         assert!(update_all(&[a.clone(), b, a], |_| Ok(())).is_err());
     }

@@ -11,10 +11,10 @@
 
 use crate::{
     error::{Error, Result},
-    function::{FirstValue, Trace},
+    function::{LoadedInitializer, Trace},
     model::Object,
     proto::{SavedObject, saved_object::Kind},
-    value::Value,
+    value::PythonValue,
 };
 use std::collections::BTreeMap;
 
@@ -49,7 +49,11 @@ impl Object {
     /// [`Error::NotConstructible`] when a function uses state that the object does not lead to,
     /// [`Error::Arguments`] or [`Error::NoTrace`] for arguments that `__init__` does not take, and
     /// those of the functions that run.
-    pub fn construct(&self, args: &[Value], kwargs: &BTreeMap<String, Value>) -> Result<Object> {
+    pub fn construct(
+        &self,
+        args: &[PythonValue],
+        kwargs: &BTreeMap<String, PythonValue>,
+    ) -> Result<Object> {
         let kept = self.pattern()?;
         let object = self.model().anew(kept)?.at(self.number());
         match object.edge(CONSTRUCTOR) {
@@ -112,14 +116,14 @@ impl Object {
     }
 
     /// Functions that return the initial values of variables that a function makes.
-    pub(crate) fn first_values(&self) -> Result<Vec<FirstValue>> {
+    pub(crate) fn first_values(&self) -> Result<Vec<LoadedInitializer>> {
         let mut found = Vec::new();
         for name in self.children().iter().filter(|name| name.starts_with(INITIALIZER)) {
             let Some(initializer) = self.edge(name) else { continue };
             let variable = initializer.edge(INITIALIZED);
             if let Some(variable) = variable.as_ref().and_then(Object::variable).cloned() {
                 let (function, signature) = initializer.described()?;
-                found.push(FirstValue { variable, value: Trace::new(function, signature)? });
+                found.push(LoadedInitializer { variable, value: Trace::new(function, signature)? });
             }
         }
         Ok(found)

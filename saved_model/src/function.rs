@@ -3,14 +3,14 @@
 use crate::{
     error::{Error, Result},
     model::SavedSignature,
-    parameters::Parameters,
+    parameters::ArgSpecParameters,
     proto,
     structured_value::{StructuredValue, TypeSpecClass},
-    value::{Conversion, Value, matched, packed, tensor_specs},
+    value::{Conversion, PythonValue, matched, packed, tensor_specs},
 };
 use ferroflow_ir::{Code, Limits, TensorSpec, ValueType};
 use ferroflow_runtime::{
-    ConcreteFunction, EagerTensor, MemoryEstimate, RunMetadata, RunOptions, Variable,
+    CallableFunction, EagerTensor, MemoryEstimate, ResourceVariable, RunMetadata, RunOptions,
     resource::value_type,
 };
 use std::{
@@ -22,9 +22,9 @@ use std::{
 /// A function with several traces, of which a call takes the first that fits its arguments.
 #[derive(Debug, Clone)]
 pub struct RestoredFunction {
-    parameters: Parameters,
+    parameters: ArgSpecParameters,
     traces: Vec<Trace>,
-    first_values: Vec<FirstValue>,
+    first_values: Vec<LoadedInitializer>,
     initializing: Arc<Mutex<()>>,
     /// The names of the arguments that a single trace takes by position besides those of its
     /// parameters.
@@ -33,8 +33,8 @@ pub struct RestoredFunction {
 
 /// Function that returns the initial value of a variable when the function is called.
 #[derive(Debug, Clone)]
-pub(crate) struct FirstValue {
-    pub(crate) variable: Variable,
+pub(crate) struct LoadedInitializer {
+    pub(crate) variable: ResourceVariable,
     /// Of the arguments of the call.
     pub(crate) value: Trace,
 }
@@ -42,13 +42,13 @@ pub(crate) struct FirstValue {
 /// A concrete function and the arguments it was traced for.
 #[derive(Debug, Clone)]
 pub struct Trace {
-    function: ConcreteFunction,
+    function: CallableFunction,
     signature: SavedSignature,
 }
 
 impl Trace {
     /// The function itself.
-    pub fn concrete_function(&self) -> &ConcreteFunction {
+    pub fn concrete_function(&self) -> &CallableFunction {
         &self.function
     }
 
@@ -62,13 +62,13 @@ impl Trace {
         &self.signature.outputs
     }
 
-    pub(crate) fn new(function: ConcreteFunction, signature: SavedSignature) -> Result<Trace> {
+    pub(crate) fn new(function: CallableFunction, signature: SavedSignature) -> Result<Trace> {
         check_count(&function, "arguments", &signature.inputs, function.n_args())?;
         check_count(&function, "results", &signature.outputs, function.def().results.len())?;
         Ok(Trace { function, signature })
     }
 
-    fn call(&self, args: &[EagerTensor]) -> Result<Value> {
+    fn call(&self, args: &[EagerTensor]) -> Result<PythonValue> {
         let mut results = self.function.call(args)?.into_iter();
         packed(&self.signature.outputs, &mut results).ok_or_else(|| {
             let n_results = self.function.def().results.len();
@@ -79,7 +79,7 @@ impl Trace {
 
 /// Checks that a signature has as many tensors as the function.
 fn check_count(
-    function: &ConcreteFunction,
+    function: &CallableFunction,
     what: &'static str,
     signature: &StructuredValue,
     n_values: usize,
@@ -91,7 +91,7 @@ fn check_count(
 }
 
 fn miscounted(
-    function: &ConcreteFunction,
+    function: &CallableFunction,
     what: &'static str,
     signature: &StructuredValue,
     n_values: usize,
@@ -105,14 +105,14 @@ fn miscounted(
 impl RestoredFunction {
     pub(crate) fn new(
         spec: Option<&proto::FunctionSpec>,
-        traces: Vec<(ConcreteFunction, SavedSignature)>,
+        traces: Vec<(CallableFunction, SavedSignature)>,
         limits: &Limits,
     ) -> Result<RestoredFunction> {
         let traces =
             traces.into_iter().map(|(function, signature)| Trace::new(function, signature));
         let parameters = match spec {
-            Some(spec) => Parameters::new(spec, limits)?,
-            None => Parameters::any(),
+            Some(spec) => ArgSpecParameters::new(spec, limits)?,
+            None => ArgSpecParameters::any(),
         };
         Ok(RestoredFunction {
             parameters,
@@ -139,20 +139,22 @@ impl RestoredFunction {
     /// of all that share the lock.
     pub(crate) fn with_first_values(
         self,
-        first_values: Vec<FirstValue>,
+        first_values: Vec<LoadedInitializer>,
         lock: &Arc<Mutex<()>>,
     ) -> RestoredFunction {
         RestoredFunction { first_values, initializing: lock.clone(), ..self }
     }
 
     /// Gives variables that have no value yet their first ones, as far as these arguments tell.
-    fn initialize(&self, bound: &Value) -> Result<()> {
-        let is_empty = |first: &FirstValue| !first.variable.is_initialized();
+    fn initialize(&self, bound: &PythonValue) -> Result<()> {
+        let is_empty = |first: &LoadedInitializer| !first.variable.is_initialized();
         if !self.first_values.iter().any(is_empty) {
             return Ok(());
         }
         let _lock = self.initializing.lock().unwrap_or_else(PoisonError::into_inner);
-        for FirstValue { variable, value } in self.first_values.iter().filter(|f| is_empty(f)) {
+        for LoadedInitializer { variable, value } in
+            self.first_values.iter().filter(|f| is_empty(f))
+        {
             let args = matched(&value.signature.inputs, bound, Conversion::Allowed);
             if let Some(value) = args.map(|args| value.function.call(&args)).transpose()? {
                 let value = value.into_iter().next().map(EagerTensor::into_host).transpose()?;
@@ -176,7 +178,11 @@ impl RestoredFunction {
     ///
     /// [`Error::NoTrace`] when there is none for these arguments, otherwise whatever fails in the
     /// function.
-    pub fn call(&self, args: &[Value], kwargs: &BTreeMap<String, Value>) -> Result<Value> {
+    pub fn call(
+        &self,
+        args: &[PythonValue],
+        kwargs: &BTreeMap<String, PythonValue>,
+    ) -> Result<PythonValue> {
         let bound = self.bind(args, kwargs)?;
         self.initialize(&bound)?;
         for conversion in [Conversion::Forbidden, Conversion::Allowed] {
@@ -190,7 +196,11 @@ impl RestoredFunction {
         Err(Error::NoTrace { arguments: bound.to_string(), available })
     }
 
-    fn bind(&self, args: &[Value], kwargs: &BTreeMap<String, Value>) -> Result<Value> {
+    fn bind(
+        &self,
+        args: &[PythonValue],
+        kwargs: &BTreeMap<String, PythonValue>,
+    ) -> Result<PythonValue> {
         let error = match self.parameters.bind(args, kwargs) {
             Ok(bound) => return Ok(bound),
             Err(error) => error,
@@ -210,7 +220,7 @@ impl RestoredFunction {
 #[derive(Debug, Clone)]
 pub struct Signature {
     name: String,
-    function: ConcreteFunction,
+    function: CallableFunction,
     inputs: Vec<(String, TensorSpec)>,
     outputs: Vec<String>,
 }
@@ -218,7 +228,7 @@ pub struct Signature {
 impl Signature {
     pub(crate) fn new(
         name: &str,
-        function: ConcreteFunction,
+        function: CallableFunction,
         saved: &SavedSignature,
     ) -> Result<Signature> {
         let malformed = |what: &'static str, found: &StructuredValue| {
@@ -273,7 +283,7 @@ impl Signature {
     }
 
     /// The function that runs.
-    pub fn concrete_function(&self) -> &ConcreteFunction {
+    pub fn concrete_function(&self) -> &CallableFunction {
         &self.function
     }
 

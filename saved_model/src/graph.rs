@@ -9,7 +9,7 @@ use ferroflow_ir::{
     Error, FunctionDef, FunctionLibrary, Graph, Limits, NodeId, OpRegistry, Outlet, PartialShape,
     Result, ValueType,
     pass::{
-        carve::{Feed, OtherEffects, Part},
+        carve::{Feed, OtherEffects, Subgraph},
         functionalize::functionalize,
     },
     tensor_name,
@@ -114,7 +114,7 @@ impl LoadedGraph {
         let feeds = request.feeds.iter().map(|name| self.feed(name));
         let results = request.fetches.iter().map(|name| Ok((name.clone(), self.value(name)?)));
         let targets = request.targets.iter().map(|name| self.node(name));
-        let mut part = Part {
+        let mut part = Subgraph {
             feeds: feeds.collect::<Result<_>>()?,
             results: results.collect::<Result<_>>()?,
             targets: targets.collect::<Result<_>>()?,

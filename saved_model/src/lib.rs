@@ -99,4 +99,4 @@ pub use save::{SaveOptions, SaveReport, Untraced, VariablePolicy, save, save_ses
 pub use session::Session;
 pub use simple_save::{SimpleModel, simple_load, simple_save};
 pub use structured_value::StructuredValue;
-pub use value::{Composite, Value};
+pub use value::{CompositeTensor, PythonValue};

@@ -53,7 +53,7 @@ impl LoadOptions {
 
 /// The parts of a MetaGraph that objects and sessions share.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct LoadedParts {
     pub(crate) context: Context,
     pub(crate) folder: PathBuf,
     pub(crate) meta_graph: MetaGraphDef,
@@ -91,7 +91,7 @@ pub fn load(
     folder: impl AsRef<Path>,
     options: &LoadOptions,
 ) -> Result<SavedModel> {
-    let parts = Parts::read(context, folder.as_ref(), options)?;
+    let parts = LoadedParts::read(context, folder.as_ref(), options)?;
     match &parts.meta_graph.object_graph_def {
         Some(objects) if !objects.nodes.is_empty() => {
             Model::load(parts, options.only.as_deref()).map(SavedModel::Objects)
@@ -111,7 +111,7 @@ pub fn load_session(
     folder: impl AsRef<Path>,
     options: &LoadOptions,
 ) -> Result<Session> {
-    let mut parts = Parts::read(context, folder.as_ref(), options)?;
+    let mut parts = LoadedParts::read(context, folder.as_ref(), options)?;
     parts.meta_graph.object_graph_def = None;
     Session::load(parts)
 }
@@ -140,20 +140,20 @@ fn choose(file: proto::SavedModel, folder: &Path, options: &LoadOptions) -> Resu
     }
 }
 
-impl Parts {
-    fn read(context: &Context, folder: &Path, options: &LoadOptions) -> Result<Parts> {
+impl LoadedParts {
+    fn read(context: &Context, folder: &Path, options: &LoadOptions) -> Result<LoadedParts> {
         let folder =
             files::absolute(folder).map_err(|source| Error::Io { path: folder.into(), source })?;
         let file = read_saved_model(&folder)?;
         let meta_graph = choose(file, &folder, options)?;
-        Parts::new(context, &folder, meta_graph)
+        LoadedParts::new(context, &folder, meta_graph)
     }
 
     pub(crate) fn new(
         context: &Context,
         folder: &Path,
         mut meta_graph: MetaGraphDef,
-    ) -> Result<Parts> {
+    ) -> Result<LoadedParts> {
         meta_graph.asset_file_def = assets(folder, &meta_graph)?;
         let graph = meta_graph.graph_def.get_or_insert_default();
         let library = graph.library.take().unwrap_or_default();
@@ -165,7 +165,7 @@ impl Parts {
         let resources = Arc::new(ResourceManager::of_folder(folder));
         let (context, folder) = (context.clone(), folder.into());
         crate::host_ops::add_ops(&context);
-        Ok(Parts { context, folder, meta_graph, definitions, library, resources })
+        Ok(LoadedParts { context, folder, meta_graph, definitions, library, resources })
     }
 
     /// The prefix of the model's checkpoint.

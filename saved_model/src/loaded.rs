@@ -8,7 +8,7 @@ use crate::{
 use ferroflow_ir::HostTensor;
 use ferroflow_runtime::{
     ResourceHandle,
-    trackable::{Asset, Description, Identity, Kind, ObjectType, Saveable, Trackable},
+    trackable::{Asset, Description, Identity, ObjectKind, ObjectType, Saveable, Trackable},
 };
 use std::{path::PathBuf, sync::Arc};
 
@@ -43,26 +43,30 @@ impl Trackable for Object {
 }
 
 impl Object {
-    fn object_kind(&self) -> Kind {
+    fn object_kind(&self) -> ObjectKind {
         match self.kind() {
-            Some(SavedKind::UserObject(object)) => Kind::Typed(ObjectType {
+            Some(SavedKind::UserObject(object)) => ObjectKind::Typed(ObjectType {
                 identifier: object.identifier.clone(),
                 metadata: object.metadata.clone(),
             }),
-            Some(SavedKind::Variable(_)) => {
-                self.variable().map_or(Kind::Foreign, |variable| Kind::Variable(variable.clone()))
+            Some(SavedKind::Variable(_)) => self
+                .variable()
+                .map_or(ObjectKind::Foreign, |variable| ObjectKind::Variable(variable.clone())),
+            Some(SavedKind::Asset(_)) => self
+                .asset_path()
+                .map_or(ObjectKind::Foreign, |path| ObjectKind::Asset(Asset::new(path))),
+            Some(SavedKind::Resource(_)) => {
+                self.resource().map_or(ObjectKind::Foreign, ObjectKind::Resource)
             }
-            Some(SavedKind::Asset(_)) => {
-                self.asset_path().map_or(Kind::Foreign, |path| Kind::Asset(Asset::new(path)))
+            Some(SavedKind::Constant(_)) => {
+                self.tensor().map_or(ObjectKind::Foreign, ObjectKind::Constant)
             }
-            Some(SavedKind::Resource(_)) => self.resource().map_or(Kind::Foreign, Kind::Resource),
-            Some(SavedKind::Constant(_)) => self.tensor().map_or(Kind::Foreign, Kind::Constant),
             Some(
                 SavedKind::Function(_)
                 | SavedKind::BareConcreteFunction(_)
                 | SavedKind::CapturedTensor(_),
             )
-            | None => Kind::Foreign,
+            | None => ObjectKind::Foreign,
         }
     }
 

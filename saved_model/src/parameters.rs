@@ -5,30 +5,30 @@ use crate::{
     error::{Error, Result},
     proto,
     structured_value::StructuredValue,
-    value::{Value, host_value},
+    value::{PythonValue, host_value},
 };
 use ferroflow_ir::Limits;
 use std::collections::BTreeMap;
 
 /// Names and defaults of parameters, as Python's `inspect.FullArgSpec` has them.
 #[derive(Debug, Clone)]
-pub(crate) struct Parameters {
+pub(crate) struct ArgSpecParameters {
     /// The names of positional parameters, with defaults where there are any.
-    positional: Vec<(String, Option<Value>)>,
+    positional: Vec<(String, Option<PythonValue>)>,
     /// Whether there may be more positional arguments.
     more_positional: bool,
     /// Parameters that are given by name only.
-    by_name: Vec<(String, Option<Value>)>,
+    by_name: Vec<(String, Option<PythonValue>)>,
     /// Whether there may be more arguments by name.
     more_by_name: bool,
     /// Input signature of the positional arguments, where that is the same for all traces.
     input_signature: Option<Vec<StructuredValue>>,
 }
 
-impl Parameters {
+impl ArgSpecParameters {
     /// Any arguments.
-    pub(crate) fn any() -> Parameters {
-        Parameters {
+    pub(crate) fn any() -> ArgSpecParameters {
+        ArgSpecParameters {
             positional: Vec::new(),
             more_positional: true,
             by_name: Vec::new(),
@@ -37,7 +37,7 @@ impl Parameters {
         }
     }
 
-    pub(crate) fn new(spec: &proto::FunctionSpec, limits: &Limits) -> Result<Parameters> {
+    pub(crate) fn new(spec: &proto::FunctionSpec, limits: &Limits) -> Result<ArgSpecParameters> {
         let absent = || malformed("fullargspec", "given", "nothing");
         let fields = spec.fullargspec.as_ref().ok_or_else(absent)?;
         let StructuredValue::NamedTuple { fields, .. } = convert::structured_value(fields, limits)?
@@ -71,7 +71,7 @@ impl Parameters {
             let default = keyword_defaults.get(&name).map(host_value);
             (name, default)
         });
-        Ok(Parameters {
+        Ok(ArgSpecParameters {
             by_name: by_name.collect(),
             more_positional: !matches!(field("varargs")?, StructuredValue::None),
             more_by_name: !matches!(field("varkw")?, StructuredValue::None),
@@ -87,7 +87,11 @@ impl Parameters {
 
     /// The arguments in the form traces describe them: a tuple of the positional ones and a
     /// dictionary of the others, with defaults filled in.
-    pub(crate) fn bind(&self, args: &[Value], kwargs: &BTreeMap<String, Value>) -> Result<Value> {
+    pub(crate) fn bind(
+        &self,
+        args: &[PythonValue],
+        kwargs: &BTreeMap<String, PythonValue>,
+    ) -> Result<PythonValue> {
         let wrong = |rule: String| Error::Arguments { rule };
         if args.len() > self.positional.len() && !self.more_positional {
             let (most, found) = (self.positional.len(), args.len());
@@ -114,7 +118,7 @@ impl Parameters {
             return Err(wrong(format!("there is no parameter `{name}`")));
         }
         named.extend(rest);
-        Ok(Value::Tuple(vec![Value::Tuple(positional), Value::Dict(named)]))
+        Ok(PythonValue::Tuple(vec![PythonValue::Tuple(positional), PythonValue::Dict(named)]))
     }
 }
 
@@ -152,19 +156,20 @@ mod tests {
     use super::*;
 
     /// `def f(x, y=1, *, training=False)`
-    fn parameters() -> Parameters {
-        Parameters {
-            positional: vec![("x".into(), None), ("y".into(), Some(Value::Int(1)))],
+    fn parameters() -> ArgSpecParameters {
+        ArgSpecParameters {
+            positional: vec![("x".into(), None), ("y".into(), Some(PythonValue::Int(1)))],
             more_positional: false,
-            by_name: vec![("training".into(), Some(Value::Bool(false)))],
+            by_name: vec![("training".into(), Some(PythonValue::Bool(false)))],
             more_by_name: false,
             input_signature: None,
         }
     }
 
     fn bound(args: &[i64], kwargs: &[(&str, i64)]) -> String {
-        let args: Vec<Value> = args.iter().map(|&value| Value::Int(value)).collect();
-        let kwargs = kwargs.iter().map(|&(name, value)| (name.into(), Value::Int(value))).collect();
+        let args: Vec<PythonValue> = args.iter().map(|&value| PythonValue::Int(value)).collect();
+        let kwargs =
+            kwargs.iter().map(|&(name, value)| (name.into(), PythonValue::Int(value))).collect();
         match parameters().bind(&args, &kwargs) {
             Ok(value) => value.to_string(),
             Err(error) => error.to_string(),

@@ -8,12 +8,12 @@ use crate::{
     error::{Error, Result},
     file::{decode_message, read_message},
     graph::{LoadedGraph, Request},
-    load::Parts,
+    load::LoadedParts,
     proto::{self, collection_def::Kind, tensor_info::Encoding},
 };
 use ferroflow_ir::{HostTensor, TensorSpec, ValueType, pass::carve::OtherEffects};
 use ferroflow_runtime::{
-    ConcreteFunction, Context, EagerTensor, MemoryEstimate, ResourceManager, RunMetadata,
+    CallableFunction, Context, EagerTensor, MemoryEstimate, ResourceManager, RunMetadata,
     RunOptions, files, resource::value_type,
 };
 use std::{
@@ -29,11 +29,11 @@ pub struct Session {
     graph: LoadedGraph,
     resources: Arc<ResourceManager>,
     signatures: BTreeMap<String, proto::SignatureDef>,
-    functions: Mutex<HashMap<Request, ConcreteFunction>>,
+    functions: Mutex<HashMap<Request, CallableFunction>>,
     /// Error that kept the state from being restored; runs fail with it.
     failure: Option<ferroflow_runtime::Error>,
     /// The MetaGraph it was loaded from.
-    parts: Option<Parts>,
+    parts: Option<LoadedParts>,
 }
 
 impl fmt::Debug for Session {
@@ -74,7 +74,7 @@ impl Session {
     }
 
     /// The session of a MetaGraph, with variables restored and initialisers run.
-    pub(crate) fn load(parts: Parts) -> Result<Session> {
+    pub(crate) fn load(parts: LoadedParts) -> Result<Session> {
         let empty = proto::GraphDef::default();
         let graph = parts.meta_graph.graph_def.as_ref().unwrap_or(&empty);
         let graph = LoadedGraph::with_library(graph, &parts.definitions, parts.library.clone())?;
@@ -92,7 +92,7 @@ impl Session {
     }
 
     /// The MetaGraph it was loaded from, if it was.
-    pub(crate) fn parts(&self) -> Option<&Parts> {
+    pub(crate) fn parts(&self) -> Option<&LoadedParts> {
         self.parts.as_ref()
     }
 
@@ -102,7 +102,7 @@ impl Session {
     }
 
     /// Restores the checkpoint and runs the initialiser, with the paths of assets fed.
-    fn restore(&self, parts: &Parts) -> Result<()> {
+    fn restore(&self, parts: &LoadedParts) -> Result<()> {
         let mut assets = Vec::new();
         for (index, file) in parts.meta_graph.asset_file_def.iter().enumerate() {
             let name = file.tensor_info.as_ref().and_then(|info| match &info.encoding {
@@ -307,7 +307,7 @@ impl Session {
         feeds: &[&str],
         fetches: &[&str],
         targets: &[&str],
-    ) -> Result<ConcreteFunction> {
+    ) -> Result<CallableFunction> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone().into());
         }
@@ -321,7 +321,7 @@ impl Session {
         let def = Arc::new(self.graph.part(&name, &request, OtherEffects::Drop)?);
         let (library, resources) = (self.graph.library().clone(), self.resources.clone());
         let function =
-            ConcreteFunction::with_captures(&self.context, def, library, resources, Vec::new());
+            CallableFunction::with_captures(&self.context, def, library, resources, Vec::new());
         functions.insert(request, function.clone());
         Ok(function)
     }
@@ -329,7 +329,7 @@ impl Session {
 
 /// A function of a session that does what a signature tells.
 struct SignatureCall {
-    function: ConcreteFunction,
+    function: CallableFunction,
     args: Vec<EagerTensor>,
     /// The names of its results.
     outputs: Vec<String>,

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt};
 
 /// An argument or a result.
 #[derive(Debug, Clone)]
-pub enum Value {
+pub enum PythonValue {
     /// A tensor.
     Tensor(EagerTensor),
     /// Nothing.
@@ -26,25 +26,25 @@ pub enum Value {
     /// A shape.
     Shape(PartialShape),
     /// A list.
-    List(Vec<Value>),
+    List(Vec<PythonValue>),
     /// A tuple.
-    Tuple(Vec<Value>),
+    Tuple(Vec<PythonValue>),
     /// A dictionary.
-    Dict(BTreeMap<String, Value>),
+    Dict(BTreeMap<String, PythonValue>),
     /// A tuple of a named type whose fields have names.
     NamedTuple {
         /// The name of the type.
         name: String,
         /// The fields, in the order of the type.
-        fields: Vec<(String, Value)>,
+        fields: Vec<(String, PythonValue)>,
     },
     /// A value made of several tensors.
-    Composite(Composite),
+    Composite(CompositeTensor),
 }
 
 /// A value made of several tensors, such as a sparse tensor.
 #[derive(Debug, Clone)]
-pub struct Composite {
+pub struct CompositeTensor {
     /// Class of the type.
     pub class: TypeSpecClass,
     /// Its tensors: of a ragged tensor the flat values and then the row splits from the outermost
@@ -53,11 +53,11 @@ pub struct Composite {
     pub components: Vec<EagerTensor>,
 }
 
-impl Value {
+impl PythonValue {
     /// The value as a tensor: one as it is, a host value as a tensor of this dtype.
     pub fn to_tensor(&self, dtype: DType) -> Option<EagerTensor> {
         match self {
-            Value::Tensor(tensor) => Some(tensor.clone()),
+            PythonValue::Tensor(tensor) => Some(tensor.clone()),
             value => converted(value, dtype),
         }
     }
@@ -65,66 +65,66 @@ impl Value {
     /// The tensor, if it is one.
     pub fn tensor(&self) -> Option<&EagerTensor> {
         match self {
-            Value::Tensor(tensor) => Some(tensor),
+            PythonValue::Tensor(tensor) => Some(tensor),
             _ => None,
         }
     }
 }
 
-impl From<EagerTensor> for Value {
-    fn from(tensor: EagerTensor) -> Value {
-        Value::Tensor(tensor)
+impl From<EagerTensor> for PythonValue {
+    fn from(tensor: EagerTensor) -> PythonValue {
+        PythonValue::Tensor(tensor)
     }
 }
 
-impl From<HostTensor> for Value {
-    fn from(tensor: HostTensor) -> Value {
-        Value::Tensor(tensor.into())
+impl From<HostTensor> for PythonValue {
+    fn from(tensor: HostTensor) -> PythonValue {
+        PythonValue::Tensor(tensor.into())
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for PythonValue {
     /// As Python writes such values, with tensors as `dtype[shape]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |f: &mut fmt::Formatter<'_>, values: &[Value]| {
+        let list = |f: &mut fmt::Formatter<'_>, values: &[PythonValue]| {
             values.iter().enumerate().try_for_each(|(index, value)| {
                 write!(f, "{}{value}", if index > 0 { ", " } else { "" })
             })
         };
         match self {
-            Value::Tensor(tensor) => write!(f, "{}", tensor.spec()),
-            Value::None => f.write_str("None"),
-            Value::Bool(value) => f.write_str(if *value { "True" } else { "False" }),
-            Value::Int(value) => write!(f, "{value}"),
-            Value::Float(value) => write!(f, "{value:?}"),
-            Value::String(value) => write!(f, "{value:?}"),
-            Value::DType(dtype) => write!(f, "{dtype}"),
-            Value::Shape(shape) => write!(f, "{shape}"),
-            Value::List(values) => {
+            PythonValue::Tensor(tensor) => write!(f, "{}", tensor.spec()),
+            PythonValue::None => f.write_str("None"),
+            PythonValue::Bool(value) => f.write_str(if *value { "True" } else { "False" }),
+            PythonValue::Int(value) => write!(f, "{value}"),
+            PythonValue::Float(value) => write!(f, "{value:?}"),
+            PythonValue::String(value) => write!(f, "{value:?}"),
+            PythonValue::DType(dtype) => write!(f, "{dtype}"),
+            PythonValue::Shape(shape) => write!(f, "{shape}"),
+            PythonValue::List(values) => {
                 f.write_str("[")?;
                 list(f, values)?;
                 f.write_str("]")
             }
-            Value::Tuple(values) => {
+            PythonValue::Tuple(values) => {
                 f.write_str("(")?;
                 list(f, values)?;
                 f.write_str(if values.len() == 1 { ",)" } else { ")" })
             }
-            Value::Dict(fields) => {
+            PythonValue::Dict(fields) => {
                 f.write_str("{")?;
                 for (index, (key, value)) in fields.iter().enumerate() {
                     write!(f, "{}{key:?}: {value}", if index > 0 { ", " } else { "" })?;
                 }
                 f.write_str("}")
             }
-            Value::NamedTuple { name, fields } => {
+            PythonValue::NamedTuple { name, fields } => {
                 write!(f, "{name}(")?;
                 for (index, (key, value)) in fields.iter().enumerate() {
                     write!(f, "{}{key}={value}", if index > 0 { ", " } else { "" })?;
                 }
                 f.write_str(")")
             }
-            Value::Composite(composite) => write!(f, "{:?}", composite.class),
+            PythonValue::Composite(composite) => write!(f, "{:?}", composite.class),
         }
     }
 }
@@ -139,7 +139,7 @@ pub(crate) enum Conversion {
 /// The tensors of `value` in order, if it is what `pattern` describes.
 pub(crate) fn matched(
     pattern: &StructuredValue,
-    value: &Value,
+    value: &PythonValue,
     conversion: Conversion,
 ) -> Option<Vec<EagerTensor>> {
     let mut tensors = Vec::new();
@@ -148,18 +148,18 @@ pub(crate) fn matched(
 
 fn matches(
     pattern: &StructuredValue,
-    value: &Value,
+    value: &PythonValue,
     conversion: Conversion,
     tensors: &mut Vec<EagerTensor>,
 ) -> bool {
-    let mut each = |patterns: &[(&StructuredValue, &Value)]| {
+    let mut each = |patterns: &[(&StructuredValue, &PythonValue)]| {
         patterns.iter().all(|(pattern, value)| matches(pattern, value, conversion, tensors))
     };
     match (pattern, value) {
         (StructuredValue::TensorSpec(spec), value)
         | (StructuredValue::BoundedTensorSpec { spec, .. }, value) => {
             let tensor = match value {
-                Value::Tensor(tensor) => Some(tensor.clone()),
+                PythonValue::Tensor(tensor) => Some(tensor.clone()),
                 _ if conversion == Conversion::Allowed => converted(value, spec.dtype),
                 _ => None,
             };
@@ -169,7 +169,7 @@ fn matches(
             tensors.extend(tensor);
             found
         }
-        (StructuredValue::TypeSpec(spec), Value::Composite(composite)) => {
+        (StructuredValue::TypeSpec(spec), PythonValue::Composite(composite)) => {
             tensors.extend(composite.components.iter().cloned());
             let specs = spec.components();
             let fits = |(spec, component): (&Option<TensorSpec>, &EagerTensor)| {
@@ -179,11 +179,11 @@ fn matches(
                 && specs.len() == composite.components.len()
                 && specs.iter().zip(&composite.components).all(fits)
         }
-        (StructuredValue::None, Value::None) => true,
-        (StructuredValue::Bool(a), Value::Bool(b)) => a == b,
-        (StructuredValue::String(a), Value::String(b)) => a == b,
-        (StructuredValue::DType(a), Value::DType(b)) => a == b,
-        (StructuredValue::Shape(a), Value::Shape(b)) => a == b,
+        (StructuredValue::None, PythonValue::None) => true,
+        (StructuredValue::Bool(a), PythonValue::Bool(b)) => a == b,
+        (StructuredValue::String(a), PythonValue::String(b)) => a == b,
+        (StructuredValue::DType(a), PythonValue::DType(b)) => a == b,
+        (StructuredValue::Shape(a), PythonValue::Shape(b)) => a == b,
         // As in Python, 1, 1.0 and True are equal.
         (StructuredValue::Int(_) | StructuredValue::Float(_) | StructuredValue::Bool(_), value) => {
             let wanted = match pattern {
@@ -193,23 +193,28 @@ fn matches(
                 _ => return false,
             };
             match value {
-                Value::Int(value) => *value as f64 == wanted,
-                Value::Float(value) => *value == wanted || (value.is_nan() && wanted.is_nan()),
-                Value::Bool(value) => f64::from(u8::from(*value)) == wanted,
+                PythonValue::Int(value) => *value as f64 == wanted,
+                PythonValue::Float(value) => {
+                    *value == wanted || (value.is_nan() && wanted.is_nan())
+                }
+                PythonValue::Bool(value) => f64::from(u8::from(*value)) == wanted,
                 _ => false,
             }
         }
-        (StructuredValue::Tensor(a) | StructuredValue::Numpy(a), Value::Tensor(b)) => {
+        (StructuredValue::Tensor(a) | StructuredValue::Numpy(a), PythonValue::Tensor(b)) => {
             b.host().is_ok_and(|b| a == b)
         }
-        (StructuredValue::List(a), Value::List(b))
-        | (StructuredValue::Tuple(a), Value::Tuple(b)) => {
+        (StructuredValue::List(a), PythonValue::List(b))
+        | (StructuredValue::Tuple(a), PythonValue::Tuple(b)) => {
             a.len() == b.len() && each(&Vec::from_iter(a.iter().zip(b)))
         }
-        (StructuredValue::Dict(a), Value::Dict(b)) => {
+        (StructuredValue::Dict(a), PythonValue::Dict(b)) => {
             a.keys().eq(b.keys()) && each(&Vec::from_iter(a.values().zip(b.values())))
         }
-        (StructuredValue::NamedTuple { fields: a, .. }, Value::NamedTuple { fields: b, .. }) => {
+        (
+            StructuredValue::NamedTuple { fields: a, .. },
+            PythonValue::NamedTuple { fields: b, .. },
+        ) => {
             let same_names = a.iter().map(|(key, _)| key).eq(b.iter().map(|(key, _)| key));
             same_names
                 && each(&Vec::from_iter(a.iter().map(|(_, a)| a).zip(b.iter().map(|(_, b)| b))))
@@ -219,28 +224,30 @@ fn matches(
 }
 
 /// A host value as a tensor of the dtype asked for, where it can be one.
-fn converted(value: &Value, dtype: DType) -> Option<EagerTensor> {
+fn converted(value: &PythonValue, dtype: DType) -> Option<EagerTensor> {
     let tensor = match (value, dtype) {
-        (Value::Bool(value), DType::Bool) => HostTensor::scalar_bool(*value),
-        (Value::String(value), DType::String) => HostTensor::scalar_string(value.clone()),
-        (Value::Int(value), DType::I32) => HostTensor::scalar(i32::try_from(*value).ok()?),
-        (Value::Int(value), DType::I64) => HostTensor::scalar(*value),
-        (Value::Int(value), DType::F32) => HostTensor::scalar(*value as f32),
-        (Value::Int(value), DType::F64) => HostTensor::scalar(*value as f64),
-        (Value::Float(value), DType::F32) => HostTensor::scalar(*value as f32),
-        (Value::Float(value), DType::F64) => HostTensor::scalar(*value),
-        (Value::List(values) | Value::Tuple(values), dtype) => return stacked(values, dtype),
+        (PythonValue::Bool(value), DType::Bool) => HostTensor::scalar_bool(*value),
+        (PythonValue::String(value), DType::String) => HostTensor::scalar_string(value.clone()),
+        (PythonValue::Int(value), DType::I32) => HostTensor::scalar(i32::try_from(*value).ok()?),
+        (PythonValue::Int(value), DType::I64) => HostTensor::scalar(*value),
+        (PythonValue::Int(value), DType::F32) => HostTensor::scalar(*value as f32),
+        (PythonValue::Int(value), DType::F64) => HostTensor::scalar(*value as f64),
+        (PythonValue::Float(value), DType::F32) => HostTensor::scalar(*value as f32),
+        (PythonValue::Float(value), DType::F64) => HostTensor::scalar(*value),
+        (PythonValue::List(values) | PythonValue::Tuple(values), dtype) => {
+            return stacked(values, dtype);
+        }
         _ => return None,
     };
     Some(tensor.into())
 }
 
 /// A list of host values of one shape as one tensor.
-fn stacked(values: &[Value], dtype: DType) -> Option<EagerTensor> {
+fn stacked(values: &[PythonValue], dtype: DType) -> Option<EagerTensor> {
     let rows: Option<Vec<HostTensor>> = values
         .iter()
         .map(|value| match value {
-            Value::Tensor(tensor) => tensor.host().ok().cloned(),
+            PythonValue::Tensor(tensor) => tensor.host().ok().cloned(),
             value => converted(value, dtype)?.into_host().ok(),
         })
         .collect();
@@ -266,13 +273,16 @@ fn stacked(values: &[Value], dtype: DType) -> Option<EagerTensor> {
 pub(crate) fn packed(
     pattern: &StructuredValue,
     mut tensors: &mut dyn Iterator<Item = EagerTensor>,
-) -> Option<Value> {
+) -> Option<PythonValue> {
     let mut list = |patterns: &[StructuredValue]| {
-        patterns.iter().map(|pattern| packed(pattern, tensors)).collect::<Option<Vec<Value>>>()
+        patterns
+            .iter()
+            .map(|pattern| packed(pattern, tensors))
+            .collect::<Option<Vec<PythonValue>>>()
     };
     Some(match pattern {
         StructuredValue::TensorSpec(_) | StructuredValue::BoundedTensorSpec { .. } => {
-            Value::Tensor(tensors.next()?)
+            PythonValue::Tensor(tensors.next()?)
         }
         StructuredValue::TypeSpec(spec) => {
             let n = spec.n_components;
@@ -280,25 +290,25 @@ pub(crate) fn packed(
             if components.len() < n {
                 return None;
             }
-            Value::Composite(Composite { class: spec.class, components })
+            PythonValue::Composite(CompositeTensor { class: spec.class, components })
         }
-        StructuredValue::None => Value::None,
-        StructuredValue::Float(value) => Value::Float(*value),
-        StructuredValue::Int(value) => Value::Int(*value),
-        StructuredValue::String(value) => Value::String(value.clone()),
-        StructuredValue::Bool(value) => Value::Bool(*value),
-        StructuredValue::Shape(shape) => Value::Shape(shape.clone()),
-        StructuredValue::DType(dtype) => Value::DType(*dtype),
+        StructuredValue::None => PythonValue::None,
+        StructuredValue::Float(value) => PythonValue::Float(*value),
+        StructuredValue::Int(value) => PythonValue::Int(*value),
+        StructuredValue::String(value) => PythonValue::String(value.clone()),
+        StructuredValue::Bool(value) => PythonValue::Bool(*value),
+        StructuredValue::Shape(shape) => PythonValue::Shape(shape.clone()),
+        StructuredValue::DType(dtype) => PythonValue::DType(*dtype),
         StructuredValue::Tensor(tensor) | StructuredValue::Numpy(tensor) => tensor.clone().into(),
-        StructuredValue::List(patterns) => Value::List(list(patterns)?),
-        StructuredValue::Tuple(patterns) => Value::Tuple(list(patterns)?),
-        StructuredValue::Dict(fields) => Value::Dict(
+        StructuredValue::List(patterns) => PythonValue::List(list(patterns)?),
+        StructuredValue::Tuple(patterns) => PythonValue::Tuple(list(patterns)?),
+        StructuredValue::Dict(fields) => PythonValue::Dict(
             fields
                 .iter()
                 .map(|(key, pattern)| Some((key.clone(), packed(pattern, tensors)?)))
                 .collect::<Option<_>>()?,
         ),
-        StructuredValue::NamedTuple { name, fields } => Value::NamedTuple {
+        StructuredValue::NamedTuple { name, fields } => PythonValue::NamedTuple {
             name: name.clone(),
             fields: fields
                 .iter()
@@ -310,8 +320,8 @@ pub(crate) fn packed(
 
 /// A value that a file gives: a default, or one that a function was traced with. Specs in it
 /// become `None`.
-pub(crate) fn host_value(value: &StructuredValue) -> Value {
-    packed(value, &mut std::iter::empty()).unwrap_or(Value::None)
+pub(crate) fn host_value(value: &StructuredValue) -> PythonValue {
+    packed(value, &mut std::iter::empty()).unwrap_or(PythonValue::None)
 }
 
 /// The tensor specs of a pattern in order; components whose class is not known have none.

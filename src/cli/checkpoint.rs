@@ -14,11 +14,11 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
-pub(super) enum Verb {
+pub(super) enum CheckpointVerb {
     /// List the tensors of a checkpoint, or print one of them.
     Show(Show),
     /// Write a checkpoint of tensors of others, also under other names.
-    Copy(Copy),
+    Copy(CopyFlags),
 }
 
 /// Arguments of the command.
@@ -37,7 +37,7 @@ pub(super) struct Show {
 
 /// Arguments of the command: the tensors to copy, and their new dtype and names.
 #[derive(Args)]
-pub(super) struct Copy {
+pub(super) struct CopyFlags {
     /// The checkpoints, named as for `show`. A name that several have is an error.
     #[arg(required = true)]
     from: Vec<PathBuf>,
@@ -56,17 +56,17 @@ pub(super) struct Copy {
     only: Vec<String>,
 }
 
-pub(super) fn checkpoint(verb: Verb) -> Result<Report> {
+pub(super) fn checkpoint(verb: CheckpointVerb) -> Result<Report> {
     match verb {
-        Verb::Show(arguments) => show(arguments),
-        Verb::Copy(arguments) => copy(&arguments),
+        CheckpointVerb::Show(arguments) => show(arguments),
+        CheckpointVerb::Copy(arguments) => copy(&arguments),
     }
 }
 
 /// Where a checkpoint keeps what its objects are.
 const OBJECTS: &str = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
-fn copy(arguments: &Copy) -> Result<Report> {
+fn copy(arguments: &CopyFlags) -> Result<Report> {
     let rename: Result<Vec<(&str, &str)>> = arguments
         .rename
         .iter()
@@ -82,7 +82,7 @@ fn copy(arguments: &Copy) -> Result<Report> {
     let mut written = std::collections::BTreeSet::new();
     for from in &arguments.from {
         let reader = Reader::open(prefix(from)?, &Limits::default())?;
-        let steps = progress::Steps::new("copying", reader.entries().len());
+        let steps = progress::StepProgress::new("copying", reader.entries().len());
         for (key, _) in reader.entries() {
             steps.step();
             let begins = |starts: &[String]| starts.iter().any(|start| key.starts_with(start));
@@ -166,7 +166,7 @@ fn tensors(reader: &Reader, names: &[String]) -> Result<Report> {
 }
 
 fn verify(reader: &Reader) -> Result<()> {
-    let steps = progress::Steps::new("verifying", reader.entries().len());
+    let steps = progress::StepProgress::new("verifying", reader.entries().len());
     for (name, _) in reader.entries() {
         reader.read(name)?;
         steps.step();

@@ -117,7 +117,7 @@ impl Weights {
             return Ok(Weights { tensors, left_out: Vec::new() });
         }
         let reader = Reader::open(prefix(from)?, &Limits::default())?;
-        let steps = progress::Steps::new("reading", reader.entries().len());
+        let steps = progress::StepProgress::new("reading", reader.entries().len());
         let mut weights = Weights { tensors: Vec::new(), left_out: Vec::new() };
         for (key, entry) in reader.entries() {
             if safetensors::supports(entry.dtype) {

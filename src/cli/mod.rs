@@ -56,7 +56,7 @@ enum Verb {
     Scan(scan::ScanArguments),
     /// Look into checkpoints, and change them.
     #[command(subcommand)]
-    Checkpoint(checkpoint::Verb),
+    Checkpoint(checkpoint::CheckpointVerb),
     /// Write weights in another format.
     Convert(convert::ConvertArguments),
     /// List the ops that can run, or those a model needs.

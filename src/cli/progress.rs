@@ -39,19 +39,19 @@ fn show(what: &str, waiting: &mpsc::Receiver<()>) {
 }
 
 /// A bar over `n` steps, drawn once the steps have taken a second.
-pub(super) struct Steps {
+pub(super) struct StepProgress {
     bar: ProgressBar,
     began: Instant,
 }
 
-impl Steps {
-    pub(super) fn new(what: &str, n: usize) -> Steps {
+impl StepProgress {
+    pub(super) fn new(what: &str, n: usize) -> StepProgress {
         let bar = ProgressBar::with_draw_target(Some(n as u64), ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta} left") {
             bar.set_style(style);
         }
         bar.set_message(what.to_string());
-        Steps { bar, began: Instant::now() }
+        StepProgress { bar, began: Instant::now() }
     }
 
     /// Counts a further step.
@@ -63,7 +63,7 @@ impl Steps {
     }
 }
 
-impl Drop for Steps {
+impl Drop for StepProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

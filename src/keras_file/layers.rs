@@ -8,8 +8,8 @@ use super::{KerasFileError, KerasFileProblem, config, read_all};
 use ferroflow_ir::{HostTensor, Limits};
 use ferroflow_nn::Sequential;
 use ferroflow_runtime::{
-    Variable,
-    trackable::{Kind, ObjectGraph},
+    ResourceVariable,
+    trackable::{ObjectGraph, ObjectKind},
 };
 use serde_json::Value;
 use std::{
@@ -45,7 +45,7 @@ pub fn load_weights(network: &Sequential, path: impl AsRef<Path>) -> Result<usiz
 }
 
 /// A variable and its new value.
-type Assignment = (Variable, HostTensor);
+type Assignment = (ResourceVariable, HostTensor);
 
 fn load(network: &Sequential, path: &Path) -> Result<usize, KerasFileProblem> {
     let limits = Limits::default();
@@ -53,7 +53,9 @@ fn load(network: &Sequential, path: &Path) -> Result<usize, KerasFileProblem> {
     let graphs = network.layers().iter().map(|layer| ObjectGraph::of(layer));
     let mut graphs =
         graphs.collect::<Result<Vec<_>, _>>().map_err(ferroflow_tracer::Error::from)?;
-    graphs.retain(|graph| graph.nodes.iter().any(|node| matches!(node.kind, Kind::Variable(_))));
+    graphs.retain(|graph| {
+        graph.nodes.iter().any(|node| matches!(node.kind, ObjectKind::Variable(_)))
+    });
     if graphs.len() != layers.len() {
         let (ours, theirs) = (graphs.len(), layers.len());
         let what = format!("the network has {ours} layers with weights, the archive {theirs}");
@@ -64,7 +66,7 @@ fn load(network: &Sequential, path: &Path) -> Result<usize, KerasFileProblem> {
         let before = assignments.len();
         pair(graph, 0, weights, name, &mut assignments)?;
         let is_variable = |node: &&ferroflow_runtime::trackable::ObjectNode| {
-            matches!(node.kind, Kind::Variable(_))
+            matches!(node.kind, ObjectKind::Variable(_))
         };
         let n_variables = graph.nodes.iter().filter(is_variable).count();
         let n_found = assignments.len() - before;
@@ -172,12 +174,12 @@ fn pair(
 }
 
 /// The variables of an object itself, those to be trained first.
-fn variables_of(graph: &ObjectGraph, node: usize) -> Vec<&Variable> {
+fn variables_of(graph: &ObjectGraph, node: usize) -> Vec<&ResourceVariable> {
     let mut seen = BTreeSet::new();
     let children = graph.nodes[node].children.iter().filter(|(_, child)| seen.insert(*child));
-    let mut variables: Vec<&Variable> = children
+    let mut variables: Vec<&ResourceVariable> = children
         .filter_map(|(_, child)| match &graph.nodes[*child].kind {
-            Kind::Variable(variable) => Some(variable),
+            ObjectKind::Variable(variable) => Some(variable),
             _ => None,
         })
         .collect();
@@ -185,7 +187,11 @@ fn variables_of(graph: &ObjectGraph, node: usize) -> Vec<&Variable> {
     variables
 }
 
-fn check(variable: &Variable, weight: &HostTensor, path: &str) -> Result<(), KerasFileProblem> {
+fn check(
+    variable: &ResourceVariable,
+    weight: &HostTensor,
+    path: &str,
+) -> Result<(), KerasFileProblem> {
     let fits = variable.dtype() == weight.dtype()
         && variable.shape().is_compatible_with(&weight.shape().clone().into());
     if fits {

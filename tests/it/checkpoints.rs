@@ -7,7 +7,7 @@ use ferroflow::{
     latest_checkpoint,
     runtime::{
         self,
-        trackable::{Description, Identity, Kind},
+        trackable::{Description, Identity, ObjectKind},
     },
     saved_model::{
         self, CheckpointState,
@@ -487,7 +487,7 @@ fn tree(reader: &Reader, graph: &TrackableObjectGraph, id: usize) -> Tree {
     let node = &graph.nodes[id];
     if let Some(attribute) = node.attributes.first() {
         let entry = reader.entry(&attribute.checkpoint_key).expect("the value of a variable");
-        let variable = runtime::Variable::uninitialized(
+        let variable = runtime::ResourceVariable::uninitialized(
             &*attribute.full_name,
             entry.dtype,
             (&entry.shape).into(),
@@ -511,7 +511,7 @@ fn checkpoints_of_tensorflow_are_restored() -> Outcome {
     let graph = runtime::ObjectGraph::of(&objects)?;
     let mut n_compared = 0;
     for (path, node) in graph.paths().into_iter().zip(&graph.nodes) {
-        if let Kind::Variable(variable) = &node.kind {
+        if let ObjectKind::Variable(variable) = &node.kind {
             let key = value_key(&path.ok_or("a path")?.join("/"));
             assert_eq!(variable.read()?, reader.read(&key)?, "{key}");
             n_compared += 1;

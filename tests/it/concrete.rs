@@ -3,7 +3,8 @@
 use ferroflow::{
     ir::{Code, DType, PartialShape, TensorSpec, TraceType},
     tracer::{
-        ConcreteFunction, Error, Function, Result, Tensor, Value, Variable, function, literal, spec,
+        ConcreteFunction, Error, Function, NestedValue, Result, Tensor, Variable, function,
+        literal, spec,
     },
 };
 
@@ -15,11 +16,11 @@ fn texts(dtype: DType) -> TensorSpec {
     spec(dtype, [])
 }
 
-fn text(result: Result<Value>) -> String {
+fn text(result: Result<NestedValue>) -> String {
     result.unwrap().tensor().unwrap().to_text().unwrap()
 }
 
-fn given(text: &str) -> Value {
+fn given(text: &str) -> NestedValue {
     Tensor::from(text).into()
 }
 
@@ -130,7 +131,7 @@ fn host_arguments_keep_the_value_they_were_traced_with() {
          b (POSITIONAL_OR_KEYWORD): Literal[2]\nOutput Type:\n  \
          TensorSpec(shape=<unknown>, dtype=tf.float32, name=None)\nCaptures:\n  None"
     );
-    let ten = || Value::from(Tensor::from(10.0f32));
+    let ten = || NestedValue::from(Tensor::from(10.0f32));
     for result in [
         square.call(&[ten()]),
         square.call(&[ten(), 2.into()]),

@@ -8,7 +8,7 @@ use ferroflow::{
     runtime::Context,
     save,
     saved_model::{LoadOptions, SaveOptions, load},
-    tracer::{ConcreteFunction, Error, Result, Value},
+    tracer::{ConcreteFunction, Error, NestedValue, Result},
     while_loop,
 };
 use std::collections::BTreeMap;
@@ -234,11 +234,11 @@ fn code_that_needs_values_is_no_graph() {
 
 /// The guide's `train`.
 #[function]
-fn train(num_steps: Value) -> Result<()> {
+fn train(num_steps: NestedValue) -> Result<()> {
     println!("Tracing with num_steps = {num_steps:?}");
     let steps = match num_steps {
-        Value::Literal(Literal::Int(steps)) => Tensor::from(steps as i32),
-        Value::Tensor(steps) => steps,
+        NestedValue::Literal(Literal::Int(steps)) => Tensor::from(steps as i32),
+        NestedValue::Tensor(steps) => steps,
         other => return Err(other.is_not("a number of steps")),
     };
     print!("Executing with num_steps = ", steps)?;

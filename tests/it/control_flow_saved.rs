@@ -10,7 +10,7 @@ use ferroflow::{
     ir::HostTensor,
     runtime::Context,
     save,
-    saved_model::{LoadOptions, Object, SaveOptions, Value, load},
+    saved_model::{LoadOptions, Object, PythonValue, SaveOptions, load},
     tracer,
 };
 use program::{Dice, Statement, VARIABLES, block, jumping, jumping_tensors, staged};
@@ -25,13 +25,13 @@ fn tensors(numbers: &[i32]) -> Vec<Tensor> {
 /// The numbers that a loaded function gives for `state`, behind `literal` if there is one.
 fn call(root: &Object, path: &str, literal: Option<i64>, state: &[i32]) -> Outcome<Vec<i32>> {
     let state = state.iter().map(|&number| HostTensor::scalar(number).into()).collect();
-    let args: Vec<Value> =
-        literal.map(Value::Int).into_iter().chain([Value::List(state)]).collect();
+    let args: Vec<PythonValue> =
+        literal.map(PythonValue::Int).into_iter().chain([PythonValue::List(state)]).collect();
     let results = match root.get(path)?.function()?.call(&args, &BTreeMap::new())? {
-        Value::List(results) => results,
+        PythonValue::List(results) => results,
         result => vec![result],
     };
-    let number = |result: &Value| -> Outcome<i32> {
+    let number = |result: &PythonValue| -> Outcome<i32> {
         Ok(result.tensor().ok_or("a tensor")?.host()?.as_scalar::<i32>()?)
     };
     results.iter().map(number).collect()

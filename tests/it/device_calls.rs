@@ -6,7 +6,7 @@ use ferroflow::{
         Attrs, FunctionDef, HostTensor, Outlet, PartialShape, Shape, ValueType, build::GraphBuilder,
     },
     runtime::{
-        ConcreteFunction, Context, ContextOptions, EagerTensor, Precision, RunOptions, TraceLevel,
+        CallableFunction, Context, ContextOptions, EagerTensor, Precision, RunOptions, TraceLevel,
     },
 };
 use std::error::Error;
@@ -22,7 +22,7 @@ fn calls_of(
     let device = device.map(str::parse).transpose()?;
     let options =
         ContextOptions { device, precision: Precision::Full, ..ContextOptions::default() };
-    let function = ConcreteFunction::new(&Context::with_options(options), function.clone())?;
+    let function = CallableFunction::new(&Context::with_options(options), function.clone())?;
     let options = RunOptions { trace_level: TraceLevel::Ops };
     let given: Vec<EagerTensor> = inputs.iter().cloned().map(EagerTensor::from).collect();
     let given: Vec<&EagerTensor> = given.iter().collect();

@@ -6,7 +6,7 @@ use ferroflow::{
     kernels::{self, Buffer, DeviceBuffer, DeviceMemory},
     runtime::EagerTensor,
     tracer::{
-        Error, FunctionOptions, PolymorphicFunction, Result, Tensor, Value, Variable,
+        Error, FunctionOptions, NestedValue, PolymorphicFunction, Result, Tensor, Variable,
         context::{self, with_functions_run_eagerly},
         custom, function, function_with, ops, print,
     },
@@ -201,10 +201,10 @@ fn captured_tensors_may_be_returned() {
 fn only_tensors_and_nests_of_them_are_returned() {
     let object = Arc::new(1u8);
     let values = [
-        Value::from("text"),
-        Value::list([
-            Value::from(Tensor::from(1.0f32)),
-            Value::Custom(custom::by_identity(&object)),
+        NestedValue::from("text"),
+        NestedValue::list([
+            NestedValue::from(Tensor::from(1.0f32)),
+            NestedValue::Custom(custom::by_identity(&object)),
         ]),
     ];
     for value in values {

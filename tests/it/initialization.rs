@@ -6,7 +6,7 @@ use ferroflow::{
     ops,
     runtime::Context,
     save,
-    saved_model::{self, LoadOptions, Object, SaveOptions, Value, load},
+    saved_model::{self, LoadOptions, Object, PythonValue, SaveOptions, load},
     tracer,
 };
 use std::{
@@ -23,7 +23,7 @@ fn loaded(folder: &Path) -> Outcome<Object> {
     Ok(model.root().ok_or("a model with objects")?)
 }
 
-fn argument(x: impl Into<Tensor>) -> Outcome<Value> {
+fn argument(x: impl Into<Tensor>) -> Outcome<PythonValue> {
     Ok(x.into().eager()?.clone().into())
 }
 
@@ -225,7 +225,7 @@ fn loaded_optimizers_work_on_variables_of_others() -> Outcome {
         for _ in 0..2 {
             let gradient = argument(vec![1.0f32; zeros.len()])?;
             let args = [argument(w.read()?)?, argument(slot.read()?)?, gradient];
-            let Value::List(values) = update.call(&args, &BTreeMap::new())? else {
+            let PythonValue::List(values) = update.call(&args, &BTreeMap::new())? else {
                 return Err("two tensors".into());
             };
             for (variable, value) in [&w, &slot].into_iter().zip(&values) {

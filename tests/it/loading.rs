@@ -8,7 +8,8 @@ use ferroflow::{
     runtime::{Context, EagerTensor, trackable::Description},
     save,
     saved_model::{
-        self, LoadOptions, Object, RestoredFunction, Revive, SaveOptions, SavedModel, Value, load,
+        self, LoadOptions, Object, PythonValue, RestoredFunction, Revive, SaveOptions, SavedModel,
+        load,
         load::tags,
         load_session,
         proto::{self, saved_object::Kind},
@@ -292,9 +293,9 @@ fn functions_and_signatures_tell_what_they_take() -> Outcome {
 #[test]
 fn a_trace_that_converts_nothing_comes_first() -> Outcome {
     let folder = tempfile::tempdir()?;
-    let f = function(|x: tracer::Value| -> tracer::Result<Tensor> {
+    let f = function(|x: tracer::NestedValue| -> tracer::Result<Tensor> {
         match x {
-            tracer::Value::Tensor(x) => x + 100i32,
+            tracer::NestedValue::Tensor(x) => x + 100i32,
             _ => Ok(Tensor::from(7i32)),
         }
     });
@@ -302,13 +303,13 @@ fn a_trace_that_converts_nothing_comes_first() -> Outcome {
     f(1i64.into())?;
     save(&Checkpoint::new().with("f", &f), folder.path(), &SaveOptions::default())?;
     let f = loaded(folder.path())?.get("f")?.function()?;
-    let call = |x: Value| -> Outcome<i32> {
+    let call = |x: PythonValue| -> Outcome<i32> {
         let value = f.call(&[x], &BTreeMap::new())?;
         Ok(value.tensor().ok_or("a tensor")?.host()?.as_scalar()?)
     };
-    assert_eq!((call(Value::Int(1))?, call(eager(1i32).into())?), (7, 101));
+    assert_eq!((call(PythonValue::Int(1))?, call(eager(1i32).into())?), (7, 101));
     // Another integer is converted.
-    assert_eq!(call(Value::Int(2))?, 102);
+    assert_eq!(call(PythonValue::Int(2))?, 102);
     Ok(())
 }
 
@@ -538,7 +539,7 @@ impl Revive for Revived {
 
 impl Revived {
     fn call(&self, x: f32) -> Outcome<f32> {
-        let args = [eager(x).into(), Value::Int(self.phase)];
+        let args = [eager(x).into(), PythonValue::Int(self.phase)];
         let value = self.apply.call(&args, &BTreeMap::new())?;
         Ok(value.tensor().ok_or("a tensor")?.host()?.as_scalar()?)
     }

@@ -6,15 +6,15 @@ mod programs;
 
 use programs::{
     PROFILES,
-    check::{Settings, Verdict, check, right_ways},
+    check::{RunSettings, Verdict, check, right_ways},
     generate,
-    program::Program,
+    program::FuzzProgram,
     shrink::{shrink, variants},
 };
 use std::{fs, path::Path, time::Duration};
 
 /// Checks a program; shows the smallest one with its fault.
-fn checked(name: &str, mut program: Program, settings: Settings) {
+fn checked(name: &str, mut program: FuzzProgram, settings: RunSettings) {
     match check(&mut program, settings) {
         Verdict::Passed => {}
         Verdict::Unsupported(fault) => eprintln!("{name}: {}", fault.detail),
@@ -33,7 +33,7 @@ fn device_programs_return_the_same_in_all_ways() {
     for seed in 0..4 {
         for profile in PROFILES {
             if let Some(program) = generate(seed, profile.name) {
-                let settings = Settings::Some { n: 5, turn: seed as usize };
+                let settings = RunSettings::Some { n: 5, turn: seed as usize };
                 checked(&format!("seed {seed} of {}", profile.name), program, settings);
             }
         }
@@ -49,7 +49,7 @@ fn device_programs_that_were_wrong() {
         let path = entry.unwrap().path();
         let text = fs::read_to_string(&path).unwrap();
         let program = text.parse().unwrap_or_else(|error| panic!("{}: {error:#}", path.display()));
-        checked(&path.file_name().unwrap().to_string_lossy(), program, Settings::All);
+        checked(&path.file_name().unwrap().to_string_lossy(), program, RunSettings::All);
         n += 1;
     }
     assert!(n > 0);
@@ -61,7 +61,8 @@ fn programs_are_read_as_they_are_printed() {
         for profile in PROFILES {
             let Some(program) = generate(seed, profile.name) else { continue };
             let text = program.to_string();
-            let read: Program = text.parse().unwrap_or_else(|error| panic!("{error:#}\n{text}"));
+            let read: FuzzProgram =
+                text.parse().unwrap_or_else(|error| panic!("{error:#}\n{text}"));
             assert_eq!(read.to_string(), text);
         }
     }

@@ -3,7 +3,7 @@
 use crate::support::{Out, printed};
 use ferroflow::{
     ir::{DType, trace_type::Literal},
-    tracer::{Function, Result, Tensor, Value, function, print, spec},
+    tracer::{Function, NestedValue, Result, Tensor, function, print, spec},
 };
 
 /// The guide's `g`, which gives what it takes.
@@ -62,10 +62,10 @@ fn reduce_retracing_widens_types() -> Result<()> {
 }
 
 /// The number of steps, as it is printed when the program runs.
-fn shown(num_steps: &Value) -> Tensor {
+fn shown(num_steps: &NestedValue) -> Tensor {
     match num_steps {
-        Value::Tensor(tensor) => tensor.clone(),
-        Value::Literal(Literal::Int(number)) => (*number).into(),
+        NestedValue::Tensor(tensor) => tensor.clone(),
+        NestedValue::Literal(Literal::Int(number)) => (*number).into(),
         other => panic!("a number of steps, not {other:?}"),
     }
 }
@@ -76,7 +76,7 @@ fn tensors_share_a_trace_where_numbers_of_rust_do_not() -> Result<()> {
     let text = printed(|out| {
         let train = {
             let out = out.clone();
-            function(move |num_steps: Value| {
+            function(move |num_steps: NestedValue| {
                 out.line(format!("Tracing with num_steps =  {num_steps:?}"));
                 print!("Executing with num_steps = ", shown(&num_steps))
             })

@@ -5,7 +5,9 @@ use ferroflow::{
     ir::DType,
     runtime::{Context, EagerTensor},
     save,
-    saved_model::{self, LoadOptions, Object, SaveOptions, Value, load, proto::saved_object::Kind},
+    saved_model::{
+        self, LoadOptions, Object, PythonValue, SaveOptions, load, proto::saved_object::Kind,
+    },
     spec, tracer,
 };
 use std::{collections::BTreeMap, error::Error, path::Path, sync::OnceLock};
@@ -179,8 +181,8 @@ fn values_of_rust_choose_the_trace() -> Outcome {
     save(&Checkpoint::new().with("f", &f), folder.path(), &SaveOptions::default())?;
     let f = loaded(folder.path())?.get("f")?.function()?;
     let call = |training: bool| -> Outcome<f32> {
-        let kwargs = BTreeMap::from([("training".to_string(), Value::Bool(training))]);
-        let value = f.call(&[Value::Float(10.0)], &kwargs)?;
+        let kwargs = BTreeMap::from([("training".to_string(), PythonValue::Bool(training))]);
+        let value = f.call(&[PythonValue::Float(10.0)], &kwargs)?;
         Ok(value.tensor().ok_or("a tensor")?.host()?.as_scalar()?)
     };
     assert_eq!((call(true)?, call(false)?), (10.0, 2.0));
@@ -200,8 +202,8 @@ fn arguments_and_results_are_nested() -> Outcome {
     save(&Checkpoint::new().with("g", &g), folder.path(), &SaveOptions::default())?;
     let g = loaded(folder.path())?.get("g")?.function()?;
     let fields = BTreeMap::from([("a".to_string(), eager(-2.0f32)?.into())]);
-    let arg = Value::Tuple(vec![eager(-1.0f32)?.into(), Value::Dict(fields)]);
-    let Value::List(values) = g.call(&[arg], &BTreeMap::new())? else { panic!("a list") };
+    let arg = PythonValue::Tuple(vec![eager(-1.0f32)?.into(), PythonValue::Dict(fields)]);
+    let PythonValue::List(values) = g.call(&[arg], &BTreeMap::new())? else { panic!("a list") };
     let values: Vec<f32> = values
         .iter()
         .map(|value| Ok(value.tensor().ok_or("a tensor")?.host()?.as_scalar()?))

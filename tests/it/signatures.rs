@@ -5,8 +5,8 @@ use ferroflow::{
     ir::{DType, PartialShape, function_type::ParameterKind},
     runtime::Context,
     tracer::{
-        ArgSpec, Args, Error, Function, FunctionOptions, IntoArgs, ParameterSpec, Result, Tensor,
-        Value, function, function_with, spec, with_context,
+        ArgSpec, Args, Error, Function, FunctionOptions, IntoArgs, NestedValue, ParameterSpec,
+        Result, Tensor, function, function_with, spec, with_context,
     },
 };
 
@@ -65,17 +65,19 @@ fn a_signature_is_the_key() -> Result<()> {
 // spec: 12, 83
 #[test]
 fn values_of_rust_become_the_tensors_that_are_declared() -> Result<()> {
-    let f = function(|x: Value| x.tensor()?.square()).with_input_signature([vector(DType::F32)]);
-    let list = |items: &[i64]| Value::list(items.iter().copied());
+    let f =
+        function(|x: NestedValue| x.tensor()?.square()).with_input_signature([vector(DType::F32)]);
+    let list = |items: &[i64]| NestedValue::list(items.iter().copied());
     check(&f, (list(&[2, 3]),), &[4.0, 9.0], 1)?;
-    check(&f, (Value::list([0.5]),), &[0.25], 1)?;
-    check(&f, (Value::from(Tensor::from([1.0f32, 2.0])),), &[1.0, 4.0], 1)?;
+    check(&f, (NestedValue::list([0.5]),), &[0.25], 1)?;
+    check(&f, (NestedValue::from(Tensor::from([1.0f32, 2.0])),), &[1.0, 4.0], 1)?;
     assert_eq!(f.call((list(&[2]),))?.dtype(), DType::F32);
     let asked = "TensorSpec(shape=(None,), dtype=tf.float32, name=None)";
-    refuses(&f, (Value::from(2.0),), &format!("Can not cast 2.0 to {asked}"));
-    refuses(&f, (Value::from("a"),), &format!("Can not cast 'a' to {asked}"));
-    let half = function(|x: Value| x.tensor()?.square()).with_input_signature([vector(DType::I32)]);
-    assert!(matches!(half.call((Value::list([0.5]),)), Err(Error::Binding { .. })));
+    refuses(&f, (NestedValue::from(2.0),), &format!("Can not cast 2.0 to {asked}"));
+    refuses(&f, (NestedValue::from("a"),), &format!("Can not cast 'a' to {asked}"));
+    let half =
+        function(|x: NestedValue| x.tensor()?.square()).with_input_signature([vector(DType::I32)]);
+    assert!(matches!(half.call((NestedValue::list([0.5]),)), Err(Error::Binding { .. })));
     Ok(())
 }
 
@@ -203,8 +205,9 @@ fn named(names: &[&str]) -> Vec<ParameterSpec> {
 
 /// Result of `f` for arguments by position and name, or the fault of them.
 fn bind(f: &Three, args: &[i64], kwargs: &[(&str, i64)]) -> Result<i64, String> {
-    let args: Vec<Value> = args.iter().map(|&arg| arg.into()).collect();
-    let kwargs: Vec<(&str, Value)> = kwargs.iter().map(|&(name, arg)| (name, arg.into())).collect();
+    let args: Vec<NestedValue> = args.iter().map(|&arg| arg.into()).collect();
+    let kwargs: Vec<(&str, NestedValue)> =
+        kwargs.iter().map(|&(name, arg)| (name, arg.into())).collect();
     match f.call_named(&args, &kwargs) {
         Ok(y) => y.to_scalar().map_err(|error| error.to_string()),
         Err(Error::Binding { problem, .. }) => Err(problem.into()),
@@ -260,7 +263,7 @@ fn further_positions_have_a_type_each() -> Result<()> {
     let options = FunctionOptions { parameters, ..Default::default() };
     let f = function_with(options, |xs: Vec<i64>| Tensor::from(xs.iter().sum::<i64>()));
     let sum = |args: &[i64]| -> Result<i64> {
-        let args: Vec<Value> = args.iter().map(|&arg| arg.into()).collect();
+        let args: Vec<NestedValue> = args.iter().map(|&arg| arg.into()).collect();
         f.call_named(&args, &[])?.to_scalar()
     };
     assert_eq!((sum(&[1, 2, 3])?, sum(&[1, 2])?, sum(&[1, 2, 3])?), (6, 3, 6));

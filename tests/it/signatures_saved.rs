@@ -105,7 +105,7 @@ fn the_one_argument_of_a_signature_may_be_given_by_position() -> Outcome {
     let root = root.root().ok_or("an object")?;
     let x = || eager([3.0f32]).into();
     let by_position = |path: &str, n: usize| {
-        let args: Vec<saved_model::Value> = (0..n).map(|_| x()).collect();
+        let args: Vec<saved_model::PythonValue> = (0..n).map(|_| x()).collect();
         root.get(path)?.function()?.call(&args, &BTreeMap::new())
     };
     let y = by_position("signatures.one", 1)?;
@@ -238,9 +238,9 @@ fn results_of_signatures_are_tensors_by_name_or_in_a_row() -> Outcome {
     let in_map = refusal(function(move |x: Tensor| BTreeMap::from([("a".to_string(), pair(x))])))?;
     assert!(in_map.contains("it gives a non-tensor value, ("), "{in_map}");
     assert!(in_map.contains("for the output a"), "{in_map}");
-    let keyed = refusal(function(|x: Tensor| -> tracer::Value {
-        let entries = [(ferroflow::ir::trace_type::Key::Int(7), x.into())];
-        tracer::Value::Dict(entries.into())
+    let keyed = refusal(function(|x: Tensor| -> tracer::NestedValue {
+        let entries = [(ferroflow::ir::trace_type::MapKey::Int(7), x.into())];
+        tracer::NestedValue::Dict(entries.into())
     }))?;
     assert!(keyed.ends_with("found a map with the key 7"), "{keyed}");
     // Attached functions may give what they like.
@@ -402,8 +402,8 @@ fn what_no_file_can_hold_is_refused() -> Outcome {
     #[trace(by_value)]
     struct Flavor(&'static str);
     let folder = tempfile::tempdir()?;
-    let f = function(|x: Tensor, flavor: tracer::Value| {
-        assert!(matches!(flavor, tracer::Value::Custom(_)));
+    let f = function(|x: Tensor, flavor: tracer::NestedValue| {
+        assert!(matches!(flavor, tracer::NestedValue::Custom(_)));
         x.square()
     });
     let flavor = tracer::Nest::to_value(&Flavor("sweet"));

@@ -5,8 +5,8 @@ use ferroflow::{
     ir::{Code, DType, TraceType},
     runtime::Resource,
     tracer::{
-        Error, FunctionOptions, PolymorphicFunction, Result, Tensor, Value, Variable, function,
-        function_with, print, spec, v1,
+        Error, FunctionOptions, NestedValue, PolymorphicFunction, Result, Tensor, Variable,
+        function, function_with, print, spec, v1,
     },
 };
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -239,7 +239,7 @@ fn a_variable_passed_as_argument_cures_it() {
 fn variables_are_passed_by_reference() {
     let g = function(|x: Variable| {
         x.assign_add(1)?;
-        Ok::<Value, Error>(x.into())
+        Ok::<NestedValue, Error>(x.into())
     });
     let a = Variable::new(0i32).unwrap();
     let results: Vec<String> = (0..3).map(|_| format!("{:?}", g.call((&a,)).unwrap())).collect();
@@ -454,7 +454,7 @@ fn first_values_can_be_computed_again() {
     assert_eq!(initializer.variable.id(), model.v.get().unwrap().owned().unwrap().handle().id());
 
     let context = ferroflow::runtime::Context::new();
-    let value = ferroflow::runtime::ConcreteFunction::with_captures(
+    let value = ferroflow::runtime::CallableFunction::with_captures(
         &context,
         initializer.def.clone(),
         concrete.library().clone(),

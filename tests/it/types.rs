@@ -4,11 +4,11 @@ use ferroflow::{
     ir::{
         DType, FunctionType, PartialShape, TraceType, TypeDispatchTable,
         function_type::{Parameter, ParameterKind},
-        trace_type::{CustomType, Key, Literal},
+        trace_type::{CustomType, Literal, MapKey},
     },
     tracer::{
-        ArgSpec, Args, Error, Function, IntoArgs, Nest, Result, Tensor, Value, Variable, custom,
-        function, literal, spec,
+        ArgSpec, Args, Error, Function, IntoArgs, Nest, NestedValue, Result, Tensor, Variable,
+        custom, function, literal, spec,
         value::{Aliases, Custom},
     },
 };
@@ -22,7 +22,7 @@ use std::{
     },
 };
 
-fn type_of(value: impl Into<Value>) -> TraceType {
+fn type_of(value: impl Into<NestedValue>) -> TraceType {
     value.into().trace_type(&mut Aliases::default())
 }
 
@@ -111,11 +111,13 @@ fn variables_are_told_apart() -> Result<()> {
 fn numbers_are_typed_by_value_and_kind() -> Result<()> {
     assert_eq!(type_of(3).to_string(), "Literal[3]");
     assert_ne!(type_of(3), type_of(4));
-    let f = function(|x: Value| Tensor::from(matches!(x, Value::Literal(Literal::Int(_))) as i32));
-    check(&f, (Value::from(1),), 1, 1)?;
-    check(&f, (Value::from(1.0),), 0, 2)?;
-    check(&f, (Value::from(true),), 0, 3)?;
-    check(&f, (Value::from(1),), 1, 3)
+    let f = function(|x: NestedValue| {
+        Tensor::from(matches!(x, NestedValue::Literal(Literal::Int(_))) as i32)
+    });
+    check(&f, (NestedValue::from(1),), 1, 1)?;
+    check(&f, (NestedValue::from(1.0),), 0, 2)?;
+    check(&f, (NestedValue::from(true),), 0, 3)?;
+    check(&f, (NestedValue::from(1),), 1, 3)
 }
 
 // spec: 67
@@ -134,7 +136,7 @@ fn the_order_of_items_counts() -> Result<()> {
 #[test]
 fn the_order_of_entries_does_not_count() -> Result<()> {
     let dict = |entries: [(i64, i64); 2]| {
-        Value::Dict(entries.map(|(key, value)| (Key::Int(key), value.into())).into())
+        NestedValue::Dict(entries.map(|(key, value)| (MapKey::Int(key), value.into())).into())
     };
     assert_eq!(type_of(dict([(1, 2), (3, 4)])), type_of(dict([(3, 4), (1, 2)])));
     assert_ne!(type_of(dict([(1, 2), (3, 4)])), type_of(dict([(1, 4), (3, 2)])));
@@ -171,11 +173,11 @@ impl PartialEq for AtomicNumber {
 }
 
 impl Nest for ByValue {
-    fn to_value(&self) -> Value {
-        Value::Custom(custom::by_value(&self.0))
+    fn to_value(&self) -> NestedValue {
+        NestedValue::Custom(custom::by_value(&self.0))
     }
 
-    fn from_value(value: Value) -> Result<ByValue> {
+    fn from_value(value: NestedValue) -> Result<ByValue> {
         Nest::from_value(value).map(ByValue)
     }
 }
@@ -297,14 +299,14 @@ impl CustomType for FruitTraceType {
 }
 
 impl Nest for AnyFruit {
-    fn to_value(&self) -> Value {
+    fn to_value(&self) -> NestedValue {
         let (fruit_type, fruit_value) = ((*self.0).type_id(), self.clone());
         let ty = Arc::new(FruitTraceType { fruit_type, fruit_value });
-        Value::Custom(Custom { value: Arc::new(self.clone()), ty })
+        NestedValue::Custom(Custom { value: Arc::new(self.clone()), ty })
     }
 
-    fn from_value(value: Value) -> Result<AnyFruit> {
-        let Value::Custom(custom) = &value else { return Err(value.is_not("a fruit")) };
+    fn from_value(value: NestedValue) -> Result<AnyFruit> {
+        let NestedValue::Custom(custom) = &value else { return Err(value.is_not("a fruit")) };
         let fruit = custom.value.downcast_ref::<AnyFruit>();
         fruit.cloned().ok_or_else(|| value.is_not("a fruit"))
     }
@@ -339,17 +341,17 @@ struct Masked {
 }
 
 impl Nest for Masked {
-    fn to_value(&self) -> Value {
-        let fields: [(_, Value); 3] = [
+    fn to_value(&self) -> NestedValue {
+        let fields: [(_, NestedValue); 3] = [
             ("values", (&self.values).into()),
             ("mask", (&self.mask).into()),
             ("keeps", self.keeps.into()),
         ];
         let fields = fields.into_iter().map(|(name, value)| (name.into(), value)).collect();
-        Value::Struct("Masked".into(), fields)
+        NestedValue::Struct("Masked".into(), fields)
     }
 
-    fn from_value(value: Value) -> Result<Masked> {
+    fn from_value(value: NestedValue) -> Result<Masked> {
         let field = |name: &str| value.get(name).cloned().unwrap_or_default();
         Ok(Masked {
             values: Nest::from_value(field("values"))?,
@@ -400,8 +402,8 @@ fn types_of_structures_are_made_of_those_of_their_fields() -> Result<()> {
 }
 
 /// Error about an argument where a signature asks for `ty`; nothing if it fits.
-fn cast(ty: TraceType, value: impl Into<Value>) -> Result<Option<String>> {
-    let f = function(|x: Value| x).with_input_signature([ArgSpec::Type(ty)]);
+fn cast(ty: TraceType, value: impl Into<NestedValue>) -> Result<Option<String>> {
+    let f = function(|x: NestedValue| x).with_input_signature([ArgSpec::Type(ty)]);
     match f.polymorphic().types_of(&(value.into(),)) {
         Ok(_) => Ok(None),
         Err(Error::Binding { problem, .. }) => Ok(Some(problem.into())),
@@ -422,7 +424,7 @@ fn a_literal_is_cast_from_itself_only() -> Result<()> {
 #[test]
 fn a_list_is_no_tuple() -> Result<()> {
     let items = || [Tensor::from(1), Tensor::from(2)];
-    let (list, tuple) = (Value::list(items()), Value::tuple(items()));
+    let (list, tuple) = (NestedValue::list(items()), NestedValue::tuple(items()));
     assert_eq!(cast(type_of(list.clone()), list.clone())?, None);
     assert_eq!(cast(type_of(tuple.clone()), tuple.clone())?, None);
     assert!(cast(type_of(list.clone()), tuple.clone())?.is_some());
@@ -433,11 +435,11 @@ fn a_list_is_no_tuple() -> Result<()> {
 // spec: b11
 #[test]
 fn host_values_in_a_dict_become_the_tensors_of_its_type() -> Result<()> {
-    let key = |name: &str| Key::Str(name.into());
+    let key = |name: &str| MapKey::Str(name.into());
     let scalar = || TraceType::from(spec(DType::F32, []));
     let ty = TraceType::Dict(vec![(key("x"), scalar()), (key("y"), scalar())]);
-    let f = function(|entries: Value| entries).with_input_signature([ArgSpec::Type(ty)]);
-    let y = f.call((Value::dict([("y", 2.into()), ("x", 1.into())]),))?;
+    let f = function(|entries: NestedValue| entries).with_input_signature([ArgSpec::Type(ty)]);
+    let y = f.call((NestedValue::dict([("y", 2.into()), ("x", 1.into())]),))?;
     let entries: BTreeMap<String, Tensor> = Nest::from_value(y)?;
     let entries: Vec<(&str, f32)> = entries
         .iter()
@@ -462,8 +464,9 @@ fn specs_are_types_of_tensors() {
 #[test]
 fn a_structure_has_the_type_of_its_copy() {
     let structure = || {
-        let list = Value::list([Value::from(1), Tensor::from([1.0f32]).into(), ().into()]);
-        Value::tuple([Value::dict([("a", list), ("b", "text".into())]), 2.5.into()])
+        let list =
+            NestedValue::list([NestedValue::from(1), Tensor::from([1.0f32]).into(), ().into()]);
+        NestedValue::tuple([NestedValue::dict([("a", list), ("b", "text".into())]), 2.5.into()])
     };
     let (original, copy) = (type_of(structure()), type_of(structure()));
     assert_eq!(original, copy);

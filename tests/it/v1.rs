@@ -4,7 +4,8 @@ use ferroflow::{
     ir::{DType, TensorSpec, TraceType},
     runtime::Resource,
     tracer::{
-        Error, Result, Tensor, Value, Variable, control_dependencies, function, literal, spec,
+        Error, NestedValue, Result, Tensor, Variable, control_dependencies, function, literal,
+        spec,
         v1::{
             self, GLOBAL_VARIABLES, WrappedFunction, get_collection, get_variable, wrap_function,
         },
@@ -22,7 +23,7 @@ fn float_scalar() -> TraceType {
 }
 
 /// The result of a call with these arguments.
-fn call(f: &WrappedFunction, args: &[Value]) -> f32 {
+fn call(f: &WrappedFunction, args: &[NestedValue]) -> f32 {
     f.call(args).unwrap().tensor().unwrap().to_scalar().unwrap()
 }
 
@@ -78,7 +79,7 @@ fn all_arguments_are_settled_when_wrapping() {
     assert_eq!(error.to_string(), "expected 2 types, one for each argument, found 1");
 
     let f = wrap_function(add_or_subtract, [float_scalar(), literal(true)]).unwrap();
-    let refused = |args: &[Value], expected: &str| {
+    let refused = |args: &[NestedValue], expected: &str| {
         let text = f.call(args).unwrap_err().to_string();
         assert!(text.contains(expected), "{text}");
     };
@@ -277,6 +278,6 @@ fn fetching_an_operation_runs_it() {
     assert_eq!(int(), 0, "nothing asks for the assignment");
     let assign = f.prune(&[], &["AssignVariableOp"]).unwrap();
     assert_eq!(int(), 0);
-    assert!(matches!(assign.call(&[]).unwrap(), Value::None));
+    assert!(matches!(assign.call(&[]).unwrap(), NestedValue::None));
     assert_eq!(int(), 1);
 }

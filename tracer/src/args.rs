@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     nest::Nest,
     tensor::Tensor,
-    value::{Aliases, Leaves, Value},
+    value::{Aliases, NestedValue, TensorLeaves},
     variable::Variable,
 };
 use ferroflow_ir::TraceType;
@@ -22,20 +22,20 @@ pub trait Args: Sized {
     const COUNT: usize;
 
     /// The arguments, with their structure told at run time.
-    fn to_values(&self) -> Vec<Value>;
+    fn to_values(&self) -> Vec<NestedValue>;
 
     /// The arguments of this type that have such a structure.
     ///
     /// # Errors
     ///
     /// [`Error::Conversion`](crate::Error::Conversion) when there are none.
-    fn from_values(values: Vec<Value>) -> Result<Self>;
+    fn from_values(values: Vec<NestedValue>) -> Result<Self>;
 
     /// Whether these are the types of the arguments.
     fn have_types(&self, types: &[TraceType]) -> bool;
 
     /// Appends the tensors of the arguments, in order.
-    fn leaves(&self, leaves: &mut Leaves);
+    fn leaves(&self, leaves: &mut TensorLeaves);
 
     /// `call` as something that is called with the arguments one by one.
     fn callable<R: 'static>(
@@ -152,32 +152,32 @@ impl IntoArg<String> for &str {
     }
 }
 
-impl IntoArg<Value> for Tensor {
-    fn into_arg(self) -> Value {
+impl IntoArg<NestedValue> for Tensor {
+    fn into_arg(self) -> NestedValue {
         self.into()
     }
 }
 
-impl IntoArg<Value> for &Tensor {
-    fn into_arg(self) -> Value {
+impl IntoArg<NestedValue> for &Tensor {
+    fn into_arg(self) -> NestedValue {
         self.into()
     }
 }
 
-impl IntoArg<Value> for &Variable {
-    fn into_arg(self) -> Value {
+impl IntoArg<NestedValue> for &Variable {
+    fn into_arg(self) -> NestedValue {
         self.into()
     }
 }
 
-impl IntoArg<Value> for f64 {
-    fn into_arg(self) -> Value {
+impl IntoArg<NestedValue> for f64 {
+    fn into_arg(self) -> NestedValue {
         self.into()
     }
 }
 
-impl IntoArg<Value> for i64 {
-    fn into_arg(self) -> Value {
+impl IntoArg<NestedValue> for i64 {
+    fn into_arg(self) -> NestedValue {
         self.into()
     }
 }
@@ -237,12 +237,12 @@ macro_rules! arities {
 
             const COUNT: usize = $count;
 
-            fn to_values(&self) -> Vec<Value> {
+            fn to_values(&self) -> Vec<NestedValue> {
                 let ($($name,)*) = self;
                 vec![$($name.to_value()),*]
             }
 
-            fn from_values(values: Vec<Value>) -> Result<Self> {
+            fn from_values(values: Vec<NestedValue>) -> Result<Self> {
                 let mut values = values.into_iter();
                 let _ = &mut values;
                 Ok(($($name::from_value(values.next().unwrap_or_default())?,)*))
@@ -256,7 +256,7 @@ macro_rules! arities {
                     types.next().is_none()
             }
 
-            fn leaves(&self, leaves: &mut Leaves) {
+            fn leaves(&self, leaves: &mut TensorLeaves) {
                 let ($($name,)*) = self;
                 let mut aliases = Aliases::default();
                 let _ = (&mut aliases, &leaves);

@@ -14,7 +14,7 @@ use crate::{
     context,
     error::{Error, Result},
     func_graph::{Call as StagedCall, FuncGraph, Outputs},
-    gradients::{Gradient, IndexedSlices},
+    gradients::{IndexedSlices, TensorGradient},
     ops::call::call,
     recording,
     tensor::Tensor,
@@ -23,8 +23,8 @@ use ferroflow_ir::{
     Attrs, HostTensor, OpDef, ValueType,
     emit::{Emit, ValueId},
     gradient::{
-        Call, CustomGradient, Differentiated, GradientIndex, Kept, Refused, Slices, Tangent,
-        control, differentiate,
+        CustomGradient, Differentiated, GradientIndex, Kept, RecordedCall, Refused, Slices,
+        Tangent, control, differentiate,
     },
     op, registry,
 };
@@ -68,11 +68,11 @@ impl TensorEmit {
     }
 
     /// Gradient that the walk found for a source.
-    pub(crate) fn gradient(&self, tangent: Tangent, source: &Tensor) -> Gradient {
+    pub(crate) fn gradient(&self, tangent: Tangent, source: &Tensor) -> TensorGradient {
         match tangent {
-            Tangent::Dense(id) => Gradient::Dense(self.tensor(id).clone()),
+            Tangent::Dense(id) => TensorGradient::Dense(self.tensor(id).clone()),
             Tangent::Slices(Slices { values, indices }) => {
-                Gradient::Slices(Box::new(IndexedSlices {
+                TensorGradient::Slices(Box::new(IndexedSlices {
                     values: self.tensor(values).clone(),
                     indices: self.tensor(indices).clone(),
                     like: source.clone(),
@@ -90,7 +90,7 @@ impl Emit for TensorEmit {
         inputs: &[ValueId],
     ) -> ferroflow_ir::Result<SmallVec<[ValueId; 2]>> {
         let inputs: SmallVec<[&Tensor; 4]> = inputs.iter().map(|&id| self.tensor(id)).collect();
-        let outputs = if op.call == ferroflow_ir::op::Call::None {
+        let outputs = if op.call == ferroflow_ir::op::CallKind::None {
             call(op, attrs, &inputs, "", self.location)
         } else {
             call_functions(op, attrs, &inputs, self.location)
@@ -209,7 +209,7 @@ impl CustomGradient for OfFunction {
     fn backward(
         &self,
         emit: &mut dyn Emit,
-        call: &Call,
+        call: &RecordedCall,
         dys: &[Option<ValueId>],
     ) -> ferroflow_ir::Result<Vec<Option<Tangent>>> {
         let highest = dys.iter().rposition(Option::is_some).unwrap_or(0);
@@ -359,7 +359,7 @@ impl CustomGradient for OfStaged {
     fn backward(
         &self,
         emit: &mut dyn Emit,
-        call: &Call,
+        call: &RecordedCall,
         dys: &[Option<ValueId>],
     ) -> ferroflow_ir::Result<Vec<Option<Tangent>>> {
         let highest = dys.iter().rposition(Option::is_some).unwrap_or(0);
@@ -378,7 +378,7 @@ pub(crate) fn staged(
     results: Option<&[ValueType]>,
 ) -> Result<Outputs> {
     let (op, inputs) = (call.op, call.inputs);
-    if matches!(op.call, op::Call::If | op::Call::Case | op::Call::While)
+    if matches!(op.call, op::CallKind::If | op::CallKind::Case | op::CallKind::While)
         && let Some(tracking) = recording::tracking(inputs)
     {
         return staged_with_gradient(trace, call, results, tracking.order);

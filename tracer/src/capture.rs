@@ -144,10 +144,12 @@ impl Capture {
     /// # Errors
     ///
     /// When it is symbolic.
-    pub(crate) fn fixed(&self) -> Result<Option<runtime::Capture>> {
+    pub(crate) fn fixed(&self) -> Result<Option<runtime::CapturedInput>> {
         Ok(match self {
-            Capture::Tensor(tensor) => Some(runtime::Capture::Tensor(tensor.eager()?.clone())),
-            Capture::Resource(handle) => Some(runtime::Capture::Resource(handle.clone())),
+            Capture::Tensor(tensor) => {
+                Some(runtime::CapturedInput::Tensor(tensor.eager()?.clone()))
+            }
+            Capture::Resource(handle) => Some(runtime::CapturedInput::Resource(handle.clone())),
             Capture::Ambient(_) => None,
         })
     }

@@ -9,7 +9,7 @@ use crate::{
 };
 use ferroflow_ir::{
     Graph, NodeId, Outlet, TraceType,
-    pass::carve::{Feed, OtherEffects, Part},
+    pass::carve::{Feed, OtherEffects, Subgraph},
     tensor_name,
 };
 
@@ -81,8 +81,8 @@ impl ConcreteFunction {
     }
 }
 
-fn part(graph: &Graph, inputs: &[&str], outputs: &[&str]) -> Result<Part> {
-    let mut part = Part::default();
+fn part(graph: &Graph, inputs: &[&str], outputs: &[&str]) -> Result<Subgraph> {
+    let mut part = Subgraph::default();
     for name in inputs {
         part.feeds.push(feed(graph, tensor_name::find(graph, name)?)?);
     }

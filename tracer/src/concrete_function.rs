@@ -9,7 +9,7 @@ use crate::{
     function_spec::{ParameterSpec, bind, cast, shown, shown_named},
     recording,
     tensor::{Repr, Tensor},
-    value::{Aliases, Leaves, Value},
+    value::{Aliases, NestedValue, TensorLeaves},
     variable::Variable,
 };
 use ferroflow_ir::{
@@ -57,17 +57,17 @@ struct Inner {
     parameters: Vec<ParameterSpec>,
     results: Vec<ValueType>,
     effect: Effect,
-    compiled: OnceLock<runtime::ConcreteFunction>,
+    compiled: OnceLock<runtime::CallableFunction>,
     /// The forms that tapes need, by the inputs that are tracked.
     differentiated: Mutex<HashMap<Vec<bool>, Vec<Level>>>,
-    initializers: Vec<Initializer>,
+    initializers: Vec<VariableInitializer>,
     owned: Vec<Variable>,
 }
 
 /// Initial value of a variable that a function creates: a function of the arguments of the trace it
 /// comes from, with captures of its own.
 #[derive(Clone, Debug)]
-pub struct Initializer {
+pub struct VariableInitializer {
     /// The variable; it belongs to the code that created it.
     pub variable: runtime::ResourceHandle,
     /// The function that gives its first value.
@@ -81,7 +81,7 @@ pub struct Initializer {
 }
 
 /// Parts that a function is made of.
-pub(crate) struct Parts {
+pub(crate) struct FunctionParts {
     pub(crate) def: Arc<FunctionDef>,
     pub(crate) library: Arc<FunctionLibrary>,
     pub(crate) captures: Vec<Capture>,
@@ -93,12 +93,12 @@ impl ConcreteFunction {
         function_type: FunctionType,
         parameters: Vec<ParameterSpec>,
         finished: Finished,
-        initializers: Vec<Initializer>,
+        initializers: Vec<VariableInitializer>,
         owned: Vec<Variable>,
     ) -> ConcreteFunction {
         let Finished { def, library, captures, .. } = finished;
         let def = Arc::new(def);
-        let parts = Parts { def, library, captures };
+        let parts = FunctionParts { def, library, captures };
         ConcreteFunction::of_parts(name, function_type, parameters, parts, initializers, owned)
     }
 
@@ -106,11 +106,11 @@ impl ConcreteFunction {
         name: Arc<str>,
         mut function_type: FunctionType,
         parameters: Vec<ParameterSpec>,
-        parts: Parts,
-        initializers: Vec<Initializer>,
+        parts: FunctionParts,
+        initializers: Vec<VariableInitializer>,
         owned: Vec<Variable>,
     ) -> ConcreteFunction {
-        let Parts { def, library, captures } = parts;
+        let FunctionParts { def, library, captures } = parts;
         let n_args = def.args.len() - captures.len();
         let captured = (n_args..def.args.len()).map(|index| {
             let ty = def.arg_type(index);
@@ -180,7 +180,7 @@ impl ConcreteFunction {
     }
 
     /// Initial values of the variables that the function creates.
-    pub fn initializers(&self) -> &[Initializer] {
+    pub fn initializers(&self) -> &[VariableInitializer] {
         &self.0.initializers
     }
 
@@ -197,7 +197,7 @@ impl ConcreteFunction {
     /// [`Error::Binding`] or [`Error::FlatArgument`] when they do not fit, otherwise whatever fails
     /// in the function.
     #[track_caller]
-    pub fn call(&self, args: &[Value]) -> Result<Value> {
+    pub fn call(&self, args: &[NestedValue]) -> Result<NestedValue> {
         self.call_named(args, &[])
     }
 
@@ -207,7 +207,11 @@ impl ConcreteFunction {
     ///
     /// As [`call`](ConcreteFunction::call).
     #[track_caller]
-    pub fn call_named(&self, args: &[Value], kwargs: &[(&str, Value)]) -> Result<Value> {
+    pub fn call_named(
+        &self,
+        args: &[NestedValue],
+        kwargs: &[(&str, NestedValue)],
+    ) -> Result<NestedValue> {
         let structured = self.bind(args, kwargs);
         let leaves = match structured {
             Ok(leaves) => leaves,
@@ -218,17 +222,21 @@ impl ConcreteFunction {
         };
         let mut results = self.call_flat(&leaves)?.into_iter();
         let output = self.0.function_type.output.as_ref().unwrap_or(&TraceType::None);
-        Value::build(output, &mut |_| {
+        NestedValue::build(output, &mut |_| {
             let missing =
                 || Error::Conversion { expected: "one more result".into(), found: "none".into() };
-            results.next().map(Value::Tensor).ok_or_else(missing)
+            results.next().map(NestedValue::Tensor).ok_or_else(missing)
         })
     }
 
     /// The tensors of arguments that fit the structured signature.
-    fn bind(&self, args: &[Value], kwargs: &[(&str, Value)]) -> Result<Leaves, String> {
+    fn bind(
+        &self,
+        args: &[NestedValue],
+        kwargs: &[(&str, NestedValue)],
+    ) -> Result<TensorLeaves, String> {
         let values = bind(&self.0.parameters, args.to_vec(), kwargs.to_vec())?;
-        let mut leaves = Leaves::new();
+        let mut leaves = TensorLeaves::new();
         let (mut seen, mut aliases) = (Aliases::default(), Aliases::default());
         for (value, parameter) in values.iter().zip(&self.0.function_type.parameters) {
             let value = match &parameter.ty {
@@ -241,7 +249,11 @@ impl ConcreteFunction {
     }
 
     /// The tensors of arguments that fit the tensors of the signature, by position and name.
-    fn bind_flat(&self, args: &[Value], kwargs: &[(&str, Value)]) -> Result<Leaves, Flat> {
+    fn bind_flat(
+        &self,
+        args: &[NestedValue],
+        kwargs: &[(&str, NestedValue)],
+    ) -> Result<TensorLeaves, Flat> {
         let names: Vec<&str> = (0..self.n_args()).map(|index| self.0.def.arg_name(index)).collect();
         let summary = format!("{}({})", self.0.name, names.join(", "));
         let specs: Vec<ParameterSpec> = names.iter().map(|name| ParameterSpec::new(name)).collect();
@@ -252,9 +264,9 @@ impl ConcreteFunction {
         }
         let values = bind(&specs, args.to_vec(), kwargs.to_vec())
             .map_err(|problem| Flat::Names(format!("{summary} {problem}.")))?;
-        let mut leaves = Leaves::new();
+        let mut leaves = TensorLeaves::new();
         for (index, value) in values.iter().enumerate() {
-            let Value::Tensor(tensor) = value else {
+            let NestedValue::Tensor(tensor) = value else {
                 return Err(Flat::Names(format!("{summary}: expected tensors, found {value:?}.")));
             };
             self.check(index, tensor).map_err(Flat::Type)?;
@@ -266,8 +278,8 @@ impl ConcreteFunction {
     fn problem(
         &self,
         problem: String,
-        args: &[Value],
-        kwargs: &[(&str, Value)],
+        args: &[NestedValue],
+        kwargs: &[(&str, NestedValue)],
         flat: Option<String>,
     ) -> Error {
         Error::Binding {
@@ -414,7 +426,7 @@ impl ConcreteFunction {
         Ok(values)
     }
 
-    fn compiled(&self) -> Result<&runtime::ConcreteFunction> {
+    fn compiled(&self) -> Result<&runtime::CallableFunction> {
         match self.0.compiled.get() {
             Some(compiled) => Ok(compiled),
             None => self.compile(),
@@ -444,7 +456,7 @@ impl ConcreteFunction {
         }
     }
 
-    fn compile(&self) -> Result<&runtime::ConcreteFunction> {
+    fn compile(&self) -> Result<&runtime::CallableFunction> {
         let inner = &*self.0;
         let mut captures = Vec::with_capacity(inner.captures.len());
         for capture in &inner.captures {
@@ -458,7 +470,7 @@ impl ConcreteFunction {
         }
         let resources = inner.context.resources().clone();
         let (def, library) = (inner.def.clone(), inner.library.clone());
-        let compiled = runtime::ConcreteFunction::with_captures(
+        let compiled = runtime::CallableFunction::with_captures(
             &inner.context,
             def,
             library,
@@ -516,7 +528,7 @@ impl ConcreteFunction {
         let inner = &*self.0;
         let resources = inner.context.resources().clone();
         let (def, library) = (inner.def.clone(), inner.library.clone());
-        AtomicFunction(runtime::ConcreteFunction::with_captures(
+        AtomicFunction(runtime::CallableFunction::with_captures(
             &inner.context,
             def,
             library,
@@ -557,7 +569,7 @@ fn effect_of(def: &FunctionDef, library: &FunctionLibrary) -> Effect {
 /// The variable a handle refers to, if it still exists and is one.
 pub(crate) fn variable_of(handle: &runtime::ResourceHandle) -> Option<Variable> {
     let state = handle.downcast::<VariableState>("a variable").ok()?;
-    Some(runtime::Variable::from(state).into())
+    Some(runtime::ResourceVariable::from(state).into())
 }
 
 impl fmt::Display for ConcreteFunction {
@@ -576,7 +588,7 @@ impl fmt::Debug for ConcreteFunction {
 /// The function that the runtime runs for a [`ConcreteFunction`]: no structure, no gradient, and
 /// captures given by the caller.
 #[derive(Clone, Debug)]
-pub struct AtomicFunction(runtime::ConcreteFunction);
+pub struct AtomicFunction(runtime::CallableFunction);
 
 impl AtomicFunction {
     /// Calls the function with its tensors, captures last.

@@ -4,7 +4,8 @@
 //! a thread runs is the runtime's ([`ferroflow_runtime::collective`]).
 
 use crate::{
-    completed::Completed, error::Result, func_graph::FuncGraph, recording::Tape, tensor::Tensor,
+    completed::Completed, error::Result, func_graph::FuncGraph, recording::ActiveTape,
+    tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, OpDef, device_name::DeviceName};
 use ferroflow_runtime::{CallCache, Context, Device, EagerTensor, Results};
@@ -32,7 +33,7 @@ struct ThreadState {
     /// Whether the last of `traces` is a trace.
     is_tracing: Cell<bool>,
     /// The tapes that have not ended, innermost last, each with its serial number.
-    tapes: RefCell<Vec<(u64, Arc<Tape>)>>,
+    tapes: RefCell<Vec<(u64, Arc<ActiveTape>)>>,
     /// The serial number of the next tape.
     next_tape: Cell<u64>,
     /// Tapes with a smaller serial number are put aside.
@@ -78,7 +79,8 @@ impl ThreadState {
     fn update(&self) {
         self.is_tracing.set(matches!(self.traces.borrow().last(), Some(Some(_))));
         let (trace, first) = (self.trace_id(), self.first_tape.get());
-        let records = |(serial, tape): &(u64, Arc<Tape>)| *serial >= first && tape.is_for(trace);
+        let records =
+            |(serial, tape): &(u64, Arc<ActiveTape>)| *serial >= first && tape.is_for(trace);
         let is_taped = self.tapes.borrow().iter().any(records);
         self.is_taped.set(is_taped);
         self.is_plain.set(!is_taped && !self.is_tracing.get());
@@ -291,12 +293,12 @@ pub(crate) fn has_tapes() -> bool {
 }
 
 /// The tapes that have not ended, of all traces.
-pub(crate) fn all_tapes() -> Vec<Arc<Tape>> {
+pub(crate) fn all_tapes() -> Vec<Arc<ActiveTape>> {
     THREAD.with(|thread| thread.tapes.borrow().iter().map(|(_, tape)| tape.clone()).collect())
 }
 
 /// The tapes that record the calls made now, innermost last.
-pub(crate) fn tapes() -> SmallVec<[Arc<Tape>; 2]> {
+pub(crate) fn tapes() -> SmallVec<[Arc<ActiveTape>; 2]> {
     THREAD.with(|s| {
         if !s.is_taped.get() {
             return SmallVec::new();
@@ -323,7 +325,7 @@ pub(crate) fn trace_id() -> usize {
     THREAD.with(ThreadState::trace_id)
 }
 
-pub(crate) fn push_tape(tape: &Arc<Tape>) {
+pub(crate) fn push_tape(tape: &Arc<ActiveTape>) {
     THREAD.with(|s| {
         let serial = s.next_tape.get();
         s.next_tape.set(serial + 1);
@@ -333,7 +335,7 @@ pub(crate) fn push_tape(tape: &Arc<Tape>) {
 }
 
 /// Ends a tape. One that was handed to another thread ends when that of its thread does.
-pub(crate) fn remove_tape(tape: &Arc<Tape>) {
+pub(crate) fn remove_tape(tape: &Arc<ActiveTape>) {
     THREAD.with(|s| {
         s.tapes.borrow_mut().retain(|(_, other)| !Arc::ptr_eq(other, tape));
         s.update();

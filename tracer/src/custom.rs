@@ -5,7 +5,7 @@
 
 use crate::{
     error::Result,
-    value::{Custom, Value},
+    value::{Custom, NestedValue},
 };
 use ferroflow_ir::{TraceType, trace_type::CustomType};
 use std::{
@@ -28,12 +28,12 @@ pub fn by_value<T: Any + Send + Sync + PartialEq>(object: &Arc<T>) -> Custom {
 /// All objects of the Rust type go by one type; a trace sees the one it was made with.
 ///
 /// ```
-/// use ferroflow_tracer::{Value, custom, function};
+/// use ferroflow_tracer::{NestedValue, custom, function};
 /// use std::sync::Arc;
 /// # fn main() -> ferroflow_tracer::Result<()> {
-/// let f = function(|_: Value| ());
-/// f(Value::Custom(custom::by_type(&Arc::new("a mango"))))?;
-/// f(Value::Custom(custom::by_type(&Arc::new("an apple"))))?;
+/// let f = function(|_: NestedValue| ());
+/// f(NestedValue::Custom(custom::by_type(&Arc::new("a mango"))))?;
+/// f(NestedValue::Custom(custom::by_type(&Arc::new("an apple"))))?;
 /// assert_eq!(f.tracing_count(), 1);
 /// # Ok(())
 /// # }
@@ -46,12 +46,12 @@ pub fn by_type<T: Any + Send + Sync>(object: &Arc<T>) -> Custom {
 /// that does not equal itself is traced anew each time.
 ///
 /// ```
-/// use ferroflow_tracer::{Value, custom, function};
+/// use ferroflow_tracer::{NestedValue, custom, function};
 /// use std::sync::Arc;
 /// # fn main() -> ferroflow_tracer::Result<()> {
-/// let f = function(|_: Value| ());
+/// let f = function(|_: NestedValue| ());
 /// for fruit in ["a mango", "an apple", "a mango"] {
-///     f(Value::Custom(custom::by_kept_value(&Arc::new(fruit))))?;
+///     f(NestedValue::Custom(custom::by_kept_value(&Arc::new(fruit))))?;
 /// }
 /// assert_eq!(f.tracing_count(), 2);
 /// # Ok(())
@@ -68,14 +68,14 @@ pub fn has_type<T: Any + Send + Sync>(object: &T, ty: &TraceType) -> bool {
     kept.is_some_and(|kept| (kept.is_same)(object, &kept.object))
 }
 
-/// The object of this Rust type in a [`Value::Custom`].
+/// The object of this Rust type in a [`NestedValue::Custom`].
 ///
 /// # Errors
 ///
 /// [`Error::Conversion`](crate::Error::Conversion) when it is something else.
-pub fn object<T: Any + Send + Sync>(value: &Value) -> Result<Arc<T>> {
+pub fn object<T: Any + Send + Sync>(value: &NestedValue) -> Result<Arc<T>> {
     let is_not = || value.is_not(type_name::<T>());
-    let Value::Custom(custom) = value else { return Err(is_not()) };
+    let NestedValue::Custom(custom) = value else { return Err(is_not()) };
     custom.value.clone().downcast::<T>().map_err(|_| is_not())
 }
 

@@ -6,7 +6,7 @@ use crate::{
     backprop::{TensorEmit, tensors},
     context,
     error::{Error, Result},
-    gradients::{Gradient, GradientOptions, IndexedSlices},
+    gradients::{GradientOptions, IndexedSlices, TensorGradient},
     recording,
     tape::GradientTape,
     tensor::Tensor,
@@ -14,13 +14,13 @@ use crate::{
 };
 use ferroflow_ir::{
     emit::{Emit, ValueId},
-    gradient::{Call, CustomGradient, Slices, Tangent},
+    gradient::{CustomGradient, RecordedCall, Slices, Tangent},
     registry,
 };
 use std::sync::Arc;
 
 /// The gradients of arguments from those of results.
-type Backward = dyn Fn(&[Tensor]) -> Result<Vec<Option<Gradient>>> + Send + Sync;
+type Backward = dyn Fn(&[Tensor]) -> Result<Vec<Option<TensorGradient>>> + Send + Sync;
 
 /// Calls `function`, whose gradient is code: it returns its results, and what takes the gradients of
 /// its results to those of `args`. Tapes around the call do not see what it does, tapes that it makes
@@ -64,7 +64,7 @@ where
             let expected = format!("{n} gradients, one for each argument");
             return Err(Error::Conversion { expected, found: found.len().to_string() });
         }
-        Ok(found.into_iter().map(|gradient| gradient.map(Gradient::Dense)).collect())
+        Ok(found.into_iter().map(|gradient| gradient.map(TensorGradient::Dense)).collect())
     };
     let inputs: Vec<&Tensor> = args.iter().collect();
     recorded(outputs, &inputs, Arc::new(checked))
@@ -148,7 +148,7 @@ fn again(
     args: &[Tensor],
     variables: &[Variable],
     dys: &[Tensor],
-) -> Result<Vec<Option<Gradient>>> {
+) -> Result<Vec<Option<TensorGradient>>> {
     let tape = GradientTape::new();
     tape.watch(&args.to_vec())?;
     let outputs = function(args)?;
@@ -172,7 +172,7 @@ impl CustomGradient for OfCode {
     fn backward(
         &self,
         emit: &mut dyn Emit,
-        call: &Call,
+        call: &RecordedCall,
         dys: &[Option<ValueId>],
     ) -> ferroflow_ir::Result<Vec<Option<Tangent>>> {
         let emit = tensors(emit, call.op.name)?;
@@ -184,7 +184,7 @@ impl OfCode {
     fn run(
         &self,
         emit: &mut TensorEmit,
-        call: &Call,
+        call: &RecordedCall,
         dys: &[Option<ValueId>],
     ) -> Result<Vec<Option<Tangent>>> {
         let results = dys.iter().zip(&call.outputs).take(self.n_results);
@@ -194,9 +194,9 @@ impl OfCode {
         });
         let given = given.collect::<Result<Vec<_>>>()?;
         let found = (self.backward)(&given)?;
-        let mut tangent = |gradient: Gradient| match gradient {
-            Gradient::Dense(tensor) => Tangent::Dense(emit.add(tensor)),
-            Gradient::Slices(slices) => {
+        let mut tangent = |gradient: TensorGradient| match gradient {
+            TensorGradient::Dense(tensor) => Tangent::Dense(emit.add(tensor)),
+            TensorGradient::Slices(slices) => {
                 let IndexedSlices { values, indices, .. } = *slices;
                 let (values, indices) = (emit.add(values), emit.add(indices));
                 Tangent::Slices(Slices { values, indices })

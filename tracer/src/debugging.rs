@@ -4,7 +4,7 @@ use crate::{
     context,
     error::{Error, Result},
     func_graph::Outputs,
-    ops::{Op, call, none, one},
+    ops::{NamedOp, call, none, one},
     tensor::Tensor,
 };
 use ferroflow_ir::{AttrValue, Attrs, OpDef, error::SourceLocation};
@@ -34,7 +34,7 @@ pub(crate) fn check(op: &OpDef, outputs: &mut Outputs, location: SourceLocation)
     if !checks_numerics() || op.name == "CheckNumericsV2" {
         return Ok(());
     }
-    static CHECK: Op = Op::new("CheckNumericsV2");
+    static CHECK: NamedOp = NamedOp::new("CheckNumericsV2");
     let floats = outputs.iter_mut().enumerate().filter(|(_, output)| output.dtype().is_float());
     for (index, output) in floats {
         let trace = context::current_trace();
@@ -70,8 +70,8 @@ pub enum Piece<'a> {
 /// In eager calls, when a tensor is in the memory of another device.
 #[track_caller]
 pub fn print(pieces: &[Piece<'_>]) -> Result<()> {
-    static FORMAT: Op = Op::new("StringFormat");
-    static PRINT: Op = Op::new("PrintV2");
+    static FORMAT: NamedOp = NamedOp::new("StringFormat");
+    static PRINT: NamedOp = NamedOp::new("PrintV2");
     const PLACE: &str = "{}";
     let mut texts = Vec::with_capacity(pieces.len());
     let mut tensors = Vec::new();

@@ -3,7 +3,7 @@
 use crate::{
     error::{Error, Result},
     gradients::GradientOptions,
-    ops::{self, Op},
+    ops::{self, NamedOp},
     tape::GradientTape,
     tensor::Tensor,
 };
@@ -78,7 +78,7 @@ impl GradientTape {
         source: &Tensor,
         seeds: impl Iterator<Item = Vec<usize>>,
     ) -> Result<Option<Tensor>> {
-        static PACK: Op = Op::new("Pack");
+        static PACK: NamedOp = NamedOp::new("Pack");
         let mut snapshot = self.snapshot()?;
         let mut rows = Vec::new();
         for elements in seeds {

@@ -2,7 +2,7 @@
 
 use crate::{
     capture::Capture,
-    concrete_function::{ConcreteFunction, Parts},
+    concrete_function::{ConcreteFunction, FunctionParts},
     error::{Error, Result},
     function_spec::ParameterSpec,
     variable::Variable,
@@ -37,10 +37,10 @@ impl ConcreteFunction {
     /// # Errors
     ///
     /// As [`from_def`](ConcreteFunction::from_def).
-    pub fn from_runtime(function: &runtime::ConcreteFunction) -> Result<ConcreteFunction> {
+    pub fn from_runtime(function: &runtime::CallableFunction) -> Result<ConcreteFunction> {
         let captures = function.captures().iter().map(|capture| match capture {
-            runtime::Capture::Tensor(tensor) => Capture::Tensor(tensor.clone().into()),
-            runtime::Capture::Resource(handle) => Capture::Resource(handle.clone()),
+            runtime::CapturedInput::Tensor(tensor) => Capture::Tensor(tensor.clone().into()),
+            runtime::CapturedInput::Resource(handle) => Capture::Resource(handle.clone()),
         });
         let (def, captures) = (function.def().clone(), captures.collect());
         let name = def.name.clone();
@@ -106,7 +106,7 @@ fn make(
     let mut function_type = FunctionType::new(parameters.collect());
     let output = if types.len() == 1 { types.remove(0) } else { TraceType::List(types) };
     function_type.output = Some(output);
-    let parts = Parts { def, library, captures };
+    let parts = FunctionParts { def, library, captures };
     Ok(ConcreteFunction::of_parts(name, function_type, specs, parts, Vec::new(), owned))
 }
 

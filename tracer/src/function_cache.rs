@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 /// A trace, and the types it was made for.
 #[derive(Debug)]
-pub(crate) struct Trace {
+pub(crate) struct CachedTrace {
     pub(crate) types: Vec<TraceType>,
     pub(crate) concrete: ConcreteFunction,
 }
 
-impl Trace {
+impl CachedTrace {
     /// The results as what the code returns.
     pub(crate) fn pack<R: Nest>(&self, results: Vec<Tensor>) -> Result<R> {
         let output = self.concrete.function_type().output.as_ref();
@@ -26,7 +26,7 @@ impl Trace {
     }
 }
 
-type Table = TypeDispatchTable<Arc<Trace>>;
+type Table = TypeDispatchTable<Arc<CachedTrace>>;
 
 /// The traces of a function.
 #[derive(Default, Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct FunctionCache {
 struct Last {
     place: Place,
     types: Vec<TraceType>,
-    trace: Arc<Trace>,
+    trace: Arc<CachedTrace>,
 }
 
 /// Where a call is made, as far as that changes the graph.
@@ -72,24 +72,24 @@ impl FunctionCache {
     pub(crate) fn last(
         &self,
         have_types: impl FnOnce(&[TraceType]) -> bool,
-    ) -> Option<&Arc<Trace>> {
+    ) -> Option<&Arc<CachedTrace>> {
         let Last { place, types, trace } = self.last.as_ref()?;
         (place.is_here() && have_types(types)).then_some(trace)
     }
 
     /// The trace that fits arguments of this type best.
-    pub(crate) fn find(&mut self, request: &FunctionType) -> Option<Arc<Trace>> {
+    pub(crate) fn find(&mut self, request: &FunctionType) -> Option<Arc<CachedTrace>> {
         let (_, table) = self.tables.iter_mut().find(|(place, _)| place.is_here())?;
         table.dispatch(request).map(|(_, trace)| trace.clone())
     }
 
     /// Remembers which trace arguments of exactly these types take.
-    pub(crate) fn remember(&mut self, types: Vec<TraceType>, trace: &Arc<Trace>) {
+    pub(crate) fn remember(&mut self, types: Vec<TraceType>, trace: &Arc<CachedTrace>) {
         self.last = Some(Last { place: Place::here(), types, trace: trace.clone() });
     }
 
     /// Adds a trace. Traces for objects that are gone make room, then the oldest beyond `limit`.
-    pub(crate) fn insert(&mut self, ty: FunctionType, trace: Arc<Trace>, limit: usize) {
+    pub(crate) fn insert(&mut self, ty: FunctionType, trace: Arc<CachedTrace>, limit: usize) {
         for (_, table) in &mut self.tables {
             table.retain(|ty, _| !stands_for_dropped(ty));
         }
@@ -130,12 +130,12 @@ impl FunctionCache {
     }
 
     /// The traces that a call here may take, oldest first.
-    pub(crate) fn traces_here(&self) -> impl Iterator<Item = &Arc<Trace>> {
+    pub(crate) fn traces_here(&self) -> impl Iterator<Item = &Arc<CachedTrace>> {
         self.table().into_iter().flat_map(|table| table.iter().map(|(_, trace)| trace))
     }
 
     /// The traces, oldest first in each context.
-    pub(crate) fn traces(&self) -> impl Iterator<Item = &Arc<Trace>> {
+    pub(crate) fn traces(&self) -> impl Iterator<Item = &Arc<CachedTrace>> {
         self.tables.iter().flat_map(|(_, table)| table.iter().map(|(_, trace)| trace))
     }
 

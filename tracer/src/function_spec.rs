@@ -4,7 +4,7 @@
 use crate::{
     error::{Error, Result},
     tensor::Tensor,
-    value::{Aliases, Value},
+    value::{Aliases, NestedValue},
 };
 use ferroflow_ir::{
     DType, FunctionType, HostTensor, PartialShape, TensorSpec, TraceType,
@@ -70,7 +70,7 @@ pub struct ParameterSpec {
     /// Ways in which arguments may be passed for it.
     pub kind: ParameterKind,
     /// Value when no argument is passed; it must be given if `None`.
-    pub default: Option<Value>,
+    pub default: Option<NestedValue>,
 }
 
 impl ParameterSpec {
@@ -82,7 +82,7 @@ impl ParameterSpec {
 
     /// The same parameter, with a value for when no argument is given.
     #[must_use]
-    pub fn or(self, default: impl Into<Value>) -> ParameterSpec {
+    pub fn or(self, default: impl Into<NestedValue>) -> ParameterSpec {
         ParameterSpec { default: Some(default.into()), ..self }
     }
 
@@ -96,7 +96,7 @@ impl ParameterSpec {
 /// Arguments in the order of the parameters, and the types by which a trace is chosen for them.
 #[derive(Debug)]
 pub(crate) struct Bound {
-    pub(crate) values: Vec<Value>,
+    pub(crate) values: Vec<NestedValue>,
     pub(crate) types: Vec<TraceType>,
 }
 
@@ -110,13 +110,17 @@ pub(crate) struct FunctionSpec {
 
 impl FunctionSpec {
     /// Puts arguments in the order of the parameters.
-    pub(crate) fn bind(&self, args: Vec<Value>, kwargs: Vec<(&str, Value)>) -> Result<Vec<Value>> {
+    pub(crate) fn bind(
+        &self,
+        args: Vec<NestedValue>,
+        kwargs: Vec<(&str, NestedValue)>,
+    ) -> Result<Vec<NestedValue>> {
         let shown = (shown(&args), shown_named(&kwargs));
         bind(&self.parameters, args, kwargs).map_err(|problem| self.problem(problem, shown))
     }
 
     /// The types of arguments in order, and the arguments as the signature asks for them.
-    pub(crate) fn canonical(&self, values: Vec<Value>) -> Result<Bound> {
+    pub(crate) fn canonical(&self, values: Vec<NestedValue>) -> Result<Bound> {
         let Some(signature) = &self.signature else {
             let mut aliases = Aliases::default();
             let types = values.iter().map(|value| value.trace_type(&mut aliases)).collect();
@@ -135,7 +139,7 @@ impl FunctionSpec {
         let host = ArgSpec::HostValue;
         let specs = signature.iter().chain(std::iter::repeat(&host));
         let cast = values.iter().zip(specs).map(|(value, spec)| spec.cast(value, &mut aliases));
-        let cast: Result<Vec<(Value, TraceType)>, String> = cast.collect();
+        let cast: Result<Vec<(NestedValue, TraceType)>, String> = cast.collect();
         let (values, types) =
             cast.map_err(|problem| self.problem(problem, shown()))?.into_iter().unzip();
         Ok(Bound { values, types })
@@ -196,12 +200,12 @@ impl FunctionSpec {
 }
 
 /// Positional arguments as the items of a tuple.
-pub(crate) fn shown(args: &[Value]) -> String {
+pub(crate) fn shown(args: &[NestedValue]) -> String {
     let items: Vec<String> = args.iter().map(|arg| format!("{arg:?}")).collect();
     if items.len() == 1 { format!("{},", items[0]) } else { items.join(", ") }
 }
 
-pub(crate) fn shown_named(kwargs: &[(&str, Value)]) -> String {
+pub(crate) fn shown_named(kwargs: &[(&str, NestedValue)]) -> String {
     let entries = kwargs.iter().map(|(name, value)| format!("'{name}': {value:?}"));
     entries.collect::<Vec<_>>().join(", ")
 }
@@ -209,9 +213,9 @@ pub(crate) fn shown_named(kwargs: &[(&str, Value)]) -> String {
 /// Puts arguments in the order of the parameters, or says what is wrong with them.
 pub(crate) fn bind(
     parameters: &[ParameterSpec],
-    args: Vec<Value>,
-    mut kwargs: Vec<(&str, Value)>,
-) -> Result<Vec<Value>, String> {
+    args: Vec<NestedValue>,
+    mut kwargs: Vec<(&str, NestedValue)>,
+) -> Result<Vec<NestedValue>, String> {
     let takes_any = parameters.iter().any(|p| p.kind == ParameterKind::VarPositional);
     let places = parameters.iter().filter(|p| p.kind != ParameterKind::KeywordOnly).count();
     if args.len() > places && !takes_any {
@@ -221,7 +225,7 @@ pub(crate) fn bind(
     let mut values = Vec::with_capacity(parameters.len());
     for ParameterSpec { name, kind, default } in parameters {
         if *kind == ParameterKind::VarPositional {
-            values.push(Value::List(args.by_ref().collect()));
+            values.push(NestedValue::List(args.by_ref().collect()));
             continue;
         }
         let by_position = if *kind == ParameterKind::KeywordOnly { None } else { args.next() };
@@ -245,12 +249,16 @@ pub(crate) fn bind(
 
 impl ArgSpec {
     /// The value as this spec asks for it, and the type by which it then goes.
-    fn cast(&self, value: &Value, aliases: &mut Aliases) -> Result<(Value, TraceType), String> {
+    fn cast(
+        &self,
+        value: &NestedValue,
+        aliases: &mut Aliases,
+    ) -> Result<(NestedValue, TraceType), String> {
         match self {
             ArgSpec::Type(ty) => Ok((cast(value, ty, aliases)?, ty.clone())),
             ArgSpec::HostValue => Ok((value.clone(), value.trace_type(aliases))),
             ArgSpec::AnyDType(shape) => {
-                let Value::Tensor(tensor) = value else {
+                let NestedValue::Tensor(tensor) = value else {
                     return Err(format!("Can not cast {} to {self}", told(value)));
                 };
                 let ty = TraceType::tensor(tensor.dtype(), shape.clone());
@@ -258,59 +266,63 @@ impl ArgSpec {
             }
             ArgSpec::ListOf(item, length) => {
                 let items = match value {
-                    Value::List(items) if length.is_none_or(|n| n == items.len()) => items,
+                    NestedValue::List(items) if length.is_none_or(|n| n == items.len()) => items,
                     _ => return Err(format!("Can not cast {} to {self}", told(value))),
                 };
-                let cast: Result<Vec<(Value, TraceType)>, String> =
+                let cast: Result<Vec<(NestedValue, TraceType)>, String> =
                     items.iter().map(|value| item.cast(value, aliases)).collect();
                 let (values, types) = cast?.into_iter().unzip();
-                Ok((Value::List(values), TraceType::List(types)))
+                Ok((NestedValue::List(values), TraceType::List(types)))
             }
         }
     }
 }
 
 /// The value as a value of this type, or why it cannot be one.
-pub(crate) fn cast(value: &Value, ty: &TraceType, aliases: &mut Aliases) -> Result<Value, String> {
+pub(crate) fn cast(
+    value: &NestedValue,
+    ty: &TraceType,
+    aliases: &mut Aliases,
+) -> Result<NestedValue, String> {
     let refused = || Err(format!("Can not cast {} to {ty}", told(value)));
     Ok(match (ty, value) {
-        (TraceType::Tensor(spec), Value::Tensor(tensor)) => {
+        (TraceType::Tensor(spec), NestedValue::Tensor(tensor)) => {
             if !spec.accepts(&tensor.spec()) {
                 return Err(format!("Can not cast {} to {ty}", TraceType::Tensor(tensor.spec())));
             }
             value.clone()
         }
-        (TraceType::Tensor(spec), Value::Variable(variable)) => {
+        (TraceType::Tensor(spec), NestedValue::Variable(variable)) => {
             let read = variable.read().map_err(|error| error.to_string())?;
-            return cast(&Value::Tensor(read), &TraceType::Tensor(spec.clone()), aliases);
+            return cast(&NestedValue::Tensor(read), &TraceType::Tensor(spec.clone()), aliases);
         }
         (TraceType::Tensor(spec), value) => match constant(value, spec) {
-            Some(tensor) if spec.accepts(&tensor.spec()) => Value::Tensor(tensor),
+            Some(tensor) if spec.accepts(&tensor.spec()) => NestedValue::Tensor(tensor),
             Some(_) | None => return refused(),
         },
-        (TraceType::List(types), Value::List(items)) if types.len() == items.len() => {
-            Value::List(cast_all(items, types, aliases)?)
+        (TraceType::List(types), NestedValue::List(items)) if types.len() == items.len() => {
+            NestedValue::List(cast_all(items, types, aliases)?)
         }
-        (TraceType::Tuple(types), Value::Tuple(items)) if types.len() == items.len() => {
-            Value::Tuple(cast_all(items, types, aliases)?)
+        (TraceType::Tuple(types), NestedValue::Tuple(items)) if types.len() == items.len() => {
+            NestedValue::Tuple(cast_all(items, types, aliases)?)
         }
-        (TraceType::Struct(name, types), Value::Struct(given, fields))
+        (TraceType::Struct(name, types), NestedValue::Struct(given, fields))
             if name == given && types.iter().map(|x| &x.0).eq(fields.iter().map(|x| &x.0)) =>
         {
             let mut cast_fields = Vec::with_capacity(fields.len());
             for ((key, value), (_, ty)) in fields.iter().zip(types) {
                 cast_fields.push((key.clone(), cast(value, ty, aliases)?));
             }
-            Value::Struct(name.clone(), cast_fields)
+            NestedValue::Struct(name.clone(), cast_fields)
         }
-        (TraceType::Dict(types), Value::Dict(entries))
+        (TraceType::Dict(types), NestedValue::Dict(entries))
             if types.iter().map(|x| &x.0).eq(entries.keys()) =>
         {
             let pairs = entries.iter().zip(types);
-            let cast_entry = |((key, value), (_, ty)): ((&_, &Value), &(_, TraceType))| {
+            let cast_entry = |((key, value), (_, ty)): ((&_, &NestedValue), &(_, TraceType))| {
                 Ok((Clone::clone(key), cast(value, ty, aliases)?))
             };
-            Value::Dict(pairs.map(cast_entry).collect::<Result<_, String>>()?)
+            NestedValue::Dict(pairs.map(cast_entry).collect::<Result<_, String>>()?)
         }
         (ty, value) if value.trace_type(aliases).is_subtype_of(ty) => value.clone(),
         _ => return refused(),
@@ -318,23 +330,23 @@ pub(crate) fn cast(value: &Value, ty: &TraceType, aliases: &mut Aliases) -> Resu
 }
 
 fn cast_all(
-    items: &[Value],
+    items: &[NestedValue],
     types: &[TraceType],
     aliases: &mut Aliases,
-) -> Result<Vec<Value>, String> {
+) -> Result<Vec<NestedValue>, String> {
     items.iter().zip(types).map(|(item, ty)| cast(item, ty, aliases)).collect()
 }
 
 /// Text of a value in messages: literals by value, the rest by type.
-fn told(value: &Value) -> String {
+fn told(value: &NestedValue) -> String {
     match value {
-        Value::Literal(literal) => literal.to_string(),
+        NestedValue::Literal(literal) => literal.to_string(),
         other => other.trace_type(&mut Aliases::default()).to_string(),
     }
 }
 
 /// A tensor of the spec's dtype with the numbers or texts of nested lists.
-fn constant(value: &Value, spec: &TensorSpec) -> Option<Tensor> {
+fn constant(value: &NestedValue, spec: &TensorSpec) -> Option<Tensor> {
     let (mut dims, mut elements) = (Vec::new(), Vec::new());
     flatten(value, 0, &mut dims, &mut elements)?;
     let shape = ferroflow_ir::Shape::new(dims).ok()?;
@@ -365,14 +377,14 @@ fn constant(value: &Value, spec: &TensorSpec) -> Option<Tensor> {
 }
 
 fn flatten(
-    value: &Value,
+    value: &NestedValue,
     depth: usize,
     dims: &mut Vec<usize>,
     elements: &mut Vec<Literal>,
 ) -> Option<()> {
     match value {
-        Value::Literal(literal) if depth == dims.len() => elements.push(literal.clone()),
-        Value::List(items) | Value::Tuple(items) => {
+        NestedValue::Literal(literal) if depth == dims.len() => elements.push(literal.clone()),
+        NestedValue::List(items) | NestedValue::Tuple(items) => {
             if depth == dims.len() && elements.is_empty() {
                 dims.push(items.len());
             }

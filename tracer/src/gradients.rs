@@ -2,9 +2,9 @@
 
 use crate::{
     error::{Error, Result},
-    ops::{self, Op},
+    ops::{self, NamedOp},
     tensor::Tensor,
-    value::Value,
+    value::NestedValue,
     variable::Variable,
 };
 use ferroflow_ir::{Attrs, DType};
@@ -20,14 +20,14 @@ pub struct GradientOptions {
 
 /// The gradient of a tensor.
 #[derive(Debug, Clone)]
-pub enum Gradient {
+pub enum TensorGradient {
     /// A tensor of the same shape.
     Dense(Tensor),
     /// Rows, for some places.
     Slices(Box<IndexedSlices>),
 }
 
-impl Gradient {
+impl TensorGradient {
     /// The gradient as a tensor of the shape of what it is a gradient of.
     ///
     /// # Errors
@@ -36,24 +36,24 @@ impl Gradient {
     #[track_caller]
     pub fn dense(self) -> Result<Tensor> {
         match self {
-            Gradient::Dense(tensor) => Ok(tensor),
-            Gradient::Slices(slices) => slices.dense(),
+            TensorGradient::Dense(tensor) => Ok(tensor),
+            TensorGradient::Slices(slices) => slices.dense(),
         }
     }
 
     /// The dtype of the elements.
     pub fn dtype(&self) -> DType {
         match self {
-            Gradient::Dense(tensor) => tensor.dtype(),
-            Gradient::Slices(slices) => slices.values.dtype(),
+            TensorGradient::Dense(tensor) => tensor.dtype(),
+            TensorGradient::Slices(slices) => slices.values.dtype(),
         }
     }
 
     /// The elements that are stored: all, or the rows.
     pub fn values(&self) -> &Tensor {
         match self {
-            Gradient::Dense(tensor) => tensor,
-            Gradient::Slices(slices) => &slices.values,
+            TensorGradient::Dense(tensor) => tensor,
+            TensorGradient::Slices(slices) => &slices.values,
         }
     }
 
@@ -62,12 +62,15 @@ impl Gradient {
     /// # Errors
     ///
     /// Those of `change`.
-    pub fn map_values(&self, change: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Gradient> {
+    pub fn map_values(
+        &self,
+        change: impl FnOnce(&Tensor) -> Result<Tensor>,
+    ) -> Result<TensorGradient> {
         Ok(match self {
-            Gradient::Dense(tensor) => Gradient::Dense(change(tensor)?),
-            Gradient::Slices(slices) => {
+            TensorGradient::Dense(tensor) => TensorGradient::Dense(change(tensor)?),
+            TensorGradient::Slices(slices) => {
                 let values = change(&slices.values)?;
-                Gradient::Slices(Box::new(IndexedSlices { values, ..(**slices).clone() }))
+                TensorGradient::Slices(Box::new(IndexedSlices { values, ..(**slices).clone() }))
             }
         })
     }
@@ -110,8 +113,8 @@ impl IndexedSlices {
     /// When the rows do not fit.
     #[track_caller]
     pub fn dense(self) -> Result<Tensor> {
-        static SUM: Op = Op::new("UnsortedSegmentSum");
-        static SHAPE: Op = Op::new("VariableShape");
+        static SUM: NamedOp = NamedOp::new("UnsortedSegmentSum");
+        static SHAPE: NamedOp = NamedOp::new("VariableShape");
         let like = &self.like;
         let shape = match like.dtype() {
             DType::Resource => {
@@ -243,40 +246,44 @@ tuples! {
 }
 
 /// Values of any structure: what is neither a tensor nor a variable stays as it is.
-impl Sources for Value {
-    type Gradients = Value;
+impl Sources for NestedValue {
+    type Gradients = NestedValue;
 
     fn flatten(&self, list: &mut Vec<Tensor>) {
         match self {
-            Value::None | Value::Literal(_) | Value::Custom(_) => {}
-            Value::Tensor(tensor) => list.push(tensor.clone()),
-            Value::Variable(variable) => list.push(variable.handle()),
-            Value::List(items) | Value::Tuple(items) => {
+            NestedValue::None | NestedValue::Literal(_) | NestedValue::Custom(_) => {}
+            NestedValue::Tensor(tensor) => list.push(tensor.clone()),
+            NestedValue::Variable(variable) => list.push(variable.handle()),
+            NestedValue::List(items) | NestedValue::Tuple(items) => {
                 items.iter().for_each(|item| item.flatten(list));
             }
-            Value::Struct(_, fields) => fields.iter().for_each(|(_, field)| field.flatten(list)),
-            Value::Dict(entries) => entries.values().for_each(|entry| entry.flatten(list)),
+            NestedValue::Struct(_, fields) => {
+                fields.iter().for_each(|(_, field)| field.flatten(list))
+            }
+            NestedValue::Dict(entries) => entries.values().for_each(|entry| entry.flatten(list)),
         }
     }
 
-    fn rebuild(&self, next: &mut dyn FnMut() -> Option<Tensor>) -> Result<Value> {
-        let mut all = |items: &[Value]| -> Result<Vec<Value>> {
+    fn rebuild(&self, next: &mut dyn FnMut() -> Option<Tensor>) -> Result<NestedValue> {
+        let mut all = |items: &[NestedValue]| -> Result<Vec<NestedValue>> {
             items.iter().map(|item| item.rebuild(next)).collect()
         };
         Ok(match self {
-            Value::None | Value::Literal(_) | Value::Custom(_) => self.clone(),
-            Value::Tensor(_) | Value::Variable(_) => next().map_or(Value::None, Value::Tensor),
-            Value::List(items) => Value::List(all(items)?),
-            Value::Tuple(items) => Value::Tuple(all(items)?),
-            Value::Struct(name, fields) => {
+            NestedValue::None | NestedValue::Literal(_) | NestedValue::Custom(_) => self.clone(),
+            NestedValue::Tensor(_) | NestedValue::Variable(_) => {
+                next().map_or(NestedValue::None, NestedValue::Tensor)
+            }
+            NestedValue::List(items) => NestedValue::List(all(items)?),
+            NestedValue::Tuple(items) => NestedValue::Tuple(all(items)?),
+            NestedValue::Struct(name, fields) => {
                 let rebuilt =
                     fields.iter().map(|(key, field)| Ok((key.clone(), field.rebuild(next)?)));
-                Value::Struct(name.clone(), rebuilt.collect::<Result<_, Error>>()?)
+                NestedValue::Struct(name.clone(), rebuilt.collect::<Result<_, Error>>()?)
             }
-            Value::Dict(entries) => {
+            NestedValue::Dict(entries) => {
                 let rebuilt =
                     entries.iter().map(|(key, value)| Ok((key.clone(), value.rebuild(next)?)));
-                Value::Dict(rebuilt.collect::<Result<_, Error>>()?)
+                NestedValue::Dict(rebuilt.collect::<Result<_, Error>>()?)
             }
         })
     }

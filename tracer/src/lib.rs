@@ -112,14 +112,14 @@ pub use function::{
     Function, FunctionOptions, PolymorphicFunction, RetracePolicy, function, function_with, literal,
 };
 pub use function_spec::{ArgSpec, ParameterSpec, spec};
-pub use gradients::{Gradient, GradientOptions, IndexedSlices, Sources};
+pub use gradients::{GradientOptions, IndexedSlices, Sources, TensorGradient};
 pub use methods::{Functions, HasFunctions};
 pub use nest::Nest;
 pub use recording::TapeOptions;
 pub use resource::TrackableResource;
 pub use tape::GradientTape;
 pub use tensor::Tensor;
-pub use value::Value;
+pub use value::NestedValue;
 
 /// Makes a function or method that is traced once for each type of arguments.
 ///
@@ -164,7 +164,7 @@ pub use value::Value;
 /// `Clone`; `&str`, `&[T]` and `Option<&T>` become `String`, `Vec<T>` and `Option<T>`. Anything else
 /// is passed by value. There are sixteen parameters at most. A function that is generic over types or
 /// constants has traces for each of them; tensors need none of that: a [`Tensor`] is of any dtype, a
-/// [`Value`] of any structure.
+/// [`NestedValue`] of any structure.
 ///
 /// The result is `Result<T, E>`, where `T` is [`Nest`] and `E` is `From<`[`Error`]`>` and an error
 /// of the standard library (or becomes a box of one). Errors of the body come back as they are.

@@ -1,10 +1,10 @@
 //! Parts of a trace that run before the function does: first values of variables.
 
 use crate::{
-    concrete_function::{ConcreteFunction, Initializer},
+    concrete_function::{ConcreteFunction, VariableInitializer},
     context,
     error::{Error, Result},
-    func_graph::FirstValue,
+    func_graph::InitialValue,
     tensor::Tensor,
 };
 use ferroflow_ir::{FunctionLibrary, FunctionType, HostTensor, TraceType};
@@ -15,27 +15,27 @@ use std::sync::Arc;
 /// `arguments` are those of the call, if there is one.
 pub(crate) fn initialize(
     function: &str,
-    first_values: Vec<FirstValue>,
+    first_values: Vec<InitialValue>,
     trace: &ConcreteFunction,
     arguments: Option<&[Tensor]>,
-) -> Result<Vec<Initializer>> {
-    let initialize = |first: FirstValue| {
+) -> Result<Vec<VariableInitializer>> {
+    let initialize = |first: InitialValue| {
         let owned = first.variable.owned()?;
         if !first.is_known {
             owned.assign(evaluate(function, &first, trace.library(), arguments)?)?;
         }
         let value = TraceType::tensor(owned.dtype(), owned.shape().clone());
         let function_type = FunctionType { output: Some(value), ..trace.function_type().clone() };
-        let FirstValue { def, captures, .. } = first;
+        let InitialValue { def, captures, .. } = first;
         let (variable, library) = (owned.handle(), trace.library().clone());
-        Ok(Initializer { variable, def, library, captures, function_type })
+        Ok(VariableInitializer { variable, def, library, captures, function_type })
     };
     first_values.into_iter().map(initialize).collect()
 }
 
 fn evaluate(
     function: &str,
-    first: &FirstValue,
+    first: &InitialValue,
     library: &Arc<FunctionLibrary>,
     arguments: Option<&[Tensor]>,
 ) -> Result<HostTensor> {
@@ -60,7 +60,7 @@ fn evaluate(
         let n_args = def.args.len() - first.captures.len();
         Arc::make_mut(&mut def).args.drain(..n_args);
     }
-    let captures: Result<Vec<runtime::Capture>> = first
+    let captures: Result<Vec<runtime::CapturedInput>> = first
         .captures
         .iter()
         .map(|capture| capture.fixed()?.ok_or_else(|| wrong("depends on what surrounds the call")))
@@ -69,6 +69,6 @@ fn evaluate(
     let resources = context.resources().clone();
     let (library, captures) = (library.clone(), captures?);
     let value =
-        runtime::ConcreteFunction::with_captures(&context, def, library, resources, captures);
+        runtime::CallableFunction::with_captures(&context, def, library, resources, captures);
     Ok(value.call(&args)?.remove(0).into_host()?)
 }

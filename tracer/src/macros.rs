@@ -9,10 +9,10 @@ pub use crate::{
     function_spec::{ArgSpec, ParameterSpec, spec},
     methods::{Functions, HasFunctions, Method, no_such_method, trace_method},
     nest::Nest,
-    slot::{Slot, Slots},
+    slot::{FunctionSlot, Slots},
     structs,
     tensor::Tensor,
-    value::{Aliases, Leaves, Value},
+    value::{Aliases, NestedValue, TensorLeaves},
 };
 pub use ferroflow_ir::{DType, PartialShape, TraceType};
 pub use ferroflow_runtime::trackable::{Description, Trackable};
@@ -20,19 +20,19 @@ pub use ferroflow_runtime::trackable::{Description, Trackable};
 /// Items of the code that control flow becomes.
 pub mod flow {
     pub use crate::autograph::{
-        carry::{Carry, Slot, carry},
+        carry::{Carry, ValueSlot, carry},
         cases::{is_one_of, subject},
-        choice::{Condition, Ends, If, if_},
-        frame::{Frame, Next},
+        choice::{AutographCondition, Ends, If, if_},
+        frame::{Next, RegionStack},
         iterate::{HostIterate, Iterate, Over},
         kind::{
             Host, broken, changes_captures, copy, fail, gate, grows, hides, host_gate, live,
             may_leave, never, returns_error, staged,
         },
-        logic::{Check, Negate, left, right},
-        operand::{AnyCompared, AnyOperand, Compared, Operand, comparable},
+        logic::{AssertCondition, Negate, left, right},
+        operand::{AnyCompared, AnyOperand, Compared, NestedOperand, comparable},
         ranges::{Between, HostBetween},
-        repeat::{Loop, Repeats, While, enter_loop, while_},
+        repeat::{AutographLoop, Repeats, While, enter_loop, while_},
         tied::{join, loop_of, tie, tied},
     };
 }

@@ -6,12 +6,12 @@ use crate::{
     custom,
     error::{Error, Result},
     tensor::Tensor,
-    value::{Aliases, Leaves, Value, variable_spec},
+    value::{Aliases, NestedValue, TensorLeaves, variable_spec},
     variable::Variable,
 };
 use ferroflow_ir::{
     DType, TraceType,
-    trace_type::{Key, Literal},
+    trace_type::{Literal, MapKey},
 };
 use std::{
     any::{Any, type_name},
@@ -22,7 +22,7 @@ use std::{
 /// A Rust value made of tensors, variables and literals.
 ///
 /// Implemented for [`Tensor`], [`Variable`], numbers, `bool`, `String`, `Option`, `Vec`, arrays,
-/// tuples, maps by name, `Arc<T>` (known by identity, held weakly) and [`Value`]; derived for
+/// tuples, maps by name, `Arc<T>` (known by identity, held weakly) and [`NestedValue`]; derived for
 /// structures of such.
 ///
 /// ```
@@ -42,14 +42,14 @@ use std::{
 )]
 pub trait Nest: Sized {
     /// The value, with its structure told at run time.
-    fn to_value(&self) -> Value;
+    fn to_value(&self) -> NestedValue;
 
     /// The value of this type that has such a structure.
     ///
     /// # Errors
     ///
     /// [`Error::Conversion`] when there is none.
-    fn from_value(value: Value) -> Result<Self>;
+    fn from_value(value: NestedValue) -> Result<Self>;
 
     /// Whether the type of the value is `ty`: a quicker way to ask for what
     /// [`to_value`](Nest::to_value) tells.
@@ -58,7 +58,7 @@ pub trait Nest: Sized {
     }
 
     /// Appends the tensors of the value: a quicker way to what [`to_value`](Nest::to_value) tells.
-    fn leaves(&self, aliases: &mut Aliases, leaves: &mut Leaves) {
+    fn leaves(&self, aliases: &mut Aliases, leaves: &mut TensorLeaves) {
         self.to_value().leaves(aliases, leaves);
     }
 
@@ -68,7 +68,7 @@ pub trait Nest: Sized {
     ///
     /// [`Error::Conversion`] when there are too few, or the type is another.
     fn from_leaves(ty: &TraceType, tensors: &mut dyn Iterator<Item = Tensor>) -> Result<Self> {
-        let value = Value::build(ty, &mut |_| next(tensors).map(Value::Tensor))?;
+        let value = NestedValue::build(ty, &mut |_| next(tensors).map(NestedValue::Tensor))?;
         Self::from_value(value)
     }
 }
@@ -81,13 +81,13 @@ fn next(tensors: &mut dyn Iterator<Item = Tensor>) -> Result<Tensor> {
 }
 
 impl Nest for Tensor {
-    fn to_value(&self) -> Value {
-        Value::Tensor(self.clone())
+    fn to_value(&self) -> NestedValue {
+        NestedValue::Tensor(self.clone())
     }
 
-    fn from_value(value: Value) -> Result<Tensor> {
+    fn from_value(value: NestedValue) -> Result<Tensor> {
         match value {
-            Value::Tensor(tensor) => Ok(tensor),
+            NestedValue::Tensor(tensor) => Ok(tensor),
             other => Err(other.is_not("a tensor")),
         }
     }
@@ -97,7 +97,7 @@ impl Nest for Tensor {
         spec.dtype == self.dtype() && spec.name.is_empty() && self.has_shape(&spec.shape)
     }
 
-    fn leaves(&self, _: &mut Aliases, leaves: &mut Leaves) {
+    fn leaves(&self, _: &mut Aliases, leaves: &mut TensorLeaves) {
         leaves.push(self.clone());
     }
 
@@ -113,13 +113,13 @@ impl Nest for Tensor {
 }
 
 impl Nest for Variable {
-    fn to_value(&self) -> Value {
-        Value::Variable(self.clone())
+    fn to_value(&self) -> NestedValue {
+        NestedValue::Variable(self.clone())
     }
 
-    fn from_value(value: Value) -> Result<Variable> {
+    fn from_value(value: NestedValue) -> Result<Variable> {
         match value {
-            Value::Variable(variable) => Ok(variable),
+            NestedValue::Variable(variable) => Ok(variable),
             other => Err(other.is_not("a variable")),
         }
     }
@@ -129,7 +129,7 @@ impl Nest for Variable {
         variable_spec(self, aliases) == *spec
     }
 
-    fn leaves(&self, aliases: &mut Aliases, leaves: &mut Leaves) {
+    fn leaves(&self, aliases: &mut Aliases, leaves: &mut TensorLeaves) {
         if aliases.number(self).1 {
             leaves.push(self.handle());
         }
@@ -139,13 +139,13 @@ impl Nest for Variable {
 macro_rules! literals {
     ($($rust:ty: $variant:ident, |$value:ident| $to:expr, |$literal:ident| $from:expr;)*) => {$(
         impl Nest for $rust {
-            fn to_value(&self) -> Value {
+            fn to_value(&self) -> NestedValue {
                 let $value = self;
-                Value::Literal(Literal::$variant($to))
+                NestedValue::Literal(Literal::$variant($to))
             }
 
-            fn from_value(value: Value) -> Result<$rust> {
-                if let Value::Literal(Literal::$variant($literal)) = &value
+            fn from_value(value: NestedValue) -> Result<$rust> {
+                if let NestedValue::Literal(Literal::$variant($literal)) = &value
                     && let Some(value) = $from
                 {
                     return Ok(value);
@@ -158,7 +158,7 @@ macro_rules! literals {
                 matches!(ty, TraceType::Literal(literal) if *literal == Literal::$variant($to))
             }
 
-            fn leaves(&self, _: &mut Aliases, _: &mut Leaves) {}
+            fn leaves(&self, _: &mut Aliases, _: &mut TensorLeaves) {}
         }
     )*};
 }
@@ -183,26 +183,26 @@ literals! {
 }
 
 impl Nest for () {
-    fn to_value(&self) -> Value {
-        Value::None
+    fn to_value(&self) -> NestedValue {
+        NestedValue::None
     }
 
-    fn from_value(value: Value) -> Result<()> {
+    fn from_value(value: NestedValue) -> Result<()> {
         match value {
-            Value::None => Ok(()),
+            NestedValue::None => Ok(()),
             other => Err(other.is_not("no value")),
         }
     }
 }
 
 impl<T: Nest> Nest for Option<T> {
-    fn to_value(&self) -> Value {
-        self.as_ref().map_or(Value::None, Nest::to_value)
+    fn to_value(&self) -> NestedValue {
+        self.as_ref().map_or(NestedValue::None, Nest::to_value)
     }
 
-    fn from_value(value: Value) -> Result<Option<T>> {
+    fn from_value(value: NestedValue) -> Result<Option<T>> {
         match value {
-            Value::None => Ok(None),
+            NestedValue::None => Ok(None),
             value => T::from_value(value).map(Some),
         }
     }
@@ -214,7 +214,7 @@ impl<T: Nest> Nest for Option<T> {
         }
     }
 
-    fn leaves(&self, aliases: &mut Aliases, leaves: &mut Leaves) {
+    fn leaves(&self, aliases: &mut Aliases, leaves: &mut TensorLeaves) {
         self.iter().for_each(|value| value.leaves(aliases, leaves));
     }
 }
@@ -226,13 +226,13 @@ fn have_types<T: Nest>(items: &[T], ty: &TraceType, aliases: &mut Aliases) -> bo
 }
 
 impl<T: Nest> Nest for Vec<T> {
-    fn to_value(&self) -> Value {
-        Value::List(self.iter().map(Nest::to_value).collect())
+    fn to_value(&self) -> NestedValue {
+        NestedValue::List(self.iter().map(Nest::to_value).collect())
     }
 
-    fn from_value(value: Value) -> Result<Vec<T>> {
+    fn from_value(value: NestedValue) -> Result<Vec<T>> {
         match value {
-            Value::List(items) => items.into_iter().map(T::from_value).collect(),
+            NestedValue::List(items) => items.into_iter().map(T::from_value).collect(),
             other => Err(other.is_not("a list")),
         }
     }
@@ -241,17 +241,17 @@ impl<T: Nest> Nest for Vec<T> {
         have_types(self, ty, aliases)
     }
 
-    fn leaves(&self, aliases: &mut Aliases, leaves: &mut Leaves) {
+    fn leaves(&self, aliases: &mut Aliases, leaves: &mut TensorLeaves) {
         self.iter().for_each(|item| item.leaves(aliases, leaves));
     }
 }
 
 impl<T: Nest, const N: usize> Nest for [T; N] {
-    fn to_value(&self) -> Value {
-        Value::List(self.iter().map(Nest::to_value).collect())
+    fn to_value(&self) -> NestedValue {
+        NestedValue::List(self.iter().map(Nest::to_value).collect())
     }
 
-    fn from_value(value: Value) -> Result<[T; N]> {
+    fn from_value(value: NestedValue) -> Result<[T; N]> {
         let items: Vec<T> = Vec::from_value(value)?;
         let (expected, found) = (format!("{N} values"), format!("{}", items.len()));
         items.try_into().map_err(|_| Error::Conversion { expected, found })
@@ -261,22 +261,23 @@ impl<T: Nest, const N: usize> Nest for [T; N] {
         have_types(self, ty, aliases)
     }
 
-    fn leaves(&self, aliases: &mut Aliases, leaves: &mut Leaves) {
+    fn leaves(&self, aliases: &mut Aliases, leaves: &mut TensorLeaves) {
         self.iter().for_each(|item| item.leaves(aliases, leaves));
     }
 }
 
 impl<T: Nest> Nest for BTreeMap<String, T> {
-    fn to_value(&self) -> Value {
-        let keyed = |(key, value): (&String, &T)| (Key::Str(key.as_str().into()), value.to_value());
-        Value::Dict(self.iter().map(keyed).collect())
+    fn to_value(&self) -> NestedValue {
+        let keyed =
+            |(key, value): (&String, &T)| (MapKey::Str(key.as_str().into()), value.to_value());
+        NestedValue::Dict(self.iter().map(keyed).collect())
     }
 
-    fn from_value(value: Value) -> Result<BTreeMap<String, T>> {
-        let Value::Dict(entries) = value else { return Err(value.is_not("a map")) };
-        let keyed = |(key, value): (Key, Value)| match key {
-            Key::Str(key) => Ok((key.to_string(), T::from_value(value)?)),
-            Key::Int(key) => {
+    fn from_value(value: NestedValue) -> Result<BTreeMap<String, T>> {
+        let NestedValue::Dict(entries) = value else { return Err(value.is_not("a map")) };
+        let keyed = |(key, value): (MapKey, NestedValue)| match key {
+            MapKey::Str(key) => Ok((key.to_string(), T::from_value(value)?)),
+            MapKey::Int(key) => {
                 Err(Error::Conversion { expected: "names as keys".into(), found: format!("{key}") })
             }
         };
@@ -285,33 +286,34 @@ impl<T: Nest> Nest for BTreeMap<String, T> {
 }
 
 impl<T: Nest> Nest for HashMap<String, T> {
-    fn to_value(&self) -> Value {
-        let keyed = |(key, value): (&String, &T)| (Key::Str(key.as_str().into()), value.to_value());
-        Value::Dict(self.iter().map(keyed).collect())
+    fn to_value(&self) -> NestedValue {
+        let keyed =
+            |(key, value): (&String, &T)| (MapKey::Str(key.as_str().into()), value.to_value());
+        NestedValue::Dict(self.iter().map(keyed).collect())
     }
 
-    fn from_value(value: Value) -> Result<HashMap<String, T>> {
+    fn from_value(value: NestedValue) -> Result<HashMap<String, T>> {
         Ok(BTreeMap::from_value(value)?.into_iter().collect())
     }
 }
 
 /// An object: the trace is for this very one, as long as it lives.
 impl<T: Any + Send + Sync> Nest for Arc<T> {
-    fn to_value(&self) -> Value {
-        Value::Custom(custom::by_identity(self))
+    fn to_value(&self) -> NestedValue {
+        NestedValue::Custom(custom::by_identity(self))
     }
 
-    fn from_value(value: Value) -> Result<Arc<T>> {
+    fn from_value(value: NestedValue) -> Result<Arc<T>> {
         custom::object(&value)
     }
 }
 
-impl Nest for Value {
-    fn to_value(&self) -> Value {
+impl Nest for NestedValue {
+    fn to_value(&self) -> NestedValue {
         self.clone()
     }
 
-    fn from_value(value: Value) -> Result<Value> {
+    fn from_value(value: NestedValue) -> Result<NestedValue> {
         Ok(value)
     }
 }
@@ -319,17 +321,17 @@ impl Nest for Value {
 macro_rules! tuples {
     ($($($name:ident)*;)*) => {$(
         impl<$($name: Nest),*> Nest for ($($name,)*) {
-            fn to_value(&self) -> Value {
+            fn to_value(&self) -> NestedValue {
                 let ($($name,)*) = self;
-                Value::Tuple(vec![$($name.to_value()),*])
+                NestedValue::Tuple(vec![$($name.to_value()),*])
             }
 
-            fn from_value(value: Value) -> Result<Self> {
-                let Value::Tuple(items) = value else { return Err(value.is_not("a tuple")) };
+            fn from_value(value: NestedValue) -> Result<Self> {
+                let NestedValue::Tuple(items) = value else { return Err(value.is_not("a tuple")) };
                 let expected = [$(stringify!($name)),*].len();
                 if items.len() != expected {
                     let expected = &format!("a tuple of {expected}");
-                    return Err(Value::Tuple(items).is_not(expected));
+                    return Err(NestedValue::Tuple(items).is_not(expected));
                 }
                 let mut items = items.into_iter();
                 Ok(($($name::from_value(items.next().unwrap_or_default())?,)*))
@@ -343,7 +345,7 @@ macro_rules! tuples {
                     types.next().is_none()
             }
 
-            fn leaves(&self, aliases: &mut Aliases, leaves: &mut Leaves) {
+            fn leaves(&self, aliases: &mut Aliases, leaves: &mut TensorLeaves) {
                 let ($($name,)*) = self;
                 $($name.leaves(aliases, leaves);)*
             }

@@ -8,7 +8,7 @@ use crate::{
 use ferroflow_ir::{
     Attrs, DType, OpDef, Outlet,
     emit::ValueId,
-    gradient::{self, Call, CustomGradient, is_differentiable},
+    gradient::{self, CustomGradient, RecordedCall, is_differentiable},
     hash::FastMap,
 };
 use ferroflow_runtime::{ResourceHandle, VariableState};
@@ -34,52 +34,54 @@ impl Default for TapeOptions {
     }
 }
 
-pub(crate) struct Tape {
+pub(crate) struct ActiveTape {
     pub(crate) options: TapeOptions,
     /// The trace whose calls it records; 0 for eager calls.
     pub(crate) home: usize,
     pub(crate) paused: AtomicU32,
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<TapeState>,
 }
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct TapeState {
     /// Whether a gradient has been asked for.
     pub(crate) used: bool,
     pub(crate) values: Vec<Tensor>,
-    pub(crate) ids: FastMap<Key, ValueId>,
+    pub(crate) ids: FastMap<TensorKey, ValueId>,
     /// For each value, whether gradients go back to it.
     pub(crate) tracked: Vec<bool>,
-    pub(crate) calls: Vec<Call>,
+    pub(crate) calls: Vec<RecordedCall>,
     pub(crate) variables: Vec<Variable>,
 }
 
 /// Identity of a tensor for a tape.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
+pub(crate) enum TensorKey {
     Eager(u64),
     Resource(usize),
     Outlet(usize, Outlet),
 }
 
-impl Key {
+impl TensorKey {
     /// Identity of a tensor; what a trace captured goes by what it was outside.
-    pub(crate) fn of(tensor: &Tensor) -> Key {
+    pub(crate) fn of(tensor: &Tensor) -> TensorKey {
         match &tensor.0 {
             Repr::Eager(eager) if eager.dtype() == DType::Resource => {
                 let handle = eager.host().ok().and_then(|host| ResourceHandle::of(host).ok());
-                handle.map_or(Key::Eager(tensor.id()), |handle| Key::Resource(handle.id()))
+                handle.map_or(TensorKey::Eager(tensor.id()), |handle| {
+                    TensorKey::Resource(handle.id())
+                })
             }
-            Repr::Eager(_) | Repr::Failed(_) => Key::Eager(tensor.id()),
+            Repr::Eager(_) | Repr::Failed(_) => TensorKey::Eager(tensor.id()),
             Repr::Symbolic(symbolic) => match symbolic.graph.captured_as(symbolic.outlet) {
-                Some(outside) => Key::of(&outside),
-                None => Key::Outlet(Arc::as_ptr(&symbolic.graph) as usize, symbolic.outlet),
+                Some(outside) => TensorKey::of(&outside),
+                None => TensorKey::Outlet(Arc::as_ptr(&symbolic.graph) as usize, symbolic.outlet),
             },
         }
     }
 }
 
-impl Tape {
+impl ActiveTape {
     /// Whether calls in this trace go to the tape.
     pub(crate) fn is_for(&self, trace: usize) -> bool {
         self.home == trace
@@ -122,7 +124,7 @@ impl Tape {
     /// Adds a call, of which an input is tracked.
     fn record(&self, record: &Record<'_>, outputs: &[Tensor]) {
         let mut state = self.state.lock();
-        let call = Call {
+        let call = RecordedCall {
             op: record.op,
             attrs: record.attrs.clone(),
             inputs: record.inputs.iter().map(|input| state.id(input)).collect(),
@@ -139,10 +141,10 @@ impl Tape {
     }
 }
 
-impl State {
+impl TapeState {
     fn id(&mut self, tensor: &Tensor) -> ValueId {
-        let State { values, tracked, ids, .. } = self;
-        *ids.entry(Key::of(tensor)).or_insert_with(|| {
+        let TapeState { values, tracked, ids, .. } = self;
+        *ids.entry(TensorKey::of(tensor)).or_insert_with(|| {
             values.push(tensor.clone());
             tracked.push(false);
             ValueId(values.len() as u32 - 1)
@@ -157,7 +159,7 @@ impl State {
 
     fn is_tracked(&self, tensor: &Tensor) -> bool {
         is_differentiable(tensor.dtype())
-            && self.ids.get(&Key::of(tensor)).is_some_and(|id| self.tracked[id.0 as usize])
+            && self.ids.get(&TensorKey::of(tensor)).is_some_and(|id| self.tracked[id.0 as usize])
     }
 }
 
@@ -173,7 +175,7 @@ fn trainable(handle: &Tensor) -> Option<Variable> {
     };
     let handle = ResourceHandle::of(handle.host().ok()?).ok()?;
     let state = handle.downcast::<VariableState>("a variable").ok()?;
-    let variable = ferroflow_runtime::Variable::from(state);
+    let variable = ferroflow_runtime::ResourceVariable::from(state);
     variable.is_trainable().then(|| variable.into())
 }
 
@@ -186,7 +188,7 @@ struct Record<'a> {
     custom: Option<Arc<dyn CustomGradient>>,
 }
 
-fn recording() -> SmallVec<[Arc<Tape>; 2]> {
+fn recording() -> SmallVec<[Arc<ActiveTape>; 2]> {
     let mut tapes = context::tapes();
     tapes.retain(|tape| tape.is_recording());
     tapes
@@ -198,8 +200,8 @@ pub(crate) fn record(op: &'static OpDef, attrs: &Attrs, inputs: &[&Tensor], outp
         return;
     }
     let tapes = recording();
-    let tracks = |tape: &&Arc<Tape>| tape.tracks(inputs).contains(&true);
-    let tapes: SmallVec<[&Arc<Tape>; 2]> = tapes.iter().filter(tracks).collect();
+    let tracks = |tape: &&Arc<ActiveTape>| tape.tracks(inputs).contains(&true);
+    let tapes: SmallVec<[&Arc<ActiveTape>; 2]> = tapes.iter().filter(tracks).collect();
     if tapes.is_empty() {
         return;
     }
@@ -214,7 +216,7 @@ pub(crate) fn record(op: &'static OpDef, attrs: &Attrs, inputs: &[&Tensor], outp
 fn node_name(outputs: &[Tensor]) -> Arc<str> {
     match outputs.first().map(|output| &output.0) {
         Some(Repr::Symbolic(symbolic)) => symbolic.graph.outlet_name(symbolic.outlet).into(),
-        _ => Call::unnamed(),
+        _ => RecordedCall::unnamed(),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
 };
 use ferroflow_runtime::{
     Context, ResourceHandle,
-    trackable::{Description, Identity, Kind, Saveable, Trackable},
+    trackable::{Description, Identity, ObjectKind, Saveable, Trackable},
 };
 use std::{fmt, sync::Arc};
 
@@ -120,7 +120,7 @@ impl Drop for Inner {
 impl Trackable for TrackableResource {
     fn describe(&self, object: &mut Description<'_>) {
         let inner = &*self.0;
-        object.is(Kind::Resource(inner.handle.clone()));
+        object.is(ObjectKind::Resource(inner.handle.clone()));
         object.child("_create_resource", &inner.create);
         object.child("_initialize", &inner.initialize);
         for (name, child) in &inner.children {

@@ -11,20 +11,20 @@ use std::{
 /// `#[function]` may write it down before it is known whether there is such a function.
 ///
 /// ```
-/// use ferroflow_tracer::{Function, Tensor, function, slot::Slot};
+/// use ferroflow_tracer::{Function, Tensor, function, slot::FunctionSlot};
 /// fn double() -> &'static Function<(Tensor,), Tensor> {
-///     static DOUBLE: Slot = Slot::new();
+///     static DOUBLE: FunctionSlot = FunctionSlot::new();
 ///     DOUBLE.get_or_init(|| function(|x: Tensor| &x + &x))
 /// }
 /// assert!(std::ptr::eq(double(), double()));
 /// ```
 #[derive(Default)]
-pub struct Slot(OnceLock<Box<dyn Any + Send + Sync>>);
+pub struct FunctionSlot(OnceLock<Box<dyn Any + Send + Sync>>);
 
-impl Slot {
+impl FunctionSlot {
     /// An empty slot.
-    pub const fn new() -> Slot {
-        Slot(OnceLock::new())
+    pub const fn new() -> FunctionSlot {
+        FunctionSlot(OnceLock::new())
     }
 
     /// Value of the slot, made if it is empty.

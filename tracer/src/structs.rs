@@ -1,11 +1,11 @@
 //! Structures and enums as [`Nest`](crate::Nest)s: what `#[derive(Nest)]` calls.
 //!
-//! A structure becomes a [`Value::Struct`] of its name, a variant of an enum one that is called
+//! A structure becomes a [`NestedValue::Struct`] of its name, a variant of an enum one that is called
 //! `Enum::Variant`; fields without names are called `0`, `1` and so on.
 
 use crate::{
     error::{Error, Result},
-    value::Value,
+    value::NestedValue,
 };
 use ferroflow_ir::TraceType;
 use std::{slice, sync::Arc, vec};
@@ -16,14 +16,14 @@ use std::{slice, sync::Arc, vec};
 /// use ferroflow_tracer::{Nest, structs};
 /// let point = structs::value("Point", [("x", 1.0.into()), ("y", 2.0.into())]);
 /// assert_eq!(format!("{point:?}"), "Point(x=1.0, y=2.0)");
-/// let mut fields = structs::Fields::of(point, "Point")?;
+/// let mut fields = structs::StructFields::of(point, "Point")?;
 /// assert!(fields.are("Point", &["x", "y"]));
 /// assert_eq!(f64::from_value(fields.take())?, 1.0);
 /// assert_eq!(f64::from_value(fields.take())?, 2.0);
 /// # Ok::<(), ferroflow_tracer::Error>(())
 /// ```
-pub fn value<const N: usize>(name: &str, fields: [(&str, Value); N]) -> Value {
-    Value::Struct(name.into(), fields.map(|(key, value)| (key.into(), value)).into())
+pub fn value<const N: usize>(name: &str, fields: [(&str, NestedValue); N]) -> NestedValue {
+    NestedValue::Struct(name.into(), fields.map(|(key, value)| (key.into(), value)).into())
 }
 
 /// The types of the fields, if `ty` is that of a structure of this name with so many.
@@ -42,20 +42,22 @@ pub fn types<'a>(
 
 /// The fields of a structure, taken one by one.
 #[derive(Debug)]
-pub struct Fields {
+pub struct StructFields {
     name: Arc<str>,
-    fields: vec::IntoIter<(Arc<str>, Value)>,
+    fields: vec::IntoIter<(Arc<str>, NestedValue)>,
 }
 
-impl Fields {
+impl StructFields {
     /// The fields of `value`.
     ///
     /// # Errors
     ///
     /// [`Error::Conversion`] when it is no structure.
-    pub fn of(value: Value, expected: &str) -> Result<Fields> {
+    pub fn of(value: NestedValue, expected: &str) -> Result<StructFields> {
         match value {
-            Value::Struct(name, fields) => Ok(Fields { name, fields: fields.into_iter() }),
+            NestedValue::Struct(name, fields) => {
+                Ok(StructFields { name, fields: fields.into_iter() })
+            }
             other => Err(other.is_not(expected)),
         }
     }
@@ -66,13 +68,13 @@ impl Fields {
     }
 
     /// The next field; no value when there is none left.
-    pub fn take(&mut self) -> Value {
+    pub fn take(&mut self) -> NestedValue {
         self.fields.next().map(|(_, value)| value).unwrap_or_default()
     }
 
     /// The error of a structure that is not what it should be.
     pub fn are_not(self, expected: &str) -> Error {
-        Value::Struct(self.name, self.fields.collect()).is_not(expected)
+        NestedValue::Struct(self.name, self.fields.collect()).is_not(expected)
     }
 }
 

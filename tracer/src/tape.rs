@@ -4,17 +4,17 @@ use crate::{
     backprop::TensorEmit,
     context,
     error::{Error, Result},
-    gradients::{Gradient, GradientOptions, Sources},
+    gradients::{GradientOptions, Sources, TensorGradient},
     nest::Nest,
-    recording::{Key, State, Tape, TapeOptions},
+    recording::{ActiveTape, TapeOptions, TapeState, TensorKey},
     tensor::Tensor,
-    value::{Aliases, Leaves},
+    value::{Aliases, TensorLeaves},
     variable::Variable,
 };
 use ferroflow_ir::{
     Attrs, DType,
     emit::ValueId,
-    gradient::{self, Call, is_differentiable},
+    gradient::{self, RecordedCall, is_differentiable},
     hash::FastMap,
 };
 use parking_lot::Mutex;
@@ -49,7 +49,7 @@ use std::{
 /// # Ok(())
 /// # }
 /// ```
-pub struct GradientTape(Arc<Tape>);
+pub struct GradientTape(Arc<ActiveTape>);
 
 impl GradientTape {
     /// A tape that records from now on, for one gradient.
@@ -68,7 +68,7 @@ impl GradientTape {
     pub fn with_options(options: TapeOptions) -> GradientTape {
         let home = context::trace_id();
         let (paused, state) = (AtomicU32::new(0), Mutex::default());
-        let tape = Arc::new(Tape { options, home, paused, state });
+        let tape = Arc::new(ActiveTape { options, home, paused, state });
         context::push_tape(&tape);
         GradientTape(tape)
     }
@@ -110,7 +110,7 @@ impl GradientTape {
     pub fn reset(&self) {
         let mut state = self.0.state.lock();
         let used = state.used;
-        *state = State { used, ..State::default() };
+        *state = TapeState { used, ..TapeState::default() };
     }
 
     /// The variables it watches, in the order of their first use.
@@ -152,7 +152,7 @@ impl GradientTape {
         let mut list = Vec::new();
         sources.flatten(&mut list);
         let found = self.snapshot()?.gradients(&leaves(target), &list, options)?;
-        let dense = |gradient: Option<Gradient>| gradient.map(|gradient| gradient.dense());
+        let dense = |gradient: Option<TensorGradient>| gradient.map(|gradient| gradient.dense());
         let dense = found.into_iter().map(|gradient| dense(gradient).transpose());
         let mut dense = dense.collect::<Result<Vec<_>>>()?.into_iter();
         sources.rebuild(&mut || dense.next().flatten())
@@ -169,13 +169,13 @@ impl GradientTape {
         &self,
         target: &impl Nest,
         variables: &[Variable],
-    ) -> Result<Vec<Option<Gradient>>> {
+    ) -> Result<Vec<Option<TensorGradient>>> {
         let handles: Vec<Tensor> = variables.iter().map(Variable::handle).collect();
         self.snapshot()?.gradients(&leaves(target), &handles, &GradientOptions::default())
     }
 
     /// Snapshot of the record, for gradients; of a tape that is not persistent only once.
-    pub(crate) fn snapshot(&self) -> Result<Snapshot> {
+    pub(crate) fn snapshot(&self) -> Result<TapeSnapshot> {
         if !self.0.options.persistent {
             self.end();
         }
@@ -187,12 +187,12 @@ impl GradientTape {
         if self.0.options.persistent {
             let (values, ids, calls) =
                 (state.values.clone(), state.ids.clone(), state.calls.clone());
-            return Ok(Snapshot { values, ids, calls });
+            return Ok(TapeSnapshot { values, ids, calls });
         }
-        let State { values, ids, calls, .. } = &mut *state;
+        let TapeState { values, ids, calls, .. } = &mut *state;
         let (values, ids, calls) =
             (std::mem::take(values), std::mem::take(ids), std::mem::take(calls));
-        Ok(Snapshot { values, ids, calls })
+        Ok(TapeSnapshot { values, ids, calls })
     }
 }
 
@@ -209,8 +209,8 @@ impl fmt::Debug for GradientTape {
     }
 }
 
-pub(crate) fn leaves(value: &impl Nest) -> Leaves {
-    let mut leaves = Leaves::new();
+pub(crate) fn leaves(value: &impl Nest) -> TensorLeaves {
+    let mut leaves = TensorLeaves::new();
     value.leaves(&mut Aliases::default(), &mut leaves);
     leaves
 }
@@ -220,16 +220,16 @@ pub(crate) fn not_differentiable(what: &'static str, tensor: &Tensor) -> Error {
 }
 
 /// Record of a tape.
-pub(crate) struct Snapshot {
+pub(crate) struct TapeSnapshot {
     values: Vec<Tensor>,
-    ids: FastMap<Key, ValueId>,
-    calls: Vec<Call>,
+    ids: FastMap<TensorKey, ValueId>,
+    calls: Vec<RecordedCall>,
 }
 
-impl Snapshot {
+impl TapeSnapshot {
     fn id(&mut self, tensor: &Tensor) -> ValueId {
         let values = &mut self.values;
-        *self.ids.entry(Key::of(tensor)).or_insert_with(|| {
+        *self.ids.entry(TensorKey::of(tensor)).or_insert_with(|| {
             values.push(tensor.clone());
             ValueId(values.len() as u32 - 1)
         })
@@ -242,7 +242,7 @@ impl Snapshot {
         targets: &[Tensor],
         sources: &[Tensor],
         options: &GradientOptions,
-    ) -> Result<Vec<Option<Gradient>>> {
+    ) -> Result<Vec<Option<TensorGradient>>> {
         if let Some(weights) = &options.output_gradients
             && weights.len() != targets.len()
         {
@@ -274,7 +274,7 @@ impl Snapshot {
         for (tangent, source) in found.into_iter().zip(sources) {
             gradients.push(match tangent {
                 Some(tangent) => Some(emit.gradient(tangent, source)),
-                None if options.zero_unconnected => Some(Gradient::Dense(zeros(source)?)),
+                None if options.zero_unconnected => Some(TensorGradient::Dense(zeros(source)?)),
                 None => None,
             });
         }
@@ -291,7 +291,7 @@ fn zeros(source: &Tensor) -> Result<Tensor> {
         expected: "the handle of a variable".into(),
         found: source.to_string(),
     })?;
-    static READ: crate::ops::Op = crate::ops::Op::new("ReadVariableOp");
+    static READ: crate::ops::NamedOp = crate::ops::NamedOp::new("ReadVariableOp");
     let attrs = Attrs::new().with("dtype", pointee.dtype);
     crate::ops::one(&READ, attrs, &[source])?.zeros_like()
 }

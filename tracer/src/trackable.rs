@@ -3,14 +3,14 @@
 use crate::{
     args::Args,
     capture::Capture,
-    concrete_function::{ConcreteFunction, Initializer},
+    concrete_function::{ConcreteFunction, VariableInitializer},
     error::{Error, Result},
     function::{Function, PolymorphicFunction},
     function_spec::{ArgSpec, ParameterSpec},
     methods::Functions,
     nest::Nest,
     tensor::Tensor,
-    value::Value,
+    value::NestedValue,
     variable::Variable,
 };
 use ferroflow_ir::TraceType;
@@ -18,7 +18,7 @@ use ferroflow_runtime::{
     self as runtime,
     trackable::{
         Description, ExportedDefault, ExportedFunction, ExportedInitializer, ExportedParameter,
-        ExportedTrace, Identity, Kind, Trackable,
+        ExportedTrace, Identity, ObjectKind, Trackable,
     },
 };
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Trackable for Tensor {
 
 impl<A: Args + 'static, R: Nest + 'static> Trackable for Function<A, R> {
     fn describe(&self, object: &mut Description<'_>) {
-        object.is(Kind::Function(self.exported()));
+        object.is(ObjectKind::Function(self.exported()));
     }
 
     fn identity(&self) -> Option<Identity> {
@@ -56,7 +56,7 @@ impl<A: Args + 'static, R: Nest + 'static> Trackable for Function<A, R> {
 
 impl Trackable for ConcreteFunction {
     fn describe(&self, object: &mut Description<'_>) {
-        object.is(Kind::ConcreteFunction(Arc::new(self.clone())));
+        object.is(ObjectKind::ConcreteFunction(Arc::new(self.clone())));
     }
 
     fn identity(&self) -> Option<Identity> {
@@ -77,7 +77,7 @@ struct Method(Arc<PolymorphicFunction>);
 
 impl Trackable for Method {
     fn describe(&self, object: &mut Description<'_>) {
-        object.is(Kind::Function(self.0.clone()));
+        object.is(ObjectKind::Function(self.0.clone()));
     }
 
     fn identity(&self) -> Option<Identity> {
@@ -151,8 +151,8 @@ pub(crate) fn exported_traces(traces: &[ConcreteFunction]) -> runtime::Result<Ve
     each.collect::<Result<_>>().map_err(Error::into_runtime)
 }
 
-fn exported_initializer(initializer: Initializer) -> Result<ExportedInitializer> {
-    let Initializer { variable, def, library, captures, function_type } = initializer;
+fn exported_initializer(initializer: VariableInitializer) -> Result<ExportedInitializer> {
+    let VariableInitializer { variable, def, library, captures, function_type } = initializer;
     let captured = |capture| captured("an initial value", capture);
     let captures = captures.iter().map(captured).collect::<Result<_>>()?;
     Ok(ExportedInitializer {
@@ -161,7 +161,7 @@ fn exported_initializer(initializer: Initializer) -> Result<ExportedInitializer>
     })
 }
 
-fn captured(function: &str, capture: &Capture) -> Result<runtime::Capture> {
+fn captured(function: &str, capture: &Capture) -> Result<runtime::CapturedInput> {
     capture.fixed()?.ok_or_else(|| Error::Conversion {
         expected: "functions that can be saved".into(),
         found: format!(
@@ -180,9 +180,9 @@ fn exported(parameters: &[ParameterSpec]) -> Vec<ExportedParameter> {
     each.collect()
 }
 
-fn exported_default(value: &Value) -> ExportedDefault {
+fn exported_default(value: &NestedValue) -> ExportedDefault {
     match value {
-        Value::Tensor(tensor) => match tensor.host() {
+        NestedValue::Tensor(tensor) => match tensor.host() {
             Ok(host) => ExportedDefault::Tensor(host.clone()),
             Err(_) => ExportedDefault::Host(value.trace_type(&mut Default::default())),
         },

@@ -18,7 +18,7 @@ use crate::{
     nest::Nest,
     ops::{self, IntoOperand},
     tensor::Tensor,
-    value::Value,
+    value::NestedValue,
     variable::{Variable, VariableOptions},
 };
 use ferroflow_ir::{FunctionDef, Graph, TraceType};
@@ -157,7 +157,8 @@ pub fn get_variable(
     shape: &[usize],
     initial: impl FnOnce(&[usize]) -> Result<Tensor>,
 ) -> Result<Variable> {
-    let is_named = |value: &Value| matches!(value, Value::Variable(v) if v.name() == name);
+    let is_named =
+        |value: &NestedValue| matches!(value, NestedValue::Variable(v) if v.name() == name);
     if get_collection(GLOBAL_VARIABLES)?.iter().any(is_named) {
         let found = format!("`{name}`, which there is already");
         return Err(Error::Conversion { expected: "the name of a new variable".into(), found });
@@ -172,7 +173,7 @@ pub fn get_variable(
 /// # Errors
 ///
 /// [`Error::NoGraph`] outside [`wrap_function`].
-pub fn add_to_collection(name: &str, value: impl Into<Value>) -> Result<()> {
+pub fn add_to_collection(name: &str, value: impl Into<NestedValue>) -> Result<()> {
     with_graph(|graph| graph.collect(name, value.into()))
 }
 
@@ -181,7 +182,7 @@ pub fn add_to_collection(name: &str, value: impl Into<Value>) -> Result<()> {
 /// # Errors
 ///
 /// [`Error::NoGraph`] outside [`wrap_function`].
-pub fn get_collection(name: &str) -> Result<Vec<Value>> {
+pub fn get_collection(name: &str) -> Result<Vec<NestedValue>> {
     with_graph(|graph| graph.collection(name))
 }
 

@@ -1,6 +1,6 @@
 //! Values whose structure is known at run time: what arguments and results are made of.
 //!
-//! Rust types become [`Value`]s and come back from them through [`Nest`](crate::Nest). A value has
+//! Rust types become [`NestedValue`]s and come back from them through [`Nest`](crate::Nest). A value has
 //! a [`TraceType`]; the type and the tensors, in order, make the value again.
 
 use crate::{
@@ -10,14 +10,14 @@ use crate::{
 };
 use ferroflow_ir::{
     TraceType,
-    trace_type::{CustomType, Key, Literal, VariableSpec},
+    trace_type::{CustomType, Literal, MapKey, VariableSpec},
 };
 use smallvec::SmallVec;
 use std::{any::Any, collections::BTreeMap, fmt, sync::Arc};
 
 /// A value of any structure.
 #[derive(Clone, Default)]
-pub enum Value {
+pub enum NestedValue {
     /// No value.
     #[default]
     None,
@@ -28,13 +28,13 @@ pub enum Value {
     /// A variable.
     Variable(Variable),
     /// A list.
-    List(Vec<Value>),
+    List(Vec<NestedValue>),
     /// A tuple.
-    Tuple(Vec<Value>),
+    Tuple(Vec<NestedValue>),
     /// A structure: its name, and its fields in order.
-    Struct(Arc<str>, Vec<(Arc<str>, Value)>),
+    Struct(Arc<str>, Vec<(Arc<str>, NestedValue)>),
     /// A map.
-    Dict(BTreeMap<Key, Value>),
+    Dict(BTreeMap<MapKey, NestedValue>),
     /// Anything else, with the type it goes by.
     Custom(Custom),
 }
@@ -66,46 +66,51 @@ impl Aliases {
     }
 }
 
-impl Value {
+impl NestedValue {
     /// The type by which traces are told apart.
     pub fn trace_type(&self, aliases: &mut Aliases) -> TraceType {
         match self {
-            Value::None => TraceType::None,
-            Value::Literal(literal) => TraceType::Literal(literal.clone()),
-            Value::Tensor(tensor) => TraceType::Tensor(tensor.spec()),
-            Value::Variable(variable) => TraceType::Variable(variable_spec(variable, aliases)),
-            Value::List(items) => TraceType::List(types(items, aliases)),
-            Value::Tuple(items) => TraceType::Tuple(types(items, aliases)),
-            Value::Struct(name, fields) => {
-                let typed =
-                    |(key, value): &(Arc<str>, Value)| (key.clone(), value.trace_type(aliases));
+            NestedValue::None => TraceType::None,
+            NestedValue::Literal(literal) => TraceType::Literal(literal.clone()),
+            NestedValue::Tensor(tensor) => TraceType::Tensor(tensor.spec()),
+            NestedValue::Variable(variable) => {
+                TraceType::Variable(variable_spec(variable, aliases))
+            }
+            NestedValue::List(items) => TraceType::List(types(items, aliases)),
+            NestedValue::Tuple(items) => TraceType::Tuple(types(items, aliases)),
+            NestedValue::Struct(name, fields) => {
+                let typed = |(key, value): &(Arc<str>, NestedValue)| {
+                    (key.clone(), value.trace_type(aliases))
+                };
                 TraceType::Struct(name.clone(), fields.iter().map(typed).collect())
             }
-            Value::Dict(entries) => {
-                let typed = |(key, value): (&Key, &Value)| (key.clone(), value.trace_type(aliases));
+            NestedValue::Dict(entries) => {
+                let typed = |(key, value): (&MapKey, &NestedValue)| {
+                    (key.clone(), value.trace_type(aliases))
+                };
                 TraceType::Dict(entries.iter().map(typed).collect())
             }
-            Value::Custom(custom) => TraceType::Custom(custom.ty.clone()),
+            NestedValue::Custom(custom) => TraceType::Custom(custom.ty.clone()),
         }
     }
 
     /// Appends the tensors in it, and the handles of its variables, each variable once.
-    pub fn leaves(&self, aliases: &mut Aliases, leaves: &mut Leaves) {
+    pub fn leaves(&self, aliases: &mut Aliases, leaves: &mut TensorLeaves) {
         match self {
-            Value::None | Value::Literal(_) | Value::Custom(_) => {}
-            Value::Tensor(tensor) => leaves.push(tensor.clone()),
-            Value::Variable(variable) => {
+            NestedValue::None | NestedValue::Literal(_) | NestedValue::Custom(_) => {}
+            NestedValue::Tensor(tensor) => leaves.push(tensor.clone()),
+            NestedValue::Variable(variable) => {
                 if aliases.number(variable).1 {
                     leaves.push(variable.handle());
                 }
             }
-            Value::List(items) | Value::Tuple(items) => {
+            NestedValue::List(items) | NestedValue::Tuple(items) => {
                 items.iter().for_each(|item| item.leaves(aliases, leaves));
             }
-            Value::Struct(_, fields) => {
+            NestedValue::Struct(_, fields) => {
                 fields.iter().for_each(|(_, field)| field.leaves(aliases, leaves));
             }
-            Value::Dict(entries) => {
+            NestedValue::Dict(entries) => {
                 entries.values().for_each(|entry| entry.leaves(aliases, leaves));
             }
         }
@@ -118,49 +123,50 @@ impl Value {
     /// Those of `tensors`; [`Error::Conversion`] when the type stands for an object that is gone.
     pub fn build(
         ty: &TraceType,
-        tensors: &mut dyn FnMut(&TraceType) -> Result<Value>,
-    ) -> Result<Value> {
+        tensors: &mut dyn FnMut(&TraceType) -> Result<NestedValue>,
+    ) -> Result<NestedValue> {
         Ok(match ty {
             TraceType::Tensor(_) | TraceType::Variable(_) => tensors(ty)?,
-            TraceType::Literal(literal) => Value::Literal(literal.clone()),
-            TraceType::None => Value::None,
-            TraceType::List(items) => Value::List(build_all(items, tensors)?),
-            TraceType::Tuple(items) => Value::Tuple(build_all(items, tensors)?),
+            TraceType::Literal(literal) => NestedValue::Literal(literal.clone()),
+            TraceType::None => NestedValue::None,
+            TraceType::List(items) => NestedValue::List(build_all(items, tensors)?),
+            TraceType::Tuple(items) => NestedValue::Tuple(build_all(items, tensors)?),
             TraceType::Struct(name, fields) => {
                 let field = |(key, ty): &(Arc<str>, TraceType)| {
-                    Ok((key.clone(), Value::build(ty, tensors)?))
+                    Ok((key.clone(), NestedValue::build(ty, tensors)?))
                 };
-                Value::Struct(name.clone(), fields.iter().map(field).collect::<Result<_>>()?)
+                NestedValue::Struct(name.clone(), fields.iter().map(field).collect::<Result<_>>()?)
             }
             TraceType::Dict(entries) => {
-                let entry =
-                    |(key, ty): &(Key, TraceType)| Ok((key.clone(), Value::build(ty, tensors)?));
-                Value::Dict(entries.iter().map(entry).collect::<Result<_>>()?)
+                let entry = |(key, ty): &(MapKey, TraceType)| {
+                    Ok((key.clone(), NestedValue::build(ty, tensors)?))
+                };
+                NestedValue::Dict(entries.iter().map(entry).collect::<Result<_>>()?)
             }
             TraceType::Custom(custom) => {
                 let value = custom.placeholder_value().ok_or_else(|| Error::Conversion {
                     expected: format!("a value of type {custom:?}"),
                     found: "one that its owner has dropped".into(),
                 })?;
-                Value::Custom(Custom { value, ty: custom.clone() })
+                NestedValue::Custom(Custom { value, ty: custom.clone() })
             }
         })
     }
 
     /// A list of values.
-    pub fn list(items: impl IntoIterator<Item = impl Into<Value>>) -> Value {
-        Value::List(items.into_iter().map(Into::into).collect())
+    pub fn list(items: impl IntoIterator<Item = impl Into<NestedValue>>) -> NestedValue {
+        NestedValue::List(items.into_iter().map(Into::into).collect())
     }
 
     /// A tuple of values.
-    pub fn tuple(items: impl IntoIterator<Item = impl Into<Value>>) -> Value {
-        Value::Tuple(items.into_iter().map(Into::into).collect())
+    pub fn tuple(items: impl IntoIterator<Item = impl Into<NestedValue>>) -> NestedValue {
+        NestedValue::Tuple(items.into_iter().map(Into::into).collect())
     }
 
     /// A map of values by name.
-    pub fn dict<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
-        let keyed = entries.into_iter().map(|(key, value)| (Key::Str(key.into()), value));
-        Value::Dict(keyed.collect())
+    pub fn dict<'a>(entries: impl IntoIterator<Item = (&'a str, NestedValue)>) -> NestedValue {
+        let keyed = entries.into_iter().map(|(key, value)| (MapKey::Str(key.into()), value));
+        NestedValue::Dict(keyed.collect())
     }
 
     /// The tensor.
@@ -170,16 +176,16 @@ impl Value {
     /// [`Error::Conversion`] when it is something else.
     pub fn tensor(&self) -> Result<&Tensor> {
         match self {
-            Value::Tensor(tensor) => Ok(tensor),
+            NestedValue::Tensor(tensor) => Ok(tensor),
             other => Err(other.is_not("a tensor")),
         }
     }
 
     /// The value under a name, of maps and structures.
-    pub fn get(&self, name: &str) -> Option<&Value> {
+    pub fn get(&self, name: &str) -> Option<&NestedValue> {
         match self {
-            Value::Dict(entries) => entries.get(&Key::Str(name.into())),
-            Value::Struct(_, fields) => {
+            NestedValue::Dict(entries) => entries.get(&MapKey::Str(name.into())),
+            NestedValue::Struct(_, fields) => {
                 fields.iter().find(|(key, _)| &**key == name).map(|(_, value)| value)
             }
             _ => None,
@@ -187,9 +193,9 @@ impl Value {
     }
 
     /// The items of a list or tuple.
-    pub fn items(&self) -> Option<&[Value]> {
+    pub fn items(&self) -> Option<&[NestedValue]> {
         match self {
-            Value::List(items) | Value::Tuple(items) => Some(items),
+            NestedValue::List(items) | NestedValue::Tuple(items) => Some(items),
             _ => None,
         }
     }
@@ -201,17 +207,17 @@ impl Value {
 }
 
 /// Tensors in the order of their positions in a value.
-pub type Leaves = SmallVec<[Tensor; 4]>;
+pub type TensorLeaves = SmallVec<[Tensor; 4]>;
 
-fn types(items: &[Value], aliases: &mut Aliases) -> Vec<TraceType> {
+fn types(items: &[NestedValue], aliases: &mut Aliases) -> Vec<TraceType> {
     items.iter().map(|item| item.trace_type(aliases)).collect()
 }
 
 fn build_all(
     types: &[TraceType],
-    tensors: &mut dyn FnMut(&TraceType) -> Result<Value>,
-) -> Result<Vec<Value>> {
-    types.iter().map(|ty| Value::build(ty, tensors)).collect()
+    tensors: &mut dyn FnMut(&TraceType) -> Result<NestedValue>,
+) -> Result<Vec<NestedValue>> {
+    types.iter().map(|ty| NestedValue::build(ty, tensors)).collect()
 }
 
 pub(crate) fn variable_spec(variable: &Variable, aliases: &mut Aliases) -> VariableSpec {
@@ -221,8 +227,8 @@ pub(crate) fn variable_spec(variable: &Variable, aliases: &mut Aliases) -> Varia
 
 macro_rules! value_from {
     ($($rust:ty => |$value:ident| $result:expr;)*) => {$(
-        impl From<$rust> for Value {
-            fn from($value: $rust) -> Value {
+        impl From<$rust> for NestedValue {
+            fn from($value: $rust) -> NestedValue {
                 $result
             }
         }
@@ -230,18 +236,18 @@ macro_rules! value_from {
 }
 
 value_from! {
-    Tensor => |tensor| Value::Tensor(tensor);
-    &Tensor => |tensor| Value::Tensor(tensor.clone());
-    Variable => |variable| Value::Variable(variable);
-    &Variable => |variable| Value::Variable(variable.clone());
-    Literal => |literal| Value::Literal(literal);
-    bool => |value| Value::Literal(Literal::Bool(value));
-    i32 => |value| Value::Literal(Literal::Int(value.into()));
-    i64 => |value| Value::Literal(Literal::Int(value));
-    f32 => |value| Value::Literal(Literal::Float(value.into()));
-    f64 => |value| Value::Literal(Literal::Float(value));
-    &str => |text| Value::Literal(Literal::Str(text.into()));
-    () => |_value| Value::None;
+    Tensor => |tensor| NestedValue::Tensor(tensor);
+    &Tensor => |tensor| NestedValue::Tensor(tensor.clone());
+    Variable => |variable| NestedValue::Variable(variable);
+    &Variable => |variable| NestedValue::Variable(variable.clone());
+    Literal => |literal| NestedValue::Literal(literal);
+    bool => |value| NestedValue::Literal(Literal::Bool(value));
+    i32 => |value| NestedValue::Literal(Literal::Int(value.into()));
+    i64 => |value| NestedValue::Literal(Literal::Int(value));
+    f32 => |value| NestedValue::Literal(Literal::Float(value.into()));
+    f64 => |value| NestedValue::Literal(Literal::Float(value));
+    &str => |text| NestedValue::Literal(Literal::Str(text.into()));
+    () => |_value| NestedValue::None;
 }
 
 impl fmt::Debug for Custom {
@@ -250,29 +256,29 @@ impl fmt::Debug for Custom {
     }
 }
 
-impl fmt::Debug for Value {
+impl fmt::Debug for NestedValue {
     /// As Python writes such values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let joined = |items: &[Value]| {
+        let joined = |items: &[NestedValue]| {
             items.iter().map(|item| format!("{item:?}")).collect::<Vec<_>>().join(", ")
         };
         match self {
-            Value::None => f.write_str("None"),
-            Value::Literal(literal) => fmt::Display::fmt(literal, f),
-            Value::Tensor(tensor) => fmt::Debug::fmt(tensor, f),
-            Value::Variable(variable) => fmt::Debug::fmt(variable, f),
-            Value::List(items) => write!(f, "[{}]", joined(items)),
-            Value::Tuple(items) if items.len() == 1 => write!(f, "({},)", joined(items)),
-            Value::Tuple(items) => write!(f, "({})", joined(items)),
-            Value::Struct(name, fields) => {
+            NestedValue::None => f.write_str("None"),
+            NestedValue::Literal(literal) => fmt::Display::fmt(literal, f),
+            NestedValue::Tensor(tensor) => fmt::Debug::fmt(tensor, f),
+            NestedValue::Variable(variable) => fmt::Debug::fmt(variable, f),
+            NestedValue::List(items) => write!(f, "[{}]", joined(items)),
+            NestedValue::Tuple(items) if items.len() == 1 => write!(f, "({},)", joined(items)),
+            NestedValue::Tuple(items) => write!(f, "({})", joined(items)),
+            NestedValue::Struct(name, fields) => {
                 let fields = fields.iter().map(|(key, value)| format!("{key}={value:?}"));
                 write!(f, "{name}({})", fields.collect::<Vec<_>>().join(", "))
             }
-            Value::Dict(entries) => {
+            NestedValue::Dict(entries) => {
                 let entries = entries.iter().map(|(key, value)| format!("{key}: {value:?}"));
                 write!(f, "{{{}}}", entries.collect::<Vec<_>>().join(", "))
             }
-            Value::Custom(custom) => fmt::Debug::fmt(custom, f),
+            NestedValue::Custom(custom) => fmt::Debug::fmt(custom, f),
         }
     }
 }

@@ -39,7 +39,7 @@ pub struct Variable(Repr);
 
 #[derive(Clone)]
 enum Repr {
-    Owned(runtime::Variable),
+    Owned(runtime::ResourceVariable),
     /// A variable that was passed to a function that is being traced.
     Argument(Arc<Argument>),
 }
@@ -123,7 +123,8 @@ impl Variable {
             None => name,
         };
         let shape = shape.unwrap_or_else(|| initial.shape());
-        let inner = runtime::Variable::uninitialized(name, initial.dtype(), shape, trainable);
+        let inner =
+            runtime::ResourceVariable::uninitialized(name, initial.dtype(), shape, trainable);
         inner.annotate(synchronization, aggregation);
         if let Some(device) = context::current_accelerator()
             && device.storage(initial.dtype()).is_some()
@@ -203,7 +204,7 @@ impl Variable {
     /// # Errors
     ///
     /// [`Error::Conversion`] for an argument of a function that is being traced.
-    pub fn owned(&self) -> Result<&runtime::Variable> {
+    pub fn owned(&self) -> Result<&runtime::ResourceVariable> {
         match &self.0 {
             Repr::Owned(variable) => Ok(variable),
             Repr::Argument(argument) => {
@@ -239,7 +240,7 @@ impl Variable {
 
     /// When replicas of a strategy bring their values into line, and what they become together.
     pub fn annotations(&self) -> runtime::mirrored::Annotations {
-        self.owned().map(runtime::Variable::annotations).unwrap_or_default()
+        self.owned().map(runtime::ResourceVariable::annotations).unwrap_or_default()
     }
 
     /// Sets the value.
@@ -276,8 +277,8 @@ impl Variable {
     }
 }
 
-impl From<runtime::Variable> for Variable {
-    fn from(variable: runtime::Variable) -> Variable {
+impl From<runtime::ResourceVariable> for Variable {
+    fn from(variable: runtime::ResourceVariable) -> Variable {
         Variable(Repr::Owned(variable))
     }
 }

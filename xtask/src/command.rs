@@ -17,7 +17,7 @@ pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
 
 /// Build profiles of programs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Profile {
+pub(crate) enum BuildProfile {
     /// With the tests, from the same parts: built already where those ran.
     Dev,
     /// For speed.
@@ -29,12 +29,12 @@ pub(crate) fn build_workers(
     root: &Path,
     features: &str,
     programs: &[&str],
-    profile: Profile,
+    profile: BuildProfile,
 ) -> Result<PathBuf> {
     let mut build = cargo(root, &["build"]);
     match profile {
-        Profile::Dev => build.args(["--workspace", "--all-features", "--tests"]),
-        Profile::Release => build.args(["--release", "--features", features]),
+        BuildProfile::Dev => build.args(["--workspace", "--all-features", "--tests"]),
+        BuildProfile::Release => build.args(["--release", "--features", features]),
     };
     build.args(programs.iter().flat_map(|program| ["--bin", program]));
     built(build, programs[0])

@@ -43,7 +43,7 @@ enum Verb {
     Conformance(conformance::Flags),
     /// Run random programs and compare.
     #[command(subcommand)]
-    Fuzz(fuzz::Verb),
+    Fuzz(fuzz::FuzzVerb),
     /// Print measures of the source.
     Metrics(metrics::Flags),
     /// Pack the crates as they would be published.

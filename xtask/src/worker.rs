@@ -16,14 +16,14 @@ use std::{
 
 /// Program that workers run.
 #[derive(Clone, Debug)]
-pub(crate) struct Program {
+pub(crate) struct WorkerProgram {
     pub(crate) path: PathBuf,
     pub(crate) arguments: Vec<String>,
 }
 
 /// A worker, running or to be started.
 pub(crate) struct Worker {
-    program: Program,
+    program: WorkerProgram,
     running: Option<Running>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Reply {
 }
 
 impl Worker {
-    pub(crate) fn new(program: &Program) -> Worker {
+    pub(crate) fn new(program: &WorkerProgram) -> Worker {
         Worker { program: program.clone(), running: None }
     }
 
@@ -106,7 +106,7 @@ impl Drop for Worker {
     }
 }
 
-fn start(program: &Program) -> Result<Running> {
+fn start(program: &WorkerProgram) -> Result<Running> {
     let mut child = Command::new(&program.path)
         .args(&program.arguments)
         .stdin(Stdio::piped())
@@ -129,7 +129,7 @@ fn start(program: &Program) -> Result<Running> {
 
 /// Does `each` with every job, on one worker per core.
 pub(crate) fn on_workers<J: Send>(
-    program: &Program,
+    program: &WorkerProgram,
     jobs: Vec<J>,
     each: impl Fn(&mut Worker, J) -> Result<()> + Sync,
 ) -> Result<()> {

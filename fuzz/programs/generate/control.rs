@@ -1,8 +1,8 @@
 //! Branches and loops.
 
 use super::super::{
-    program::{Block, Head, Id, Invariant, Operand},
-    world::Item,
+    program::{Head, Id, Invariant, ProgramBlock, StatementOperand},
+    world::WorldValue,
 };
 use super::{
     Gen, Seen, Template,
@@ -113,15 +113,15 @@ fn choice(g: &mut Gen, head: Head, by: Id, n: usize) -> Option<()> {
 }
 
 /// A loop that counts, over some values: the operands, the condition and the body.
-pub(super) struct Loop {
-    pub(super) args: Vec<Operand>,
-    pub(super) blocks: Vec<Block>,
+pub(super) struct CountedLoop {
+    pub(super) args: Vec<StatementOperand>,
+    pub(super) blocks: Vec<ProgramBlock>,
     pub(super) element: Option<DType>,
 }
 
 impl Gen {
     /// A loop that changes these values.
-    pub(super) fn counted(&mut self, changed: &[Id]) -> Option<Loop> {
+    pub(super) fn counted(&mut self, changed: &[Id]) -> Option<CountedLoop> {
         self.looped(changed, |g, params| g.settle_all(&params[1..]))
     }
 
@@ -130,9 +130,9 @@ impl Gen {
         &mut self,
         changed: &[Id],
         change: impl FnOnce(&mut Gen, &[Id]) -> Option<Vec<Id>>,
-    ) -> Option<Loop> {
+    ) -> Option<CountedLoop> {
         let n = self.count()?;
-        let zero = Item { tensor: Tensor::from(0i32), is_exact: true };
+        let zero = WorldValue { tensor: Tensor::from(0i32), is_exact: true };
         let counter = (vec![zero; self.lanes.len()], None);
         let mut params = vec![counter];
         params.extend(changed.iter().map(|&id| self.items(id)));
@@ -159,17 +159,17 @@ impl Gen {
         })?;
         let mut args = vec![int(0)];
         args.extend(changed.iter().map(|&id| value(id)));
-        Some(Loop { args, blocks: vec![condition, body], element })
+        Some(CountedLoop { args, blocks: vec![condition, body], element })
     }
 
     /// Adds a loop, with invariants as weak as its variables need on these inputs.
-    pub(super) fn emit_loop(&mut self, counted: Loop) -> Option<Vec<Id>> {
-        let Loop { args, blocks, element } = counted;
+    pub(super) fn emit_loop(&mut self, counted: CountedLoop) -> Option<Vec<Id>> {
+        let CountedLoop { args, blocks, element } = counted;
         let n = args.len();
         let invariants = vec![Invariant::Same; n];
         let outs = self.emit(Head::While(invariants), args.clone(), blocks, n, element)?;
         let found = args.iter().zip(&outs).map(|(arg, &out)| match arg {
-            Operand::Value(id) => {
+            StatementOperand::Value(id) => {
                 let (before, after) = (self.type_of(*id), self.type_of(out));
                 match (before.shapes == after.shapes, before.rank() == after.rank()) {
                     (true, _) => Invariant::Same,
@@ -206,9 +206,9 @@ fn two_loops(g: &mut Gen) -> Option<()> {
 }
 
 /// The first row of a value on each input; zeros if there is none.
-fn rows(g: &Gen, id: Id) -> Option<(Vec<Item>, Option<DType>)> {
+fn rows(g: &Gen, id: Id) -> Option<(Vec<WorldValue>, Option<DType>)> {
     let (items, _) = g.items(id);
-    let row = |item: &Item| {
+    let row = |item: &WorldValue| {
         let host = item.tensor.host().ok()?;
         let dims: Vec<usize> = host.shape().iter().skip(1).copied().collect();
         let shape = ferroflow::ir::Shape::new(dims).ok()?;
@@ -216,7 +216,7 @@ fn rows(g: &Gen, id: Id) -> Option<(Vec<Item>, Option<DType>)> {
             Some(0) => HostTensor::zeros(host.dtype(), shape).ok()?,
             _ => host.rows(0..1).ok()?.reshaped(shape).ok()?,
         };
-        Some(Item { tensor: row.into(), is_exact: item.is_exact })
+        Some(WorldValue { tensor: row.into(), is_exact: item.is_exact })
     };
     Some((items.iter().map(row).collect::<Option<_>>()?, None))
 }

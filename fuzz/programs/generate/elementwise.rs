@@ -1,6 +1,6 @@
 //! Elementwise statements.
 
-use super::super::program::{Id, Operand};
+use super::super::program::{Id, StatementOperand};
 use super::{
     Gen, Seen, Template,
     operands::{int, value},
@@ -133,6 +133,6 @@ fn constant(g: &mut Gen) -> Option<()> {
     let dtype = g.rng.pick(&[DType::F32, DType::I32, DType::F32, DType::I64, DType::Bool]);
     let rank = g.rng.weighted(&[3.0, 3.0, 2.0]);
     let dims: Vec<usize> = (0..rank).map(|_| 1 + g.rng.below(3)).collect();
-    let constant: Operand = g.numbers(dtype, &dims)?;
+    let constant: StatementOperand = g.numbers(dtype, &dims)?;
     g.op("Identity", vec![constant], Attrs::new()).map(drop)
 }

@@ -1,6 +1,6 @@
 //! Gradients inside programs.
 
-use super::super::program::{Block, Head, Id, Operand};
+use super::super::program::{Head, Id, ProgramBlock, StatementOperand};
 use super::{Gen, Seen, Template, operands::value};
 use ferroflow::ir::DType;
 
@@ -27,7 +27,7 @@ fn gradient(g: &mut Gen) -> Option<()> {
     let sources: Vec<Id> = (0..n).map(|_| g.find(Seen::is_float)).collect::<Option<_>>()?;
     let params: Vec<_> = sources.iter().map(|&id| g.items(id)).collect();
     let len = 1 + g.rng.below(5);
-    let block: Block = g.block(&params, len, target)?;
+    let block: ProgramBlock = g.block(&params, len, target)?;
     let args = sources.iter().map(|&id| value(id)).collect();
     g.emit(Head::Grad, args, vec![block], n, None).map(drop)
 }
@@ -43,12 +43,12 @@ fn by_variable(g: &mut Gen) -> Option<()> {
     let len = 1 + g.rng.below(3);
     let block = g.block(&[], len, |g, _| {
         let attrs = ferroflow::ir::Attrs::new().with("dtype", DType::F32);
-        let read = g.op("ReadVariableOp", vec![Operand::Variable(number)], attrs)?;
+        let read = g.op("ReadVariableOp", vec![StatementOperand::Variable(number)], attrs)?;
         let other = g.fitting(read)?;
         let product = g.call("Mul", &[read, other])?;
         Some(vec![product])
     })?;
-    g.emit(Head::Grad, vec![Operand::Variable(number)], vec![block], 1, None).map(drop)
+    g.emit(Head::Grad, vec![StatementOperand::Variable(number)], vec![block], 1, None).map(drop)
 }
 
 fn custom(g: &mut Gen) -> Option<()> {

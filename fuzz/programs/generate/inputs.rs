@@ -1,16 +1,16 @@
 //! Inputs and variables of random programs.
 
 use super::super::{
-    program::{Block, Program, VarDecl},
-    rng::Rng,
+    program::{FuzzProgram, ProgramBlock, VarDecl},
+    rng::FuzzRng,
 };
-use super::{operands::tensor, profiles::Profile};
+use super::{operands::tensor, profiles::GeneratorProfile};
 use ferroflow::ir::{DType, HostTensor, Shape};
 
 const WORDS: [&str; 7] = ["", "a", "b c", "7", "xy z", "abc", "-3"];
 
 /// A program without statements.
-pub(super) fn program(rng: &mut Rng, profile: &Profile) -> Program {
+pub(super) fn program(rng: &mut FuzzRng, profile: &GeneratorProfile) -> FuzzProgram {
     let n_inputs = if rng.chance(0.2) { 1 } else { 3 };
     let sizes = sizes(rng, n_inputs);
     let n_params = 1 + rng.below(4);
@@ -34,9 +34,9 @@ pub(super) fn program(rng: &mut Rng, profile: &Profile) -> Program {
     let calls = if n_inputs == 1 { vec![0, 0] } else { vec![0, 0, 1, 2, 0] };
     let n_vars = if rng.chance(profile.variables) { 1 + rng.below(3) } else { 0 };
     let vars = (0..n_vars).map(|_| variable(rng, profile)).collect();
-    let main = Block { params: (0..n_params).collect(), ..Block::default() };
+    let main = ProgramBlock { params: (0..n_params).collect(), ..ProgramBlock::default() };
     let has_outer_gradient = profile.has_outer_gradient;
-    Program { vars, funcs: Vec::new(), main, inputs, calls, has_outer_gradient }
+    FuzzProgram { vars, funcs: Vec::new(), main, inputs, calls, has_outer_gradient }
 }
 
 #[derive(Clone)]
@@ -46,7 +46,7 @@ enum Dim {
     Symbol(usize),
 }
 
-fn sizes(rng: &mut Rng, n: usize) -> Vec<Vec<usize>> {
+fn sizes(rng: &mut FuzzRng, n: usize) -> Vec<Vec<usize>> {
     let is_static = rng.chance(0.15);
     let has_zero = rng.chance(0.25);
     let mut sizes = Vec::new();
@@ -66,7 +66,7 @@ fn sizes(rng: &mut Rng, n: usize) -> Vec<Vec<usize>> {
     sizes
 }
 
-fn dtype(rng: &mut Rng, profile: &Profile, number: usize) -> DType {
+fn dtype(rng: &mut FuzzRng, profile: &GeneratorProfile, number: usize) -> DType {
     if number == 0 && profile.has_strings {
         return DType::String;
     }
@@ -77,20 +77,20 @@ fn dtype(rng: &mut Rng, profile: &Profile, number: usize) -> DType {
     all[rng.weighted(&[5.0, 3.0, 0.7, 1.0, 1.0, 0.3])]
 }
 
-fn dims(rng: &mut Rng, profile: &Profile) -> Vec<Dim> {
+fn dims(rng: &mut FuzzRng, profile: &GeneratorProfile) -> Vec<Dim> {
     let rank = rng.weighted(if profile.is_deep {
         &[0.2, 1.0, 3.0, 2.0, 4.0]
     } else {
         &[1.0, 3.0, 4.0, 2.0, 0.5]
     });
-    let dim = |rng: &mut Rng| match rng.chance(0.6) {
+    let dim = |rng: &mut FuzzRng| match rng.chance(0.6) {
         true => Dim::Symbol(rng.below(3)),
         false => Dim::Fixed(1 + rng.below(3)),
     };
     (0..rank).map(|_| dim(rng)).collect()
 }
 
-fn argument(rng: &mut Rng, dtype: DType, dims: &[usize]) -> HostTensor {
+fn argument(rng: &mut FuzzRng, dtype: DType, dims: &[usize]) -> HostTensor {
     let shape = Shape::new(dims.iter().copied()).expect("small sizes");
     let n = shape.num_elements();
     if dtype == DType::String {
@@ -101,7 +101,7 @@ fn argument(rng: &mut Rng, dtype: DType, dims: &[usize]) -> HostTensor {
     tensor(dtype, shape, &numbers).expect("a dtype of arguments")
 }
 
-fn variable(rng: &mut Rng, profile: &Profile) -> VarDecl {
+fn variable(rng: &mut FuzzRng, profile: &GeneratorProfile) -> VarDecl {
     let dtype = if rng.chance(0.75) { DType::F32 } else { DType::I32 };
     let shapes: [&[usize]; 7] = [&[], &[3], &[2], &[2, 3], &[1], &[2, 2], &[4]];
     let initial = argument(rng, dtype, rng.clone().pick(&shapes));

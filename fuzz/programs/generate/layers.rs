@@ -1,6 +1,6 @@
 //! Matrix products, convolutions, pools, normalisations, attention, with what comes before and after.
 
-use super::super::program::{Id, Operand};
+use super::super::program::{Id, StatementOperand};
 use super::{
     Gen, Template,
     operands::{int, ints, value},
@@ -153,8 +153,8 @@ fn softmax(g: &mut Gen) -> Option<()> {
     g.call("RealDiv", &[e, sum]).map(drop)
 }
 
-fn scalar(dtype: DType, number: f32) -> Operand {
-    Operand::Const(match dtype {
+fn scalar(dtype: DType, number: f32) -> StatementOperand {
+    StatementOperand::Const(match dtype {
         DType::F64 => HostTensor::scalar(f64::from(number)),
         _ => HostTensor::scalar(number),
     })

@@ -1,6 +1,6 @@
 //! Lists of tensors, filled in one loop and read in another.
 
-use super::super::program::Operand;
+use super::super::program::StatementOperand;
 use super::super::program::{Head, Id};
 use super::{
     Gen, Seen, Template,
@@ -23,7 +23,7 @@ pub(super) const TEMPLATES: &[(f64, Template)] = &[
 ];
 
 /// An element shape of which nothing is known.
-fn any_shape() -> Operand {
+fn any_shape() -> StatementOperand {
     int(-1)
 }
 
@@ -40,7 +40,12 @@ fn element_dtype(g: &mut Gen) -> DType {
     g.rng.pick(&[DType::F32, DType::F32, DType::I32])
 }
 
-fn emit_list(g: &mut Gen, name: &'static str, args: Vec<Operand>, element: DType) -> Option<Id> {
+fn emit_list(
+    g: &mut Gen,
+    name: &'static str,
+    args: Vec<StatementOperand>,
+    element: DType,
+) -> Option<Id> {
     let outs = g.emit(Head::Op(name, of(element)), args, Vec::new(), 1, Some(element))?;
     Some(outs[0])
 }
@@ -102,7 +107,7 @@ fn length(g: &mut Gen) -> Option<()> {
 fn concat(g: &mut Gen) -> Option<()> {
     let (list, dtype) = list(g)?;
     let none = HostTensor::from_slice::<i64>(Shape::new([0]).ok()?, &[]).ok()?;
-    let args = vec![value(list), any_shape(), Operand::Const(none)];
+    let args = vec![value(list), any_shape(), StatementOperand::Const(none)];
     let head = Head::Op("TensorListConcatV2", of(dtype));
     g.emit(head, args, Vec::new(), 2, None).map(drop)
 }
@@ -121,9 +126,9 @@ fn filled_in_loop(g: &mut Gen) -> Option<()> {
 /// A body of a loop over a list and a tensor that also pushes the tensor.
 fn pushed(
     g: &mut Gen,
-    mut body: super::super::program::Block,
+    mut body: super::super::program::ProgramBlock,
     dtype: DType,
-) -> Option<super::super::program::Block> {
+) -> Option<super::super::program::ProgramBlock> {
     let id = g.next_id();
     g.seen.resize(id + 1, None);
     let args = vec![value(body.results[1]), value(body.results[2])];

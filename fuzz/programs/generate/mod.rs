@@ -18,18 +18,18 @@ mod views;
 
 use super::{
     check::guarded,
-    program::{Block, Head, Id, Operand, Program, Stmt},
-    rng::Rng,
+    program::{FuzzProgram, Head, Id, ProgramBlock, StatementOperand, Stmt},
+    rng::FuzzRng,
     switches,
-    world::{Env, Item, World},
+    world::{FuzzWorld, WorldEnv, WorldValue},
 };
 use ferroflow::{
     Tensor,
     ir::{Attrs, DType, HostTensor, Shape},
     tracer::with_context,
 };
+use profiles::GeneratorProfile;
 pub(crate) use profiles::PROFILES;
-use profiles::Profile;
 use std::sync::Arc;
 
 /// A way to add a statement or a few; `None` if it does not fit what there is.
@@ -84,13 +84,13 @@ impl Seen {
 
 /// An input, and the values that statements have for it.
 struct Lane {
-    world: World,
-    env: Env,
+    world: FuzzWorld,
+    env: WorldEnv,
 }
 
 struct Gen {
-    rng: Rng,
-    profile: &'static Profile,
+    rng: FuzzRng,
+    profile: &'static GeneratorProfile,
     lanes: Vec<Lane>,
     /// Of all values, by number.
     seen: Vec<Option<Seen>>,
@@ -100,25 +100,26 @@ struct Gen {
     depth: usize,
     /// The types that the functions of the program take.
     signatures: Vec<Vec<Seen>>,
-    program: Program,
+    program: FuzzProgram,
 }
 
 /// The program of a seed, if one comes about.
-pub(crate) fn generate(seed: u64, profile: &str) -> Option<Program> {
+pub(crate) fn generate(seed: u64, profile: &str) -> Option<FuzzProgram> {
     let number = PROFILES.iter().position(|known| known.name == profile)?;
-    (0..4)
-        .find_map(|again| attempt(Rng::new(seed, (number * 16 + again) as u64), &PROFILES[number]))
+    (0..4).find_map(|again| {
+        attempt(FuzzRng::new(seed, (number * 16 + again) as u64), &PROFILES[number])
+    })
 }
 
-fn attempt(mut rng: Rng, profile: &'static Profile) -> Option<Program> {
+fn attempt(mut rng: FuzzRng, profile: &'static GeneratorProfile) -> Option<FuzzProgram> {
     let program = inputs::program(&mut rng, profile);
     let setting = &switches::all()[0];
     with_context(&setting.context, || {
         let shared = Arc::new(program.clone());
         let lane = |list: &Vec<HostTensor>| {
-            let world = World::new(&shared, &setting.devices).ok()?;
+            let world = FuzzWorld::new(&shared, &setting.devices).ok()?;
             let item = |tensor: &HostTensor| {
-                Some(Item { tensor: Tensor::from(tensor.clone()), is_exact: true })
+                Some(WorldValue { tensor: Tensor::from(tensor.clone()), is_exact: true })
             };
             Some(Lane { world, env: list.iter().map(item).collect() })
         };
@@ -162,7 +163,7 @@ impl Gen {
     }
 
     /// Chooses results.
-    fn finish(mut self) -> Option<Program> {
+    fn finish(mut self) -> Option<FuzzProgram> {
         let made: Vec<Id> = self.stmts.iter().flat_map(|stmt| stmt.outs.clone()).collect();
         let mut used: Vec<Id> = Vec::new();
         for stmt in &self.stmts {
@@ -193,7 +194,7 @@ impl Gen {
     /// Notes the type of a value.
     fn see(&mut self, id: Id, element: Option<DType>) -> Option<()> {
         let items = self.lanes.iter().map(|lane| lane.env.get(id).cloned().flatten());
-        let items = items.collect::<Option<Vec<Item>>>()?;
+        let items = items.collect::<Option<Vec<WorldValue>>>()?;
         let dtype = items.first()?.tensor.dtype();
         if items.iter().any(|item| item.tensor.dtype() != dtype) {
             return None;
@@ -217,8 +218,8 @@ impl Gen {
     fn emit(
         &mut self,
         head: Head,
-        args: Vec<Operand>,
-        blocks: Vec<Block>,
+        args: Vec<StatementOperand>,
+        blocks: Vec<ProgramBlock>,
         n: usize,
         element: Option<DType>,
     ) -> Option<Vec<Id>> {
@@ -243,22 +244,22 @@ impl Gen {
     }
 
     /// Calls an op with one result.
-    fn op(&mut self, name: &'static str, args: Vec<Operand>, attrs: Attrs) -> Option<Id> {
+    fn op(&mut self, name: &'static str, args: Vec<StatementOperand>, attrs: Attrs) -> Option<Id> {
         self.emit(Head::Op(name, attrs), args, Vec::new(), 1, None).map(|outs| outs[0])
     }
 
     /// Calls an op without attributes on values.
     fn call(&mut self, name: &'static str, args: &[Id]) -> Option<Id> {
-        self.op(name, args.iter().map(|&id| Operand::Value(id)).collect(), Attrs::new())
+        self.op(name, args.iter().map(|&id| StatementOperand::Value(id)).collect(), Attrs::new())
     }
 
     /// A nested block with parameters of these values on each input.
     fn block(
         &mut self,
-        params: &[(Vec<Item>, Option<DType>)],
+        params: &[(Vec<WorldValue>, Option<DType>)],
         n: usize,
         finish: impl FnOnce(&mut Gen, &[Id]) -> Option<Vec<Id>>,
-    ) -> Option<Block> {
+    ) -> Option<ProgramBlock> {
         let first = self.next_id();
         let ids: Vec<Id> = (first..first + params.len()).collect();
         self.seen.resize(first + params.len(), None);
@@ -281,11 +282,11 @@ impl Gen {
         self.depth -= 1;
         self.scope = scope;
         let stmts = std::mem::replace(&mut self.stmts, stmts);
-        Some(Block { params: ids, stmts, results: results? })
+        Some(ProgramBlock { params: ids, stmts, results: results? })
     }
 
     /// The items of a value on each input, to be those of a parameter.
-    fn items(&self, id: Id) -> (Vec<Item>, Option<DType>) {
+    fn items(&self, id: Id) -> (Vec<WorldValue>, Option<DType>) {
         let item = |lane: &Lane| lane.env[id].clone().expect("a value in scope");
         (self.lanes.iter().map(item).collect(), self.type_of(id).element)
     }
@@ -294,7 +295,7 @@ impl Gen {
 /// Adds the values that a statement uses.
 pub(super) fn uses(stmt: &Stmt, used: &mut Vec<Id>) {
     for arg in &stmt.args {
-        if let Operand::Value(id) = arg {
+        if let StatementOperand::Value(id) = arg {
             used.push(*id);
         }
     }

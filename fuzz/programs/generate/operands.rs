@@ -1,6 +1,6 @@
 //! Choices of operands: values that fit, constants.
 
-use super::super::program::{Id, Operand};
+use super::super::program::{Id, StatementOperand};
 use super::{Gen, Seen};
 use ferroflow::ir::{DType, HostTensor, Shape};
 
@@ -69,11 +69,11 @@ impl Gen {
     }
 
     /// Small numbers: integers, or halves too for floats.
-    pub(super) fn numbers(&mut self, dtype: DType, dims: &[usize]) -> Option<Operand> {
+    pub(super) fn numbers(&mut self, dtype: DType, dims: &[usize]) -> Option<StatementOperand> {
         let shape = Shape::new(dims.iter().copied()).ok()?;
         let n = shape.num_elements();
         let numbers: Vec<i64> = (0..n).map(|_| self.rng.within(-4, 4)).collect();
-        tensor(dtype, shape, &numbers).map(Operand::Const)
+        tensor(dtype, shape, &numbers).map(StatementOperand::Const)
     }
 }
 
@@ -103,24 +103,24 @@ pub(super) fn tensor(dtype: DType, shape: Shape, numbers: &[i64]) -> Option<Host
 }
 
 /// An `int32` scalar.
-pub(super) fn int(number: i64) -> Operand {
-    Operand::Const(HostTensor::scalar(number as i32))
+pub(super) fn int(number: i64) -> StatementOperand {
+    StatementOperand::Const(HostTensor::scalar(number as i32))
 }
 
 /// An `int32` vector.
-pub(super) fn ints(numbers: &[i64]) -> Operand {
+pub(super) fn ints(numbers: &[i64]) -> StatementOperand {
     let numbers: Vec<i32> = numbers.iter().map(|&n| n as i32).collect();
-    Operand::Const(HostTensor::vector(&numbers).expect("a short vector"))
+    StatementOperand::Const(HostTensor::vector(&numbers).expect("a short vector"))
 }
 
 /// An `int32` matrix.
-pub(super) fn pairs(rows: &[[i64; 2]]) -> Option<Operand> {
+pub(super) fn pairs(rows: &[[i64; 2]]) -> Option<StatementOperand> {
     let numbers: Vec<i32> = rows.iter().flatten().map(|&n| n as i32).collect();
     let shape = Shape::new([rows.len(), 2]).ok()?;
-    Some(Operand::Const(HostTensor::from_slice(shape, &numbers).ok()?))
+    Some(StatementOperand::Const(HostTensor::from_slice(shape, &numbers).ok()?))
 }
 
 /// A value as an operand.
-pub(super) fn value(id: Id) -> Operand {
-    Operand::Value(id)
+pub(super) fn value(id: Id) -> StatementOperand {
+    StatementOperand::Value(id)
 }

@@ -49,7 +49,7 @@ const CATEGORIES: &[Weighted] = &[
 
 /// A profile of programs.
 #[derive(Debug)]
-pub(crate) struct Profile {
+pub(crate) struct GeneratorProfile {
     pub(crate) name: &'static str,
     /// Factors of the weights of categories.
     weights: &'static [(Category, f64)],
@@ -66,7 +66,7 @@ pub(crate) struct Profile {
     pub(super) has_outer_gradient: bool,
 }
 
-const MIX: Profile = Profile {
+const MIX: GeneratorProfile = GeneratorProfile {
     name: "mix",
     weights: &[],
     variables: 0.4,
@@ -79,44 +79,60 @@ const MIX: Profile = Profile {
 };
 
 /// All profiles.
-pub(crate) const PROFILES: &[Profile] = &[
+pub(crate) const PROFILES: &[GeneratorProfile] = &[
     MIX,
-    Profile { name: "views", weights: &[(C::Views, 4.0), (C::Dynamic, 2.0)], ..MIX },
-    Profile { name: "dynamic", weights: &[(C::Dynamic, 6.0), (C::Views, 2.0)], ..MIX },
-    Profile {
+    GeneratorProfile { name: "views", weights: &[(C::Views, 4.0), (C::Dynamic, 2.0)], ..MIX },
+    GeneratorProfile { name: "dynamic", weights: &[(C::Dynamic, 6.0), (C::Views, 2.0)], ..MIX },
+    GeneratorProfile {
         name: "alias",
         weights: &[(C::Alias, 8.0), (C::Views, 3.0), (C::Control, 0.4)],
         is_long: true,
         is_digest: true,
         ..MIX
     },
-    Profile { name: "control", weights: &[(C::Control, 5.0)], ..MIX },
-    Profile { name: "lists", weights: &[(C::Lists, 9.0), (C::Control, 2.0)], ..MIX },
-    Profile {
+    GeneratorProfile { name: "control", weights: &[(C::Control, 5.0)], ..MIX },
+    GeneratorProfile { name: "lists", weights: &[(C::Lists, 9.0), (C::Control, 2.0)], ..MIX },
+    GeneratorProfile {
         name: "state",
         weights: &[(C::State, 8.0), (C::Control, 3.0)],
         variables: 1.0,
         ..MIX
     },
-    Profile { name: "gradients", weights: &[(C::Gradients, 8.0), (C::Control, 2.0)], ..MIX },
-    Profile {
+    GeneratorProfile {
+        name: "gradients",
+        weights: &[(C::Gradients, 8.0), (C::Control, 2.0)],
+        ..MIX
+    },
+    GeneratorProfile {
         name: "outer",
         weights: &[(C::Gradients, 2.0), (C::Control, 2.0), (C::Lists, 2.0), (C::Calls, 2.0)],
         has_outer_gradient: true,
         is_digest: true,
         ..MIX
     },
-    Profile {
+    GeneratorProfile {
         name: "resize",
         weights: &[(C::Resize, 10.0), (C::ResizeGradients, 20.0), (C::Gradients, 2.0)],
         has_outer_gradient: true,
         is_digest: true,
         ..MIX
     },
-    Profile { name: "layers", weights: &[(C::Layers, 7.0)], is_deep: true, is_long: true, ..MIX },
-    Profile { name: "calls", weights: &[(C::Calls, 8.0), (C::Control, 2.0)], ..MIX },
-    Profile { name: "strings", weights: &[(C::Strings, 9.0)], has_strings: true, ..MIX },
-    Profile { name: "devices", weights: &[(C::State, 3.0)], devices: 0.35, variables: 0.8, ..MIX },
+    GeneratorProfile {
+        name: "layers",
+        weights: &[(C::Layers, 7.0)],
+        is_deep: true,
+        is_long: true,
+        ..MIX
+    },
+    GeneratorProfile { name: "calls", weights: &[(C::Calls, 8.0), (C::Control, 2.0)], ..MIX },
+    GeneratorProfile { name: "strings", weights: &[(C::Strings, 9.0)], has_strings: true, ..MIX },
+    GeneratorProfile {
+        name: "devices",
+        weights: &[(C::State, 3.0)],
+        devices: 0.35,
+        variables: 0.8,
+        ..MIX
+    },
 ];
 
 /// The templates of a category, chosen by weight.

@@ -1,6 +1,6 @@
 //! Reductions, sorts and counts.
 
-use super::super::program::{Head, Operand};
+use super::super::program::{Head, StatementOperand};
 use super::{
     Gen, Seen, Template,
     operands::{int, ints, value},
@@ -84,8 +84,8 @@ fn cumulated(g: &mut Gen) -> Option<()> {
 
 fn one_hot(g: &mut Gen) -> Option<()> {
     let x = g.find(|seen| seen.is_int() && seen.rank() < Some(3))?;
-    let on = Operand::Const(HostTensor::scalar(1.0f32));
-    let off = Operand::Const(HostTensor::scalar(0.0f32));
+    let on = StatementOperand::Const(HostTensor::scalar(1.0f32));
+    let off = StatementOperand::Const(HostTensor::scalar(0.0f32));
     let depth = int(g.rng.within(1, 4));
     g.op("OneHot", vec![value(x), depth, on, off], Attrs::new()).map(drop)
 }

@@ -3,7 +3,7 @@
 use super::super::program::{Head, Id};
 use super::{
     Gen, Template,
-    control::Loop,
+    control::CountedLoop,
     operands::{int, ints, pairs, value},
 };
 use ferroflow::ir::{Attrs, DType};
@@ -52,7 +52,7 @@ impl Gen {
     }
 
     /// A loop that resizes a value, beside a value that it may use.
-    fn resizing(&mut self, x: Id, other: Id) -> Option<Loop> {
+    fn resizing(&mut self, x: Id, other: Id) -> Option<CountedLoop> {
         self.looped(&[x, other], |g, params| {
             let mut rows = g.resize(params[1])?;
             if g.rng.chance(0.3) {

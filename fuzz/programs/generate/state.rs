@@ -1,6 +1,6 @@
 //! Variables: reads, assignments, updates of rows, steps of optimizers.
 
-use super::super::program::{Head, Id, Operand};
+use super::super::program::{Head, Id, StatementOperand};
 use super::{
     Gen, Template,
     operands::{ints, value},
@@ -34,7 +34,7 @@ fn fitting(g: &mut Gen, number: usize) -> Option<Id> {
     })
 }
 
-fn run(g: &mut Gen, name: &'static str, args: Vec<Operand>, attrs: Attrs) -> Option<()> {
+fn run(g: &mut Gen, name: &'static str, args: Vec<StatementOperand>, attrs: Attrs) -> Option<()> {
     g.emit(Head::Op(name, attrs), args, Vec::new(), 0, None).map(drop)
 }
 
@@ -45,7 +45,7 @@ fn dtype_of(g: &Gen, number: usize) -> Attrs {
 fn read(g: &mut Gen) -> Option<()> {
     let number = variable(g)?;
     let attrs = dtype_of(g, number);
-    g.op("ReadVariableOp", vec![Operand::Variable(number)], attrs).map(drop)
+    g.op("ReadVariableOp", vec![StatementOperand::Variable(number)], attrs).map(drop)
 }
 
 fn assign(g: &mut Gen) -> Option<()> {
@@ -53,7 +53,7 @@ fn assign(g: &mut Gen) -> Option<()> {
     let x = fitting(g, number)?;
     let names = ["AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"];
     let (name, attrs) = (g.rng.pick(&names), dtype_of(g, number));
-    run(g, name, vec![Operand::Variable(number), value(x)], attrs)
+    run(g, name, vec![StatementOperand::Variable(number), value(x)], attrs)
 }
 
 /// An assignment of a reduction to a scalar.
@@ -69,11 +69,11 @@ fn assign_reduced(g: &mut Gen) -> Option<()> {
     let reduced = g.op(name, vec![value(x), ints(&axes)], Attrs::new())?;
     let (name, attrs) =
         (g.rng.pick(&["AssignVariableOp", "AssignAddVariableOp"]), dtype_of(g, number));
-    run(g, name, vec![Operand::Variable(number), value(reduced)], attrs)
+    run(g, name, vec![StatementOperand::Variable(number), value(reduced)], attrs)
 }
 
-fn index(index: usize) -> Option<Operand> {
-    Some(Operand::Const(HostTensor::vector(&[index as i32]).ok()?))
+fn index(index: usize) -> Option<StatementOperand> {
+    Some(StatementOperand::Const(HostTensor::vector(&[index as i32]).ok()?))
 }
 
 fn update_rows(g: &mut Gen) -> Option<()> {
@@ -95,7 +95,7 @@ fn update_rows(g: &mut Gen) -> Option<()> {
     };
     let names = ["ResourceScatterUpdate", "ResourceScatterAdd", "ResourceScatterMax"];
     let (name, attrs) = (g.rng.pick(&names), dtype_of(g, number));
-    run(g, name, vec![Operand::Variable(number), index(at)?, row], attrs)
+    run(g, name, vec![StatementOperand::Variable(number), index(at)?, row], attrs)
 }
 
 fn gather_rows(g: &mut Gen) -> Option<()> {
@@ -103,7 +103,7 @@ fn gather_rows(g: &mut Gen) -> Option<()> {
     let n = *g.program.vars[number].initial.shape().first()?;
     let at = [g.rng.below(n) as i64, g.rng.below(n) as i64];
     let attrs = dtype_of(g, number);
-    g.op("ResourceGather", vec![Operand::Variable(number), ints(&at)], attrs).map(drop)
+    g.op("ResourceGather", vec![StatementOperand::Variable(number), ints(&at)], attrs).map(drop)
 }
 
 fn optimizer_step(g: &mut Gen) -> Option<()> {
@@ -112,7 +112,7 @@ fn optimizer_step(g: &mut Gen) -> Option<()> {
         return None;
     }
     let x = fitting(g, number)?;
-    let rate = Operand::Const(HostTensor::scalar(g.rng.pick(&[1.0f32, 0.5])));
+    let rate = StatementOperand::Const(HostTensor::scalar(g.rng.pick(&[1.0f32, 0.5])));
     let like = g.program.vars[number].clone();
     let other = (0..g.program.vars.len()).find(|&other| {
         let declared = &g.program.vars[other];
@@ -120,10 +120,10 @@ fn optimizer_step(g: &mut Gen) -> Option<()> {
             && declared.initial.shape() == like.initial.shape()
             && declared.initial.dtype() == DType::F32
     });
-    let var = Operand::Variable(number);
+    let var = StatementOperand::Variable(number);
     match other.filter(|_| g.rng.chance(0.6)) {
         Some(other) => {
-            let args = vec![var, Operand::Variable(other), rate.clone(), value(x), rate];
+            let args = vec![var, StatementOperand::Variable(other), rate.clone(), value(x), rate];
             let attrs = Attrs::new().with("use_nesterov", g.rng.chance(0.3));
             run(g, "ResourceApplyMomentum", args, attrs)
         }

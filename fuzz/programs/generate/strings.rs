@@ -1,6 +1,6 @@
 //! Strings.
 
-use super::super::program::{Id, Operand};
+use super::super::program::{Id, StatementOperand};
 use super::{
     Gen, Template,
     operands::{int, ints, value},
@@ -53,8 +53,8 @@ fn join_reduced(g: &mut Gen) -> Option<()> {
     g.op("ReduceJoin", vec![value(x), ints(&[axis])], Attrs::new()).map(drop)
 }
 
-fn text(text: &str) -> Operand {
-    Operand::Const(HostTensor::scalar_string(text.to_string()))
+fn text(text: &str) -> StatementOperand {
+    StatementOperand::Const(HostTensor::scalar_string(text.to_string()))
 }
 
 fn replaced(g: &mut Gen) -> Option<()> {

@@ -1,6 +1,6 @@
 //! Views and moves of elements: reshapes, slices, transpositions, concatenations, gathers.
 
-use super::super::program::{Head, Id, Operand};
+use super::super::program::{Head, Id, StatementOperand};
 use super::{
     Gen, Seen, Template,
     operands::{int, ints, pairs, value},
@@ -252,7 +252,7 @@ fn gather_rows(g: &mut Gen) -> Option<()> {
     let numbers: Vec<i32> = rows.iter().flatten().map(|&n| n as i32).collect();
     let shape = ferroflow::ir::Shape::new([2, 1]).ok()?;
     let indices = ferroflow::ir::HostTensor::from_slice(shape, &numbers).ok()?;
-    g.op("GatherNd", vec![value(x), Operand::Const(indices)], Attrs::new()).map(drop)
+    g.op("GatherNd", vec![value(x), StatementOperand::Const(indices)], Attrs::new()).map(drop)
 }
 
 fn scatter(g: &mut Gen) -> Option<()> {
@@ -274,9 +274,9 @@ fn scatter(g: &mut Gen) -> Option<()> {
     g.op(name, args, Attrs::new()).map(drop)
 }
 
-fn pairs_of_one(index: i32) -> Option<Operand> {
+fn pairs_of_one(index: i32) -> Option<StatementOperand> {
     let shape = ferroflow::ir::Shape::new([1, 1]).ok()?;
-    Some(Operand::Const(ferroflow::ir::HostTensor::from_slice(shape, &[index]).ok()?))
+    Some(StatementOperand::Const(ferroflow::ir::HostTensor::from_slice(shape, &[index]).ok()?))
 }
 
 fn first_row(g: &mut Gen, x: Id) -> Option<Id> {

@@ -3,10 +3,10 @@
 use super::{
     carried::has_custom_gradient,
     control::{
-        Backward, Extra, Kind, Recorded, dense_or_zeros, dtypes, result_types, retyped,
+        Backward, BodyKind, Extra, Recorded, dense_or_zeros, dtypes, result_types, retyped,
         with_functions,
     },
-    extent::Extent,
+    extent::CopyBudget,
     function::{Differentiated, Kept, differentiate_within, unique},
     reach::Reach,
     sketch::{Sketch, without_shape},
@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 /// A choice that also gives what the branch that ran keeps.
 pub(super) fn branches(
-    extent: &Extent<'_>,
+    extent: &CopyBudget<'_>,
     op: &'static OpDef,
     attrs: &Attrs,
     inputs: &[ValueType],
@@ -117,7 +117,7 @@ pub(super) fn branches(
         n_results,
         seeds,
         gradients,
-        kind: Kind::Branch,
+        kind: BodyKind::Branch,
         reach,
         has_custom: functions.iter().any(|def| has_custom_gradient(library, def)),
     };

@@ -9,7 +9,7 @@ use super::{
     control::record,
     custom::{CarriedCapture, CarriedGradient},
     sketch::{call_attrs, type_of},
-    walk::{Call, CustomGradient, Refused, Tangent},
+    walk::{CustomGradient, RecordedCall, Refused, Tangent},
 };
 use crate::{
     attr::{AttrValue, Attrs},
@@ -17,7 +17,7 @@ use crate::{
     error::{Error, Result},
     function::{FunctionDef, FunctionLibrary, functions_of},
     graph::{Graph, NodeDef, NodeId, Outlet},
-    op::{Call as Calls, OpDef},
+    op::{CallKind as Calls, OpDef},
 };
 use std::{collections::HashSet, sync::Arc};
 
@@ -178,7 +178,7 @@ impl CustomGradient for OfNode {
     fn backward(
         &self,
         emit: &mut dyn Emit,
-        call: &Call,
+        call: &RecordedCall,
         dys: &[Option<ValueId>],
     ) -> Result<Vec<Option<Tangent>>> {
         let n_captures = self.gradient.captures.len();
@@ -205,7 +205,7 @@ impl CustomGradient for OfFunction {
     fn backward(
         &self,
         emit: &mut dyn Emit,
-        call: &Call,
+        call: &RecordedCall,
         dys: &[Option<ValueId>],
     ) -> Result<Vec<Option<Tangent>>> {
         let mut inputs: Vec<ValueId> = call.inputs.to_vec();
@@ -216,7 +216,11 @@ impl CustomGradient for OfFunction {
 }
 
 /// The gradients of all results; zeros where nothing depends on one.
-fn dense_dys(emit: &mut dyn Emit, call: &Call, dys: &[Option<ValueId>]) -> Result<Vec<ValueId>> {
+fn dense_dys(
+    emit: &mut dyn Emit,
+    call: &RecordedCall,
+    dys: &[Option<ValueId>],
+) -> Result<Vec<ValueId>> {
     let mut dense = Vec::with_capacity(dys.len());
     for (dy, &output) in dys.iter().zip(&call.outputs) {
         dense.push(match dy {

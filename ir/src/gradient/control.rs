@@ -8,13 +8,13 @@
 
 use super::{
     branch::branches,
-    extent::Extent,
+    extent::CopyBudget,
     function::GradientIndex,
     reach::Reach,
     repeat::a_loop,
     shapes,
     sketch::{Sketch, type_of},
-    walk::{Call, CustomGradient, Tangent},
+    walk::{CustomGradient, RecordedCall, Tangent},
 };
 use crate::{
     attr::{AttrValue, Attrs, NameAttrList},
@@ -23,7 +23,7 @@ use crate::{
     error::{Error, Result},
     function::{FunctionDef, FunctionLibrary, functions_of},
     host_tensor::HostTensor,
-    op::{Call as Calls, OpDef},
+    op::{CallKind as Calls, OpDef},
     registry,
     spec::ValueType,
 };
@@ -91,12 +91,12 @@ pub fn with_gradient(
     attrs: &Attrs,
     inputs: &[ValueType],
 ) -> Result<Recorded> {
-    with_gradient_within(&Extent::new(library), op, attrs, inputs)
+    with_gradient_within(&CopyBudget::new(library), op, attrs, inputs)
 }
 
 /// As [`with_gradient`], inside functions that are being differentiated.
 pub(super) fn with_gradient_within(
-    extent: &Extent<'_>,
+    extent: &CopyBudget<'_>,
     op: &'static OpDef,
     attrs: &Attrs,
     inputs: &[ValueType],
@@ -219,14 +219,14 @@ pub(super) struct Backward {
     pub(super) seeds: Vec<usize>,
     /// For each input of the original, the result of the gradient that is its gradient.
     pub(super) gradients: Vec<Option<usize>>,
-    pub(super) kind: Kind,
+    pub(super) kind: BodyKind,
     /// Results that depend on arguments of its functions.
     pub(super) reach: Reach,
     /// Whether its functions, or what they call, have gradients of their own.
     pub(super) has_custom: bool,
 }
 
-pub(super) enum Kind {
+pub(super) enum BodyKind {
     Branch,
     /// The inputs that are variables, whose gradients add up.
     Loop {
@@ -241,8 +241,8 @@ impl CustomGradient for Backward {
 
     fn is_zero(&self, input: usize, given: &[bool]) -> bool {
         let argument = match self.kind {
-            Kind::Branch => input.checked_sub(1),
-            Kind::Loop { .. } => (input < self.n_inputs).then_some(input),
+            BodyKind::Branch => input.checked_sub(1),
+            BodyKind::Loop { .. } => (input < self.n_inputs).then_some(input),
         };
         let is_given = |result: usize| given.get(result) == Some(&true);
         // Gradients of what was added for this one are for another to refuse.
@@ -257,7 +257,7 @@ impl CustomGradient for Backward {
     fn backward(
         &self,
         emit: &mut dyn Emit,
-        call: &Call,
+        call: &RecordedCall,
         dys: &[Option<ValueId>],
     ) -> Result<Vec<Option<Tangent>>> {
         if dys[self.n_results..].iter().any(Option::is_some) {
@@ -265,7 +265,7 @@ impl CustomGradient for Backward {
             return Err(Error::Unsupported { op: call.op.name.into(), what });
         }
         let mut inputs = Vec::new();
-        if let Kind::Branch = self.kind {
+        if let BodyKind::Branch = self.kind {
             inputs.push(call.inputs[0]);
         } else {
             inputs.push(call.outputs[self.n_results]);
@@ -277,11 +277,11 @@ impl CustomGradient for Backward {
             });
         }
         match &self.kind {
-            Kind::Branch => {
+            BodyKind::Branch => {
                 inputs.extend(&call.inputs[1..self.n_inputs]);
                 inputs.extend(&call.outputs);
             }
-            Kind::Loop { variables } => {
+            BodyKind::Loop { variables } => {
                 for &variable in variables {
                     inputs.push(zeros(emit, call.inputs[variable])?);
                 }

@@ -3,17 +3,17 @@
 use super::{
     back::Back,
     carried, control,
-    extent::Extent,
+    extent::CopyBudget,
     function::has_gradient,
     sketch::{Sketch, add_argument, type_of},
-    walk::{Call, CustomGradient},
+    walk::{CustomGradient, RecordedCall},
 };
 use crate::{
     attr::{AttrValue, Attrs},
     error::{Error, Result},
     function::{FunctionDef, FunctionLibrary},
     graph::{Graph, NodeDef, NodeId, Outlet},
-    op::{Call as Calls, Effect, OpDef},
+    op::{CallKind as Calls, Effect, OpDef},
     shape::PartialShape,
     spec::ValueType,
 };
@@ -34,8 +34,8 @@ pub(super) struct CopiedCall {
 }
 
 impl CopiedCall {
-    pub(super) fn with_ids(self, back: &mut Back<'_>) -> Call {
-        Call {
+    pub(super) fn with_ids(self, back: &mut Back<'_>) -> RecordedCall {
+        RecordedCall {
             op: self.op,
             attrs: self.attrs,
             inputs: self.inputs.iter().map(|&outlet| back.id(outlet)).collect(),
@@ -47,9 +47,9 @@ impl CopiedCall {
 }
 
 /// The copy of a function under construction.
-pub(super) struct Copy<'a> {
+pub(super) struct FunctionCopy<'a> {
     library: &'a FunctionLibrary,
-    extent: Extent<'a>,
+    extent: CopyBudget<'a>,
     pub(super) graph: Graph,
     pub(super) calls: Vec<CopiedCall>,
     /// Results of each inlined function, with the number of calls before it returned.
@@ -58,11 +58,11 @@ pub(super) struct Copy<'a> {
     last_effect: Option<NodeId>,
 }
 
-impl<'a> Copy<'a> {
-    pub(super) fn new(extent: Extent<'a>) -> Copy<'a> {
+impl<'a> FunctionCopy<'a> {
+    pub(super) fn new(extent: CopyBudget<'a>) -> FunctionCopy<'a> {
         let library = extent.library();
         let (calls, inlined) = (Vec::new(), Vec::new());
-        Copy { library, extent, graph: Graph::new(), calls, inlined, last_effect: None }
+        FunctionCopy { library, extent, graph: Graph::new(), calls, inlined, last_effect: None }
     }
 
     pub(super) fn argument(&mut self, name: &str, ty: ValueType) -> Result<Outlet> {

@@ -2,7 +2,7 @@
 
 use super::Gradient;
 use crate::{
-    op::{Call, Lowering},
+    op::{CallKind, Lowering},
     registry,
 };
 
@@ -24,7 +24,7 @@ fn what_tensorflow_differentiates_has_a_gradient() {
     let missing: Vec<&str> = TENSORFLOW
         .lines()
         .filter_map(registry::find)
-        .filter(|op| matches!(op.gradient, Gradient::Missing) && op.call == Call::None)
+        .filter(|op| matches!(op.gradient, Gradient::Missing) && op.call == CallKind::None)
         .filter(|op| !matches!(op.lowering, Lowering::Composite(_) | Lowering::Interface))
         .map(|op| op.name)
         .collect();

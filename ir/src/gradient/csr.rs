@@ -4,7 +4,7 @@ use super::{Backprop, Grads, grads};
 use crate::{
     attr::Attrs,
     dtype::DType,
-    emit::{Results, Value, call, call_with, calls_with},
+    emit::{CallResults, Value, call, call_with, calls_with},
 };
 
 fn of_type(dtype: DType) -> Attrs {
@@ -12,12 +12,12 @@ fn of_type(dtype: DType) -> Attrs {
 }
 
 /// Places, values and sizes of a matrix.
-fn sparse<'e>(matrix: Value<'e>, dtype: DType) -> Results<'e> {
+fn sparse<'e>(matrix: Value<'e>, dtype: DType) -> CallResults<'e> {
     calls_with("CSRSparseMatrixToSparseTensor", of_type(dtype), &[matrix])
 }
 
 /// The matrix of these values at the places of another.
-fn at_places<'e>(places: &Results<'e>, values: Value<'e>) -> Value<'e> {
+fn at_places<'e>(places: &CallResults<'e>, values: Value<'e>) -> Value<'e> {
     call("SparseTensorToCSRSparseMatrix", [places.at(0), values, places.at(2)])
 }
 

@@ -6,8 +6,8 @@
 //! itself, which is expanded like any other when they are.
 
 use super::{
-    Gradient, Rule,
-    walk::{Call, Ruled, Tangent, by_rule, dense, expanded},
+    Gradient, GradientRule,
+    walk::{RecordedCall, Ruled, Tangent, by_rule, dense, expanded},
 };
 use crate::{
     attr::{AttrValue, Attrs, NameAttrList},
@@ -41,7 +41,7 @@ fn record_of(number: i64) -> Result<&'static OpDef> {
 
 /// Gradient rule of an op, chosen once its shapes are known.
 enum Way {
-    Rule(Rule, bool),
+    Rule(GradientRule, bool),
     Formula(Formula),
 }
 
@@ -59,7 +59,7 @@ impl Way {
 }
 
 /// Whether the formula of a call may be expanded.
-pub(super) fn is_expandable(emit: &dyn Emit, call: &Call) -> Result<bool> {
+pub(super) fn is_expandable(emit: &dyn Emit, call: &RecordedCall) -> Result<bool> {
     let host = call.op.host_inputs(&call.attrs)?;
     let mut inputs = call.inputs.iter().zip(&host);
     Ok(inputs
@@ -67,7 +67,7 @@ pub(super) fn is_expandable(emit: &dyn Emit, call: &Call) -> Result<bool> {
 }
 
 /// Whether all is known that a rule may ask for.
-pub(super) fn is_known(emit: &dyn Emit, call: &Call) -> Result<bool> {
+pub(super) fn is_known(emit: &dyn Emit, call: &RecordedCall) -> Result<bool> {
     let mut outputs = call.outputs.iter();
     Ok(is_expandable(emit, call)? && outputs.all(|&id| emit.ty(id).shape.is_known()))
 }
@@ -75,7 +75,7 @@ pub(super) fn is_known(emit: &dyn Emit, call: &Call) -> Result<bool> {
 /// The gradients of a call as a call that is expanded later.
 pub(super) fn deferred(
     emit: &mut dyn Emit,
-    call: &Call,
+    call: &RecordedCall,
     dys: &[Option<ValueId>],
     wanted: &[bool],
 ) -> Result<Vec<Option<Tangent>>> {
@@ -167,7 +167,7 @@ pub(crate) fn formula<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
         let asked = c.attrs.ints("wanted")?;
         let wanted: Vec<bool> =
             (0..xs.len()).map(|index| asked.contains(&(index as i64))).collect();
-        let call = Call::new(op, attrs.clone(), &xs, ys);
+        let call = RecordedCall::new(op, attrs.clone(), &xs, ys);
         let found = match Way::of(op)? {
             Way::Formula(formula) => expanded(formula, emit, &call, &dys)?,
             Way::Rule(rule, broadcasts) => {

@@ -10,22 +10,22 @@ use std::{cell::Cell, rc::Rc, sync::Arc};
 /// The functions around the one at hand, and the calls that may still be copied. Functions from a
 /// file may call themselves, or one another so often that copying them never ends.
 #[derive(Clone)]
-pub(super) struct Extent<'a> {
+pub(super) struct CopyBudget<'a> {
     library: &'a FunctionLibrary,
     path: Vec<Arc<str>>,
     limit: usize,
     left: Rc<Cell<usize>>,
 }
 
-impl<'a> Extent<'a> {
+impl<'a> CopyBudget<'a> {
     /// Inside no function yet.
-    pub(super) fn new(library: &'a FunctionLibrary) -> Extent<'a> {
-        Extent::limited(library, Limits::default().nodes)
+    pub(super) fn new(library: &'a FunctionLibrary) -> CopyBudget<'a> {
+        CopyBudget::limited(library, Limits::default().nodes)
     }
 
     /// Inside no function yet, for so many calls.
-    pub(super) fn limited(library: &'a FunctionLibrary, limit: usize) -> Extent<'a> {
-        Extent { library, path: Vec::new(), limit, left: Rc::new(Cell::new(limit)) }
+    pub(super) fn limited(library: &'a FunctionLibrary, limit: usize) -> CopyBudget<'a> {
+        CopyBudget { library, path: Vec::new(), limit, left: Rc::new(Cell::new(limit)) }
     }
 
     pub(super) fn library(&self) -> &'a FunctionLibrary {

@@ -7,10 +7,10 @@
 
 use super::{
     back::Back,
-    copy::Copy,
-    extent::Extent,
+    copy::FunctionCopy,
+    extent::CopyBudget,
     sketch::type_of,
-    walk::{Call, InlinedResults, Slices, Tangent, backward_through, is_differentiable},
+    walk::{InlinedResults, RecordedCall, Slices, Tangent, backward_through, is_differentiable},
 };
 use crate::{
     dtype::DType,
@@ -69,22 +69,22 @@ pub fn differentiate(
     def: &FunctionDef,
     wanted: &[bool],
 ) -> Result<Differentiated> {
-    differentiate_within(&Extent::new(library), def, wanted)
+    differentiate_within(&CopyBudget::new(library), def, wanted)
 }
 
 /// As [`differentiate`], inside functions that are being differentiated.
 pub(super) fn differentiate_within(
-    extent: &Extent<'_>,
+    extent: &CopyBudget<'_>,
     def: &FunctionDef,
     wanted: &[bool],
 ) -> Result<Differentiated> {
     let library = extent.library();
-    let mut copy = Copy::new(extent.clone());
+    let mut copy = FunctionCopy::new(extent.clone());
     let args: Vec<Outlet> = (0..def.args.len())
         .map(|index| copy.argument(def.arg_name(index), def.arg_type(index).clone()))
         .collect::<Result<_>>()?;
     let results = copy.inline(def, &args)?;
-    let Copy { mut graph, calls, inlined, .. } = copy;
+    let FunctionCopy { mut graph, calls, inlined, .. } = copy;
     infer_types(&mut graph)?;
     let arg_nodes: Vec<NodeId> = args.iter().map(|arg| arg.node).collect();
     let mut back = Back::new(&graph);
@@ -99,7 +99,7 @@ pub(super) fn differentiate_within(
     let sources: Vec<ValueId> = args.iter().map(|&arg| back.id(arg)).collect();
     let asked: Vec<ValueId> =
         sources.iter().zip(wanted).filter(|(_, wanted)| **wanted).map(|(id, _)| *id).collect();
-    let calls: Vec<Call> = calls.into_iter().map(|call| call.with_ids(&mut back)).collect();
+    let calls: Vec<RecordedCall> = calls.into_iter().map(|call| call.with_ids(&mut back)).collect();
     let inlined: Vec<InlinedResults> = inlined
         .into_iter()
         .map(|(n_calls, outlets)| InlinedResults {

@@ -1,7 +1,8 @@
 //! Functions from files may say anything: differentiating them gives a gradient or an error.
 
 use super::{
-    CarriedCapture, CarriedGradient, differentiate, extent::Extent, function::differentiate_within,
+    CarriedCapture, CarriedGradient, differentiate, extent::CopyBudget,
+    function::differentiate_within,
 };
 use crate::{
     attr::{AttrValue, Attrs, NameAttrList},
@@ -134,7 +135,7 @@ fn calls_that_double_at_every_level_meet_a_limit() {
         def.results[0].1 = last;
         library.insert(def).unwrap();
     }
-    let (extent, def) = (Extent::limited(&library, 1000), library.get("level39").unwrap());
+    let (extent, def) = (CopyBudget::limited(&library, 1000), library.get("level39").unwrap());
     let error = differentiate_within(&extent, &def, &[true]).unwrap_err().to_string();
     assert!(error.contains("needs more than 1000 nodes"), "{error}");
 }

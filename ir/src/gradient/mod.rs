@@ -63,7 +63,7 @@ pub use custom::{CarriedCapture, CarriedGradient};
 pub use function::{Differentiated, GradientIndex, Kept, differentiate};
 pub use sketch::Sketch;
 pub use walk::{
-    Call, CustomGradient, Refused, Slices, Tangent, backward, dense, is_differentiable,
+    CustomGradient, RecordedCall, Refused, Slices, Tangent, backward, dense, is_differentiable,
 };
 
 use crate::{
@@ -87,16 +87,16 @@ pub enum Gradient {
     /// As it is, rows as rows: the result is the input.
     Same,
     /// By a formula.
-    Rule(Rule),
+    Rule(GradientRule),
     /// Through another formula of the same op: the gradients of the calls it consists of.
     Through(Formula),
     /// By a formula for inputs that broadcast: the walk sums each gradient to the shape of its
     /// input.
-    Broadcast(Rule),
+    Broadcast(GradientRule),
 }
 
 /// The gradients of the inputs of a call, from those of its results.
-pub type Rule = for<'e> fn(&Backprop<'e>) -> Grads<'e>;
+pub type GradientRule = for<'e> fn(&Backprop<'e>) -> Grads<'e>;
 
 /// Gradients of the inputs, in order; inputs that are left out get none.
 pub type Grads<'e> = Vec<Option<Grad<'e>>>;

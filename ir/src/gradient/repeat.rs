@@ -3,10 +3,10 @@
 use super::{
     carried::has_custom_gradient,
     control::{
-        Backward, Extra, Kind, Recorded, added_rows, dense_or_zeros, dtypes, result_types, retyped,
-        with_functions, zeros,
+        Backward, BodyKind, Extra, Recorded, added_rows, dense_or_zeros, dtypes, result_types,
+        retyped, with_functions, zeros,
     },
-    extent::Extent,
+    extent::CopyBudget,
     function::{Differentiated, GradientIndex, Kept, differentiate_within, has_gradient, unique},
     reach::Reach,
     sketch::Sketch,
@@ -70,7 +70,7 @@ fn shape_before(
 
 /// A loop that also appends what each iteration keeps to lists.
 pub(super) fn a_loop(
-    extent: &Extent<'_>,
+    extent: &CopyBudget<'_>,
     op: &'static OpDef,
     attrs: &Attrs,
     inputs: &[ValueType],
@@ -118,7 +118,7 @@ pub(super) fn a_loop(
         n_results: n,
         seeds,
         gradients,
-        kind: Kind::Loop { variables },
+        kind: BodyKind::Loop { variables },
         reach: Reach::of(body)?.of_iterations(),
         has_custom: has_custom_gradient(library, body),
     };

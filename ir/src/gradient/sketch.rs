@@ -9,7 +9,7 @@ use crate::{
     function::{FunctionDef, FunctionLibrary},
     graph::{Graph, NodeDef, NodeId, Outlet},
     host_tensor::HostTensor,
-    infer::Input,
+    infer::InputFacts,
     op::OpDef,
     registry,
     shape::PartialShape,
@@ -169,8 +169,8 @@ pub(super) fn add_call(
     let attrs = infer_attrs(op, attrs, &dtypes);
     let (attrs, outputs) = {
         let known = inputs.iter().map(|&outlet| constant(graph, outlet));
-        let facts = types.iter().zip(known).map(|(ty, value)| Input { ty, value });
-        check_call(op, attrs, &facts.collect::<SmallVec<[Input<'_>; 4]>>())?
+        let facts = types.iter().zip(known).map(|(ty, value)| InputFacts { ty, value });
+        check_call(op, attrs, &facts.collect::<SmallVec<[InputFacts<'_>; 4]>>())?
     };
     let name = graph.unique_name(op.name);
     let n_outputs = outputs.len();

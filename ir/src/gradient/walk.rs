@@ -1,6 +1,6 @@
 //! The reverse walk: calls that were made, backwards.
 
-use super::{Backprop, Grad, Gradient, Grads, Rule, control, deferred, shapes};
+use super::{Backprop, Grad, Gradient, GradientRule, Grads, control, deferred, shapes};
 use crate::{
     attr::Attrs,
     dtype::DType,
@@ -24,7 +24,7 @@ use std::{
 
 /// A call that was made.
 #[derive(Clone)]
-pub struct Call {
+pub struct RecordedCall {
     /// The op.
     pub op: &'static OpDef,
     /// The attributes, complete.
@@ -39,20 +39,20 @@ pub struct Call {
     pub custom: Option<Arc<dyn CustomGradient>>,
 }
 
-impl Call {
+impl RecordedCall {
     /// A call through which gradients go as its record says.
     pub fn new(
         op: &'static OpDef,
         attrs: impl Into<Arc<Attrs>>,
         inputs: &[ValueId],
         outputs: &[ValueId],
-    ) -> Call {
+    ) -> RecordedCall {
         let (attrs, inputs, outputs) = (attrs.into(), inputs.into(), outputs.into());
-        Call { op, attrs, inputs, outputs, name: Call::unnamed(), custom: None }
+        RecordedCall { op, attrs, inputs, outputs, name: RecordedCall::unnamed(), custom: None }
     }
 }
 
-impl Call {
+impl RecordedCall {
     /// The name of calls without one.
     pub fn unnamed() -> Arc<str> {
         static EMPTY: LazyLock<Arc<str>> = LazyLock::new(|| "".into());
@@ -60,7 +60,7 @@ impl Call {
     }
 }
 
-impl fmt::Debug for Call {
+impl fmt::Debug for RecordedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} = {}({:?})", self.outputs, self.op.name, self.inputs)
     }
@@ -76,7 +76,7 @@ pub trait CustomGradient: Send + Sync {
     fn backward(
         &self,
         emit: &mut dyn Emit,
-        call: &Call,
+        call: &RecordedCall,
         dys: &[Option<ValueId>],
     ) -> Result<Vec<Option<Tangent>>>;
 
@@ -100,7 +100,7 @@ impl CustomGradient for Refused {
     fn backward(
         &self,
         _: &mut dyn Emit,
-        _: &Call,
+        _: &RecordedCall,
         _: &[Option<ValueId>],
     ) -> Result<Vec<Option<Tangent>>> {
         Err(self.0.clone())
@@ -150,7 +150,7 @@ pub(super) struct InlinedResults {
 /// without a rule; whatever else is wrong with the calls that the rules make.
 pub fn backward(
     emit: &mut dyn Emit,
-    calls: &[Call],
+    calls: &[RecordedCall],
     seeds: &[(ValueId, ValueId)],
     sources: &[ValueId],
 ) -> Result<Vec<Option<Tangent>>> {
@@ -160,7 +160,7 @@ pub fn backward(
 /// As [`backward`], through calls some of which are those of inlined functions.
 pub(super) fn backward_through(
     emit: &mut dyn Emit,
-    (calls, inlined): (&[Call], &[InlinedResults]),
+    (calls, inlined): (&[RecordedCall], &[InlinedResults]),
     seeds: &[(ValueId, ValueId)],
     sources: &[ValueId],
 ) -> Result<Vec<Option<Tangent>>> {
@@ -233,12 +233,16 @@ pub fn dense(emit: &mut dyn Emit, gradient: Tangent, like: ValueId) -> Result<Va
 
 /// Whether a call is one of a list of elements without gradients, such as truth values or strings.
 /// Handles of variables have gradients: those of what the variables hold.
-fn has_opaque_elements(call: &Call) -> bool {
+fn has_opaque_elements(call: &RecordedCall) -> bool {
     call.attrs.dtype("element_dtype").is_ok_and(|dtype| !is_differentiable(dtype))
 }
 
 /// The values that depend on sources in a way that gradients can follow.
-fn depending_on(emit: &dyn Emit, calls: &[Call], sources: &[ValueId]) -> FastMap<ValueId, ()> {
+fn depending_on(
+    emit: &dyn Emit,
+    calls: &[RecordedCall],
+    sources: &[ValueId],
+) -> FastMap<ValueId, ()> {
     let mut needed: FastMap<ValueId, ()> = sources.iter().map(|&source| (source, ())).collect();
     for call in calls {
         let flat = call.custom.is_none() && matches!(call.op.gradient, Gradient::Zero);
@@ -279,7 +283,7 @@ impl Found {
     }
 
     /// Makes zeros of the noted gradients of results.
-    fn make_zeros(&mut self, emit: &mut dyn Emit, call: &Call) -> Result<()> {
+    fn make_zeros(&mut self, emit: &mut dyn Emit, call: &RecordedCall) -> Result<()> {
         for &output in &call.outputs {
             if self.zeros.contains_key(&output) {
                 self.add(output, Tangent::Dense(control::zeros(emit, output)?));
@@ -289,7 +293,12 @@ impl Found {
     }
 
     /// Notes inputs with a gradient of zero; they are not wanted any more.
-    fn note_zeros(&mut self, call: &Call, wanted: &mut [bool], is_zero: impl Fn(usize) -> bool) {
+    fn note_zeros(
+        &mut self,
+        call: &RecordedCall,
+        wanted: &mut [bool],
+        is_zero: impl Fn(usize) -> bool,
+    ) {
         for (index, wanted) in wanted.iter_mut().enumerate() {
             if *wanted && is_zero(index) {
                 self.zeros.insert(call.inputs[index], ());
@@ -384,7 +393,7 @@ fn filled<'e>(grad: Grad<'e>, like: Value<'e>) -> Value<'e> {
 
 fn one_call(
     emit: &mut dyn Emit,
-    call: &Call,
+    call: &RecordedCall,
     wanted: &[bool],
     walk: u64,
     found: &mut Found,
@@ -436,9 +445,9 @@ pub(super) enum Ruled {
 
 /// The gradients of a call by a rule, which may be one for inputs that broadcast.
 pub(super) fn by_rule(
-    (rule, broadcasts): (Rule, bool),
+    (rule, broadcasts): (GradientRule, bool),
     emit: &mut dyn Emit,
-    call: &Call,
+    call: &RecordedCall,
     dys: &[Option<ValueId>],
     wanted: &[bool],
     walk: u64,
@@ -490,7 +499,7 @@ impl Found {
     /// Notes the gradients of the inputs that are wanted.
     fn take(
         &mut self,
-        call: &Call,
+        call: &RecordedCall,
         wanted: &[bool],
         grads: impl IntoIterator<Item = Option<Tangent>>,
     ) {
@@ -509,7 +518,7 @@ impl Found {
 fn through(
     formula: Formula,
     emit: &mut dyn Emit,
-    call: &Call,
+    call: &RecordedCall,
     dys: &[Option<ValueId>],
     wanted: &[bool],
 ) -> Result<Vec<Option<Tangent>>> {
@@ -523,7 +532,7 @@ fn through(
 pub(super) fn expanded(
     formula: Formula,
     emit: &mut dyn Emit,
-    call: &Call,
+    call: &RecordedCall,
     dys: &[Option<ValueId>],
 ) -> Result<Vec<Option<Tangent>>> {
     let mut recorder = Recorder { emit, calls: Vec::new() };
@@ -544,7 +553,7 @@ pub(super) fn expanded(
 /// Passes calls on and keeps them in mind.
 struct Recorder<'a> {
     emit: &'a mut dyn Emit,
-    calls: Vec<Call>,
+    calls: Vec<RecordedCall>,
 }
 
 impl Emit for Recorder<'_> {
@@ -556,7 +565,7 @@ impl Emit for Recorder<'_> {
     ) -> Result<SmallVec<[ValueId; 2]>> {
         let attrs = op.complete_attrs(attrs)?;
         let outputs = self.emit.emit(op, attrs.clone(), inputs)?;
-        self.calls.push(Call::new(op, attrs, inputs, &outputs));
+        self.calls.push(RecordedCall::new(op, attrs, inputs, &outputs));
         Ok(outputs)
     }
 

@@ -10,7 +10,7 @@ use crate::{
     infer::OpContext,
     op::*,
     shape::{Dim, PartialShape, Shape},
-    window::{Layout, Steps, convolution_steps},
+    window::{ImageLayout, WindowSteps, convolution_steps},
 };
 use smallvec::SmallVec;
 
@@ -330,7 +330,7 @@ fn shape_by(
         Kind::Dense(spatial) => spatial,
         Kind::Depthwise => 2,
     };
-    let (op, layout) = (context.op.name, Layout::read(attrs, spatial)?);
+    let (op, layout) = (context.op.name, ImageLayout::read(attrs, spatial)?);
     let steps = convolution_steps(op, attrs, layout)?;
     for (name, shape) in [("input", input), ("filter", filter)] {
         if shape.rank().is_some_and(|rank| rank != layout.rank()) {
@@ -358,8 +358,8 @@ fn shape_by(
 }
 
 fn windows<'a>(
-    layout: Layout,
-    steps: &'a Steps,
+    layout: ImageLayout,
+    steps: &'a WindowSteps,
     input: &'a PartialShape,
     filter: &'a PartialShape,
 ) -> impl Iterator<Item = Result<Dim>> + 'a {
@@ -441,7 +441,7 @@ fn backprop_filter<const SPATIAL: usize>(context: &mut OpContext<'_>) -> Result<
 fn backprop_input<const SPATIAL: usize>(context: &mut OpContext<'_>) -> Result<()> {
     let input = match context.ints(0)? {
         Some(sizes) if sizes.len() == SPATIAL && SPATIAL == 2 => {
-            let layout = Layout::read(context.attrs, SPATIAL)?;
+            let layout = ImageLayout::read(context.attrs, SPATIAL)?;
             let spatial = Shape::from_i64(&sizes)?;
             let spatial: SmallVec<[Dim; 3]> = spatial.iter().copied().map(Some).collect();
             layout.shape(context.shape(2).dim(0), &spatial, context.shape(1).dim(-2))

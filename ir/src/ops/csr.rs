@@ -4,7 +4,7 @@ use super::sets::F32_F64;
 use crate::{
     attr::Attrs,
     dtype::DType,
-    emit::{Composite, Results, Value, call, call_with, calls_with},
+    emit::{CallResults, Composite, Value, call, call_with, calls_with},
     error::Result,
     gradient::{self, Gradient},
     infer::{self, OpContext},
@@ -214,12 +214,12 @@ pub(super) static OPS: &[OpDef] = &[
 ];
 
 /// Places, values and sizes of a matrix.
-fn entries<'e>(matrix: Value<'e>, dtype: DType) -> Results<'e> {
+fn entries<'e>(matrix: Value<'e>, dtype: DType) -> CallResults<'e> {
     calls_with("CSRSparseMatrixToSparseTensor", Attrs::new().with("type", dtype), &[matrix])
 }
 
 /// The matrix of these values at the places of another.
-fn at_places<'e>(places: &Results<'e>, values: Value<'e>) -> Value<'e> {
+fn at_places<'e>(places: &CallResults<'e>, values: Value<'e>) -> Value<'e> {
     call("SparseTensorToCSRSparseMatrix", [places.at(0), values, places.at(2)])
 }
 

@@ -7,7 +7,7 @@ use crate::{
     infer::OpContext,
     op::*,
     shape::PartialShape,
-    window::{Layout, Steps, steps},
+    window::{ImageLayout, WindowSteps, steps},
 };
 
 const ATTRS: &[AttrDef] = &[
@@ -61,8 +61,8 @@ pub(super) static OPS: &[OpDef] = &[
 /// # Errors
 ///
 /// When an attribute is out of range.
-fn windows(context: &OpContext<'_>) -> Result<Steps> {
-    let layout = Layout { spatial: 2, channels_last: true };
+fn windows(context: &OpContext<'_>) -> Result<WindowSteps> {
+    let layout = ImageLayout { spatial: 2, channels_last: true };
     steps(context.op.name, context.attrs, layout, "rates")
 }
 

@@ -51,7 +51,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
-        call: Call::Inline,
+        call: CallKind::Inline,
         ..OpDef::PURE
     },
     OpDef {
@@ -68,7 +68,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: output_shapes,
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
-        call: Call::Case,
+        call: CallKind::Case,
         ..OpDef::PURE
     },
     OpDef {
@@ -118,7 +118,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: output_shapes,
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
-        call: Call::If,
+        call: CallKind::If,
         ..OpDef::PURE
     },
     OpDef {
@@ -144,7 +144,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
-        call: Call::Inline,
+        call: CallKind::Inline,
         ..OpDef::PURE
     },
     OpDef {
@@ -155,7 +155,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[types("Tin").at_least(1), types("Tout").at_least(1), func("f")],
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
-        call: Call::Inline,
+        call: CallKind::Inline,
         ..OpDef::PURE
     },
     OpDef {
@@ -173,7 +173,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
-        call: Call::Inline,
+        call: CallKind::Inline,
         ..OpDef::PURE
     },
     OpDef {
@@ -190,7 +190,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: output_shapes,
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
-        call: Call::Case,
+        call: CallKind::Case,
         ..OpDef::PURE
     },
     OpDef {
@@ -209,7 +209,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: output_shapes,
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
-        call: Call::If,
+        call: CallKind::If,
         ..OpDef::PURE
     },
     OpDef {
@@ -227,7 +227,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: output_shapes,
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
-        call: Call::While,
+        call: CallKind::While,
         ..OpDef::PURE
     },
     OpDef {
@@ -243,7 +243,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
-        call: Call::Inline,
+        call: CallKind::Inline,
         ..OpDef::PURE
     },
     OpDef {
@@ -261,7 +261,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: output_shapes,
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
-        call: Call::While,
+        call: CallKind::While,
         ..OpDef::PURE
     },
     OpDef {
@@ -292,7 +292,7 @@ pub(super) static OPS: &[OpDef] = &[
         },
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
-        call: Call::Module,
+        call: CallKind::Module,
         ..OpDef::PURE
     },
     OpDef {
@@ -309,7 +309,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
-        call: Call::If,
+        call: CallKind::If,
         ..OpDef::PURE
     },
     OpDef {
@@ -330,7 +330,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
-        call: Call::Inline,
+        call: CallKind::Inline,
         ..OpDef::PURE
     },
     OpDef {
@@ -347,7 +347,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
-        call: Call::Inline,
+        call: CallKind::Inline,
         ..OpDef::PURE
     },
     OpDef {
@@ -358,7 +358,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[types("T").at_least(0), func("cond"), func("body")],
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
-        call: Call::While,
+        call: CallKind::While,
         ..OpDef::PURE
     },
     OpDef {

@@ -9,7 +9,7 @@ use crate::{
     infer::{self, OpContext},
     op::*,
     shape::{Dim, PartialShape},
-    window::Layout,
+    window::ImageLayout,
 };
 
 const FORMATS_2D: AttrDef =
@@ -228,9 +228,9 @@ pub(super) static OPS: &[OpDef] = &[
 ];
 
 /// The layout of a batch: the format's name has a letter for each dimension.
-fn layout(attrs: &crate::attr::Attrs) -> Result<Layout> {
+fn layout(attrs: &crate::attr::Attrs) -> Result<ImageLayout> {
     let rank = attrs.string("data_format")?.len();
-    Layout::read(attrs, rank - 2)
+    ImageLayout::read(attrs, rank - 2)
 }
 
 /// Checks that the vectors in the inputs from `first` on have an element per channel; those that

@@ -2,7 +2,7 @@
 
 use crate::{
     error::Result,
-    infer::{Input, OpContext, infer, reduced_axes},
+    infer::{InputFacts, OpContext, infer, reduced_axes},
     op::*,
     registry,
     shape::{PartialShape, Shape},
@@ -64,7 +64,7 @@ fn anchored(context: &mut OpContext<'_>) -> Result<()> {
     if n > context.n_inputs() {
         return Err(wrong("an op of no more inputs"));
     }
-    let inputs: SmallVec<[Input<'_>; 4]> = (0..n).map(|index| *context.input(index)).collect();
+    let inputs: SmallVec<[InputFacts<'_>; 4]> = (0..n).map(|index| *context.input(index)).collect();
     let outputs = infer(op, &anchor.attrs, &inputs)?;
     let [output] = &outputs[..] else { return Err(wrong("an op of one output")) };
     let shape: Shape = output.shape.known().ok_or_else(|| wrong("an op of known shape"))?;
@@ -95,7 +95,8 @@ mod tests {
             .iter()
             .map(|dims| ValueType::new(DType::F32, Shape::new(dims.iter().copied()).unwrap()))
             .collect();
-        let inputs: Vec<Input<'_>> = types.iter().map(|ty| Input { ty, value: None }).collect();
+        let inputs: Vec<InputFacts<'_>> =
+            types.iter().map(|ty| InputFacts { ty, value: None }).collect();
         Ok(infer(op, &attrs, &inputs)?[0].shape.clone())
     }
 

@@ -11,7 +11,7 @@ use crate::{
     error::Error,
     op::*,
     xla::{
-        Numbers,
+        MessageNumbers,
         conv::{ConvAxes, ConvWindow, convolution},
         size::{Size, rank},
     },
@@ -169,7 +169,7 @@ fn axes(c: &Composite<'_>) -> Option<ConvAxes> {
                 output_spatial: spatial(),
             }
         }
-        false => Numbers::read(c.op.name, &bytes).ok()?.uniform_conv(),
+        false => MessageNumbers::read(c.op.name, &bytes).ok()?.uniform_conv(),
     };
     (axes.fits(n) && rank(c.x(1)) == n).then_some(axes)
 }

@@ -13,16 +13,16 @@ use crate::{
     op::*,
     shape::PartialShape,
     xla::{
-        Numbers, Size,
+        MessageNumbers, Size,
         bits::reduce_precision,
         conv::{ConvWindow, convolution},
         dot::dot_general,
         gather::gather,
-        pad::{Padding, pad},
-        rng::{Algorithm, rng_bit_generator},
+        pad::{AxisPadding, pad},
+        rng::{BitGenerator, rng_bit_generator},
         size::{rank, reshape, sizes},
         slice::{dynamic_slice, dynamic_update_slice},
-        sort::{Key, sort_by_keys},
+        sort::{SortKey, sort_by_keys},
     },
 };
 
@@ -479,14 +479,14 @@ pub(super) fn wrong<'e>(
 /// Dimension numbers that fit; none, with an error noted, if they do not.
 pub(super) fn numbers<'e, T>(
     c: &Composite<'e>,
-    read: impl Fn(&Numbers) -> T,
+    read: impl Fn(&MessageNumbers) -> T,
     fits: impl Fn(&T) -> bool,
 ) -> Option<T> {
     let bytes = match c.attrs.get("dimension_numbers") {
         Some(crate::AttrValue::String(bytes)) => bytes.clone(),
         _ => bytes::Bytes::new(),
     };
-    let found = Numbers::read(c.op.name, &bytes).map(|numbers| read(&numbers));
+    let found = MessageNumbers::read(c.op.name, &bytes).map(|numbers| read(&numbers));
     let checked = found.and_then(|found| match fits(&found) {
         true => Ok(found),
         false => {
@@ -507,7 +507,7 @@ fn dot_shape(context: &mut OpContext<'_>) -> Result<()> {
     let Some(crate::AttrValue::String(bytes)) = context.attrs.get("dimension_numbers") else {
         return Ok(());
     };
-    let axes = Numbers::read(context.op.name, bytes)?.dot();
+    let axes = MessageNumbers::read(context.op.name, bytes)?.dot();
     let (Some(lhs), Some(rhs)) = (context.shape(0).dims(), context.shape(1).dims()) else {
         return Ok(());
     };
@@ -539,13 +539,14 @@ fn dot_shape(context: &mut OpContext<'_>) -> Result<()> {
 
 fn dot<'e>(c: &Composite<'e>, result: DType) -> Vec<Value<'e>> {
     let ranks = [rank(c.x(0)), rank(c.x(1))];
-    let axes = numbers(c, Numbers::dot, |axes| axes.fits(ranks[0], ranks[1]));
+    let axes = numbers(c, MessageNumbers::dot, |axes| axes.fits(ranks[0], ranks[1]));
     axes.map(|axes| dot_general(c.x(0), c.x(1), &axes, result)).into_iter().collect()
 }
 
 fn conv<'e>(c: &Composite<'e>, result: DType, batch_groups: i64) -> Vec<Value<'e>> {
     let n = rank(c.x(0));
-    let Some(axes) = numbers(c, Numbers::conv, |axes| axes.fits(n) && rank(c.x(1)) == n) else {
+    let Some(axes) = numbers(c, MessageNumbers::conv, |axes| axes.fits(n) && rank(c.x(1)) == n)
+    else {
         return Vec::new();
     };
     let spatial = axes.input_spatial.len();
@@ -571,7 +572,7 @@ fn conv<'e>(c: &Composite<'e>, result: DType, batch_groups: i64) -> Vec<Value<'e
 fn gathered<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let slice: Vec<Size<'e>> = c.ints(2).into_iter().map(Size::Known).collect();
     let ranks = [rank(c.x(0)), rank(c.x(1))];
-    let axes = numbers(c, Numbers::gather, |axes| {
+    let axes = numbers(c, MessageNumbers::gather, |axes| {
         axes.fits(ranks[0], ranks[1]) && slice.len() == ranks[0]
     });
     axes.map(|axes| gather(c.x(0), c.x(1), &axes, &slice)).into_iter().collect()
@@ -584,7 +585,7 @@ fn padded<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let fits = [&low, &high, &interior].iter().all(|list| list.len() == n)
         && interior.iter().all(|size| size.known().is_some_and(|size| size >= 0));
     match fits {
-        true => vec![pad(c.x(0), c.x(1), &Padding { low, high, interior })],
+        true => vec![pad(c.x(0), c.x(1), &AxisPadding { low, high, interior })],
         false => wrong(c, "padding", "one for each axis, that between elements not negative"),
     }
 }
@@ -594,7 +595,7 @@ fn sorted<'e>(xs: &[Value<'e>]) -> Vec<Value<'e>> {
     if n == 0 {
         return xs.to_vec();
     }
-    sort_by_keys(xs, n - 1, &[Key { value: xs[0], descending: false }])
+    sort_by_keys(xs, n - 1, &[SortKey { value: xs[0], descending: false }])
 }
 
 /// The two tensors with the same rank; axes of the smaller one are those that are told.
@@ -630,8 +631,9 @@ fn broadcast_helper<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
 }
 
 fn random_bits<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
-    let Some(algorithm) = c.ints(0).first().and_then(|&number| Algorithm::numbered(number)) else {
-        return wrong(c, "algorithm", Algorithm::NUMBERS);
+    let Some(algorithm) = c.ints(0).first().and_then(|&number| BitGenerator::numbered(number))
+    else {
+        return wrong(c, "algorithm", BitGenerator::NUMBERS);
     };
     let shape = c.ints(2);
     rng_bit_generator(algorithm, c.x(1), &shape, c.dtype_attr("dtype")).to_vec()

@@ -11,13 +11,13 @@ use crate::{
     error::Error,
     op::*,
     xla::{
-        Numbers, Size,
+        MessageNumbers, Size,
         reduce::{combine, reduce_by, reduce_tree},
         region::{Monoid, call_function},
-        scatter::{Rows, scatter_by},
+        scatter::{ScatterRows, scatter_by},
         select::{MOST_ELEMENTS, chosen_places, select_and_scatter},
         size::{broadcast, product, rank, reshape, sizes, sizes_of_rank},
-        sort::{Key, sort_by, sort_by_keys},
+        sort::{SortKey, sort_by, sort_by_keys},
         window::{Windows, reduce_window},
     },
 };
@@ -283,7 +283,7 @@ fn scattered<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let (operands, rest) = c.inputs().split_at(n);
     let (indices, updates) = (rest[0], &rest[1..]);
     let ranks = [rank(operands[0]), rank(indices), rank(updates[0])];
-    let axes = numbers(c, Numbers::scatter, |axes| axes.fits(ranks[0], ranks[1], ranks[2]));
+    let axes = numbers(c, MessageNumbers::scatter, |axes| axes.fits(ranks[0], ranks[1], ranks[2]));
     let callee = Callee::of(c, "update_computation", 2 * n);
     let (Some(axes), Some(callee)) = (axes, callee) else { return Vec::new() };
     if let ([operand], [update], Some(monoid)) = (operands, updates, callee.monoid)
@@ -291,7 +291,7 @@ fn scattered<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     {
         return vec![result];
     }
-    let rows = Rows::new(operands[0], indices, updates[0], &axes);
+    let rows = ScatterRows::new(operands[0], indices, updates[0], &axes);
     let before: Vec<Value<'e>> = operands.iter().map(|&x| rows.operand(x)).collect();
     let new: Vec<Value<'e>> = updates.iter().map(|&x| rows.updates(x)).collect();
     let after = one_by_one(c, &before, rows.places, &new, &callee);
@@ -385,7 +385,7 @@ fn sorted<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
 }
 
 /// The key of a comparison that is one op on the elements of one tensor of integers.
-fn single_key<'e>(c: &Composite<'e>, xs: &[Value<'e>]) -> Option<Key<'e>> {
+fn single_key<'e>(c: &Composite<'e>, xs: &[Value<'e>]) -> Option<SortKey<'e>> {
     let (_, def) = c.function("comparator")?;
     let (_, result) = def.results.first()?;
     let node = &def.graph[result.node];
@@ -404,5 +404,5 @@ fn single_key<'e>(c: &Composite<'e>, xs: &[Value<'e>]) -> Option<Key<'e>> {
         _ => return None,
     };
     let value = *xs.get(tensor).filter(|_| b / 2 == tensor)?;
-    value.dtype().is_integer().then_some(Key { value, descending: descending != reversed })
+    value.dtype().is_integer().then_some(SortKey { value, descending: descending != reversed })
 }

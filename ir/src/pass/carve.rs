@@ -16,7 +16,7 @@ use std::{
 
 /// A part of a graph: what is given to it, what it gives, what else runs.
 #[derive(Clone, Debug, Default)]
-pub struct Part {
+pub struct Subgraph {
     /// The tensors that are given, in the order of the function's arguments.
     pub feeds: Vec<Feed>,
     /// Its results, by name.
@@ -43,7 +43,7 @@ pub enum OtherEffects {
     Keep,
 }
 
-impl Part {
+impl Subgraph {
     /// The nodes that must run: those that results and targets need, up to what is fed.
     pub fn nodes(&self, graph: &Graph) -> HashSet<NodeId> {
         let fed: HashSet<Outlet> = self.feeds.iter().map(|feed| feed.outlet).collect();
@@ -187,10 +187,10 @@ mod tests {
         graph
     }
 
-    fn part(graph: &Graph, feeds: &[&str], results: &[&str]) -> Part {
+    fn part(graph: &Graph, feeds: &[&str], results: &[&str]) -> Subgraph {
         let find = |name: &&str| tensor_name::find(graph, name).unwrap();
         let feed = |outlet: Outlet| Feed { outlet, ty: graph.ty(outlet).unwrap().clone() };
-        Part {
+        Subgraph {
             feeds: feeds.iter().map(find).map(feed).collect(),
             results: results.iter().map(|name| (name.to_string(), find(name))).collect(),
             targets: Vec::new(),

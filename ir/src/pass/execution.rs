@@ -4,7 +4,7 @@ use crate::{
     error::Result,
     graph::{Graph, NodeDef, Outlet},
     host_tensor::HostTensor,
-    op::{Call, Lowering, OpDef},
+    op::{CallKind, Lowering, OpDef},
     ops::copy::is_copy,
     spec::ValueType,
 };
@@ -34,7 +34,7 @@ impl Execution {
     /// When an attribute that tells it is missing.
     pub fn of(graph: &Graph, node: &NodeDef) -> Result<Execution> {
         let Some(op) = node.op.def() else { return Ok(Execution::Op) };
-        if op.call != Call::None {
+        if op.call != CallKind::None {
             return Ok(Execution::Call);
         }
         if is_copy(op) {

@@ -13,7 +13,7 @@ use crate::{
     error::Result,
     expr::Expr,
     graph::{Graph, NodeDef, NodeId, Outlet},
-    op::{Call, Effect, Lowering},
+    op::{CallKind, Effect, Lowering},
     registry,
     spec::ValueType,
 };
@@ -33,7 +33,7 @@ pub fn hoist(body: &mut Specialized) -> Result<()> {
     let moves: HashMap<NodeId, Moves> = body
         .nested
         .iter()
-        .filter(|(id, _)| body.graph[**id].op.def().is_some_and(|op| op.call == Call::While))
+        .filter(|(id, _)| body.graph[**id].op.def().is_some_and(|op| op.call == CallKind::While))
         .filter_map(|(&id, functions)| Some((id, Moves::of(functions)?)))
         .collect();
     if moves.is_empty() {
@@ -120,7 +120,7 @@ fn cannot_fail(graph: &Graph, node: &NodeDef) -> bool {
     let Some(inputs) = inputs.filter(|inputs| inputs.iter().all(|ty| plain(ty))) else {
         return false;
     };
-    if op.effect != Effect::Pure || op.call != Call::None || !node.outputs().iter().all(plain) {
+    if op.effect != Effect::Pure || op.call != CallKind::None || !node.outputs().iter().all(plain) {
         return false;
     }
     match op.lowering {

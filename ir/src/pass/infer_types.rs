@@ -5,8 +5,8 @@ use crate::{
     error::Result,
     graph::{Graph, NodeId},
     host_tensor::HostTensor,
-    infer::{Input, infer},
-    op::Call,
+    infer::{InputFacts, infer},
+    op::CallKind,
     spec::ValueType,
 };
 use smallvec::SmallVec;
@@ -32,14 +32,14 @@ pub fn infer_types(graph: &mut Graph) -> Result<()> {
 /// not known here.
 fn outputs(graph: &Graph, id: NodeId) -> Result<Option<SmallVec<[ValueType; 2]>>> {
     let node = &graph[id];
-    let Some(op) = node.op.def().filter(|op| op.call == Call::None) else { return Ok(None) };
+    let Some(op) = node.op.def().filter(|op| op.call == CallKind::None) else { return Ok(None) };
     if node.attrs.iter().any(|(_, value)| matches!(value, AttrValue::Placeholder(_))) {
         return Ok(None);
     }
-    let mut inputs: SmallVec<[Input<'_>; 4]> = SmallVec::new();
+    let mut inputs: SmallVec<[InputFacts<'_>; 4]> = SmallVec::new();
     for &input in node.inputs() {
         let Some(ty) = graph.ty(input) else { return Ok(None) };
-        inputs.push(Input { ty, value: constant(graph, input.node) });
+        inputs.push(InputFacts { ty, value: constant(graph, input.node) });
     }
     infer(op, &node.attrs, &inputs).map(Some)
 }

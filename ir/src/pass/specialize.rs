@@ -15,9 +15,9 @@ use crate::{
     function::{FunctionDef, FunctionLibrary},
     graph::{Graph, NodeDef, NodeId, OpRef, Outlet},
     host_tensor::HostTensor,
-    infer::{Input, infer},
+    infer::{InputFacts, infer},
     limits::Limits,
-    op::{AliasKind, Call, Effect, Formula, Lowering, OpDef, XlaFormula},
+    op::{AliasKind, CallKind, Effect, Formula, Lowering, OpDef, XlaFormula},
     passthrough::is_invariant,
     registry,
     spec::ValueType,
@@ -37,7 +37,7 @@ pub trait Evaluate {
         &self,
         op: &'static OpDef,
         attrs: &Attrs,
-        inputs: &[Input<'_>],
+        inputs: &[InputFacts<'_>],
     ) -> Option<Vec<HostTensor>>;
 }
 
@@ -304,10 +304,10 @@ impl Body<'_> {
         let op = op.for_dtype(types.first().map(|ty| ty.dtype));
         let known: SmallVec<[Option<HostTensor>; 4]> =
             inputs.iter().map(|input| self.known.get(input).cloned()).collect();
-        let facts: SmallVec<[Input<'_>; 4]> = types
+        let facts: SmallVec<[InputFacts<'_>; 4]> = types
             .iter()
             .zip(&known)
-            .map(|(ty, value)| Input { ty, value: value.as_ref() })
+            .map(|(ty, value)| InputFacts { ty, value: value.as_ref() })
             .collect();
         let outputs = infer(op, &attrs, &facts)?;
         if self.compiled
@@ -377,11 +377,11 @@ impl Body<'_> {
         &self,
         op: &'static OpDef,
         attrs: &Attrs,
-        inputs: &[Input<'_>],
+        inputs: &[InputFacts<'_>],
         outputs: &[ValueType],
     ) -> Option<Vec<HostTensor>> {
         let runs = !matches!(op.lowering, Lowering::Runtime | Lowering::Interface);
-        let enough = |input: &Input<'_>| {
+        let enough = |input: &InputFacts<'_>| {
             input.value.is_some() || (op.shape_only && input.ty.shape.is_known())
         };
         if op.effect != Effect::Pure || !runs || inputs.is_empty() || !inputs.iter().all(enough) {
@@ -423,7 +423,7 @@ impl Body<'_> {
         formula: Formula,
         op: &'static OpDef,
         attrs: &Attrs,
-        facts: &[Input<'_>],
+        facts: &[InputFacts<'_>],
         inputs: &[Outlet],
     ) -> Result<Outlets> {
         let asks = matches!(op.compiled, XlaFormula::OfKnownShapes(_));
@@ -473,17 +473,17 @@ impl Body<'_> {
             }
         }
         match op.call {
-            Call::None => {
+            CallKind::None => {
                 let what = "it calls functions in a way nothing here knows".into();
                 Err(Error::Unsupported { op: op.name.into(), what })
             }
-            Call::Inline => self.inline_call(node, functions[0], op.handed_on(inputs)),
-            Call::Module => {
+            CallKind::Inline => self.inline_call(node, functions[0], op.handed_on(inputs)),
+            CallKind::Module => {
                 let function = self.specializer.library.module(&node.attrs)?;
                 self.inline_function(node, &function, inputs)
             }
-            Call::If | Call::Case => self.branch(node, op, &functions, inputs),
-            Call::While => self.repeat(node, op, &functions, inputs),
+            CallKind::If | CallKind::Case => self.branch(node, op, &functions, inputs),
+            CallKind::While => self.repeat(node, op, &functions, inputs),
         }
     }
 
@@ -621,9 +621,9 @@ fn is_redundant(kind: AliasKind, input: &ValueType, output: &ValueType) -> bool 
 }
 
 /// A formula needs known shapes, and known values of inputs that steer shapes.
-fn is_expandable(op: &'static OpDef, attrs: &Attrs, inputs: &[Input<'_>]) -> Result<bool> {
+fn is_expandable(op: &'static OpDef, attrs: &Attrs, inputs: &[InputFacts<'_>]) -> Result<bool> {
     let host = op.host_inputs(attrs)?;
-    let ready = |(input, &host): (&Input<'_>, &bool)| {
+    let ready = |(input, &host): (&InputFacts<'_>, &bool)| {
         input.ty.shape.is_known() && (!host || input.value.is_some())
     };
     Ok(inputs.iter().zip(&host).all(ready))
@@ -649,9 +649,9 @@ fn lookup(
 /// # Errors
 ///
 /// [`Error::DType`] or [`Error::ElementCount`] when the value is none that could choose.
-pub fn chosen_branch(call: Call, value: &HostTensor, n_branches: usize) -> Result<usize> {
+pub fn chosen_branch(call: CallKind, value: &HostTensor, n_branches: usize) -> Result<usize> {
     let last = n_branches.saturating_sub(1);
-    if call == Call::Case {
+    if call == CallKind::Case {
         let index = value.as_scalar::<i32>()?;
         return Ok(usize::try_from(index).map_or(last, |index| index.min(last)));
     }

@@ -18,8 +18,8 @@ use crate::{
     error::{Error, Result},
     graph::{NodeDef, NodeId, Outlet},
     host_tensor::HostTensor,
-    infer::{Input, infer},
-    op::{AliasKind, Call, Lowering, OpDef},
+    infer::{InputFacts, infer},
+    op::{AliasKind, CallKind, Lowering, OpDef},
     spec::ValueType,
 };
 use smallvec::SmallVec;
@@ -89,12 +89,12 @@ fn check_node(function: &Specialized, id: NodeId, node: &NodeDef) -> Check {
     let Some(op) = node.op.def() else { return Ok(()) };
     let bodies = function.nested.get(&id).map_or(&[][..], Vec::as_slice);
     match (op.call, op.lowering) {
-        (Call::While, _) => check_loop(function, node, bodies),
-        (Call::If | Call::Case, _) => check_branch(function, node, bodies),
-        (Call::Inline | Call::Module, _) => Err("a call is not inlined".into()),
-        (Call::None, Lowering::Fused) => check_fused(node),
-        (Call::None, _) if op.inputs.is_empty() => Ok(()),
-        (Call::None, _) => check_types(function, op, node),
+        (CallKind::While, _) => check_loop(function, node, bodies),
+        (CallKind::If | CallKind::Case, _) => check_branch(function, node, bodies),
+        (CallKind::Inline | CallKind::Module, _) => Err("a call is not inlined".into()),
+        (CallKind::None, Lowering::Fused) => check_fused(node),
+        (CallKind::None, _) if op.inputs.is_empty() => Ok(()),
+        (CallKind::None, _) => check_types(function, op, node),
     }
 }
 
@@ -119,7 +119,7 @@ fn check_devices(function: &Specialized, id: NodeId, node: &NodeDef) -> Check {
 
 /// The values that a loop or branch passes on are where its bodies have them.
 fn check_passed(function: &Specialized, id: NodeId, node: &NodeDef) -> Check {
-    let is_loop = node.op.def().is_some_and(|op| op.call == Call::While);
+    let is_loop = node.op.def().is_some_and(|op| op.call == CallKind::While);
     let bodies = function.nested.get(&id).map_or(&[][..], Vec::as_slice);
     let given = &node.inputs()[usize::from(!is_loop)..];
     for (index, body) in bodies.iter().enumerate() {
@@ -163,8 +163,8 @@ fn check_types(function: &Specialized, op: &'static OpDef, node: &NodeDef) -> Ch
             source.attrs.tensor("value").ok().filter(|_| is_source)
         })
         .collect();
-    let facts: SmallVec<[Input<'_>; 4]> =
-        types.iter().zip(values).map(|(ty, value)| Input { ty, value }).collect();
+    let facts: SmallVec<[InputFacts<'_>; 4]> =
+        types.iter().zip(values).map(|(ty, value)| InputFacts { ty, value }).collect();
     let inferred = infer(op, &node.attrs, &facts).map_err(|error| error.to_string())?;
     if inferred.len() != node.outputs().len() {
         return Err(format!("{} results, found {}", inferred.len(), node.outputs().len()));

@@ -4,7 +4,7 @@
 
 use super::{
     dot::sum_type,
-    pad::{Padding, pad},
+    pad::{AxisPadding, pad},
     size::{Size, reshape, sizes_of_rank, transpose},
     slice::reverse,
 };
@@ -216,6 +216,6 @@ fn padded<'e>(image: Value<'e>, window: &ConvWindow<'e>) -> Value<'e> {
     let around = |sizes: Vec<Size<'e>>| [vec![none], sizes, vec![none]].concat();
     let (low, high): (Vec<_>, Vec<_>) = window.padding.iter().copied().unzip();
     let interior = window.lhs_dilation.iter().map(|&step| Size::Known(step - 1)).collect();
-    let padding = Padding { low: around(low), high: around(high), interior: around(interior) };
+    let padding = AxisPadding { low: around(low), high: around(high), interior: around(interior) };
     pad(image, image.like(0.0), &padding)
 }

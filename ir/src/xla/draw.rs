@@ -8,7 +8,7 @@
 
 use super::{
     bits::{unsigned, width},
-    rng::{Algorithm, paired_axis, rng_bit_generator},
+    rng::{BitGenerator, paired_axis, rng_bit_generator},
 };
 use crate::{
     attr::Attrs,
@@ -27,8 +27,13 @@ const LIMIT: f64 = 2.0;
 /// Random bits of a shape, from the key in input `index`, the counter and the algorithm after it.
 fn bits<'e>(c: &Composite<'e>, index: usize, shape: &[i64], dtype: DType) -> Value<'e> {
     let found = c.ints(index + 2);
-    let Some(algorithm) = found.first().and_then(|&number| Algorithm::numbered(number)) else {
-        return c.fail(Error::argument(c.op.name, "alg", Algorithm::NUMBERS, format!("{found:?}")));
+    let Some(algorithm) = found.first().and_then(|&number| BitGenerator::numbered(number)) else {
+        return c.fail(Error::argument(
+            c.op.name,
+            "alg",
+            BitGenerator::NUMBERS,
+            format!("{found:?}"),
+        ));
     };
     let state = Value::concat(&[c.x(index), c.x(index + 1)], 0);
     let [_, bits] = rng_bit_generator(algorithm, state, shape, dtype);
@@ -78,7 +83,7 @@ pub(crate) fn key_counter<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let seed = c.x(0).cast(DType::I64);
     let low = call("BitwiseAnd", [seed, seed.literal(0xffff_ffffi64)]).cast(DType::U64);
     let state = Value::concat(&[c.vector(&[SEED_KEY]), low], 0);
-    let [_, words] = rng_bit_generator(Algorithm::Philox, state, &[2], DType::U64);
+    let [_, words] = rng_bit_generator(BitGenerator::Philox, state, &[2], DType::U64);
     let key = words.slice(&[0], &[1]);
     let counter = Value::concat(&[c.vector(&[0u64]), words.slice(&[1], &[1])], 0);
     vec![key, counter]

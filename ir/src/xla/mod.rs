@@ -28,5 +28,5 @@ pub mod sort;
 pub(crate) mod total;
 pub mod window;
 
-pub(crate) use numbers::Numbers;
+pub(crate) use numbers::MessageNumbers;
 pub use size::Size;

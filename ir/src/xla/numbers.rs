@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 /// The integers of a message, by the numbers of their fields.
 #[derive(Debug, Default)]
-pub(crate) struct Numbers(HashMap<u64, Vec<i64>>);
+pub(crate) struct MessageNumbers(HashMap<u64, Vec<i64>>);
 
 fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
@@ -21,15 +21,15 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-impl Numbers {
+impl MessageNumbers {
     /// Reads a message, of which only integers count.
     ///
     /// # Errors
     ///
     /// [`Error::Argument`] when the attribute is no message.
-    pub(crate) fn read(op: &'static str, message: &[u8]) -> Result<Numbers> {
+    pub(crate) fn read(op: &'static str, message: &[u8]) -> Result<MessageNumbers> {
         let wrong = || Error::argument(op, "dimension_numbers", "a message", "damaged bytes");
-        let mut numbers = Numbers::default();
+        let mut numbers = MessageNumbers::default();
         let mut rest = message;
         while !rest.is_empty() {
             numbers.field(&mut rest).ok_or_else(wrong)?;

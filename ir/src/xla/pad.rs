@@ -8,7 +8,7 @@ use crate::{
 
 /// The padding before, after and between the elements of each axis.
 #[derive(Debug, Clone)]
-pub struct Padding<'e> {
+pub struct AxisPadding<'e> {
     /// Before the first element; negative to cut off.
     pub low: Vec<Size<'e>>,
     /// After the last element; negative to cut off.
@@ -18,7 +18,7 @@ pub struct Padding<'e> {
 }
 
 /// `x` with `value` around and between its elements.
-pub fn pad<'e>(x: Value<'e>, value: Value<'e>, padding: &Padding<'e>) -> Value<'e> {
+pub fn pad<'e>(x: Value<'e>, value: Value<'e>, padding: &AxisPadding<'e>) -> Value<'e> {
     let spread = spread(x, value, &padding.interior);
     let edges = padding.low.iter().chain(&padding.high);
     if edges.clone().all(|size| size.known() == Some(0)) {
@@ -52,7 +52,7 @@ pub fn pad<'e>(x: Value<'e>, value: Value<'e>, padding: &Padding<'e>) -> Value<'
     window(grown, &begin, &size)
 }
 
-fn all_known(padding: &Padding<'_>) -> Option<Vec<i64>> {
+fn all_known(padding: &AxisPadding<'_>) -> Option<Vec<i64>> {
     let pairs = padding.low.iter().zip(&padding.high);
     let mut known = Vec::new();
     for (low, high) in pairs {
@@ -78,7 +78,7 @@ fn spread<'e>(x: Value<'e>, value: Value<'e>, interior: &[Size<'e>]) -> Value<'e
         let mut after = vec![Size::Known(0); split.len()];
         after[axis + 1] = between;
         let zero = vec![Size::Known(0); split.len()];
-        let padding = Padding { low: zero.clone(), high: after, interior: zero };
+        let padding = AxisPadding { low: zero.clone(), high: after, interior: zero };
         let padded = pad(reshape(result, &split), value, &padding);
         let mut merged = whole.clone();
         merged[axis] = whole[axis].times(between.plus(1));

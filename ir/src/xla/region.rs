@@ -6,7 +6,7 @@ use crate::{
     emit::{Value, calls_with},
     function::{FunctionDef, FunctionLibrary},
     graph::{NodeId, Outlet},
-    op::{Call, Lowering},
+    op::{CallKind, Lowering},
 };
 
 /// A function of two scalars that ops have a name for.
@@ -86,7 +86,7 @@ fn is_elementwise_below(library: &FunctionLibrary, def: &FunctionDef, depth: usi
     let Some(depth) = depth.checked_sub(1) else { return false };
     def.graph.iter().all(|(_, node)| {
         let Some(op) = node.op.def() else { return false };
-        if op.call == Call::Inline {
+        if op.call == CallKind::Inline {
             let callee = op.attrs.iter().find_map(|attr| match node.attrs.get(attr.name) {
                 Some(AttrValue::Func(callee)) => library.get(&callee.name).ok(),
                 _ => None,

@@ -17,22 +17,22 @@ use crate::{
 
 /// The ways to make bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Algorithm {
+pub enum BitGenerator {
     /// Threefry-2x32 with 20 rounds.
     Threefry,
     /// Philox-4x32 with 10 rounds.
     Philox,
 }
 
-impl Algorithm {
+impl BitGenerator {
     /// The numbers of the algorithms, in words.
     pub const NUMBERS: &str = "1 (Philox), 2 (Threefry) or 3 (that of the platform)";
 
     /// The algorithm of a number of TensorFlow's; that of a CPU is Philox.
-    pub fn numbered(number: i64) -> Option<Algorithm> {
+    pub fn numbered(number: i64) -> Option<BitGenerator> {
         match number {
-            1 | 3 => Some(Algorithm::Philox),
-            2 => Some(Algorithm::Threefry),
+            1 | 3 => Some(BitGenerator::Philox),
+            2 => Some(BitGenerator::Threefry),
             _ => None,
         }
     }
@@ -40,8 +40,8 @@ impl Algorithm {
     /// TensorFlow's number of the algorithm.
     pub fn number(self) -> i32 {
         match self {
-            Algorithm::Philox => 1,
-            Algorithm::Threefry => 2,
+            BitGenerator::Philox => 1,
+            BitGenerator::Threefry => 2,
         }
     }
 }
@@ -58,14 +58,14 @@ pub(crate) fn paired_axis(dims: &[i64]) -> usize {
 
 /// The new state, and a tensor of bits.
 pub fn rng_bit_generator<'e>(
-    algorithm: Algorithm,
+    algorithm: BitGenerator,
     state: Value<'e>,
     shape: &[i64],
     dtype: DType,
 ) -> [Value<'e>; 2] {
     match algorithm {
-        Algorithm::Threefry => threefry(state, shape, dtype),
-        Algorithm::Philox => philox(state, shape, dtype),
+        BitGenerator::Threefry => threefry(state, shape, dtype),
+        BitGenerator::Philox => philox(state, shape, dtype),
     }
 }
 

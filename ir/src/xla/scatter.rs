@@ -31,7 +31,7 @@ pub struct ScatterAxes {
 
 /// The operand as rows, and each update as a row with the number of its place.
 #[derive(Debug, Clone)]
-pub struct Rows<'e> {
+pub struct ScatterRows<'e> {
     /// The numbers of the places; -1 for updates that are left out.
     pub places: Value<'e>,
     n_rows: Size<'e>,
@@ -43,14 +43,14 @@ pub struct Rows<'e> {
     update_order: Vec<usize>,
 }
 
-impl<'e> Rows<'e> {
+impl<'e> ScatterRows<'e> {
     /// The rows that a scatter updates.
     pub fn new(
         operand: Value<'e>,
         indices: Value<'e>,
         updates: Value<'e>,
         axes: &ScatterAxes,
-    ) -> Rows<'e> {
+    ) -> ScatterRows<'e> {
         let indices = vectors_last(indices, axes.index_vector);
         let (whole, all) = (sizes(operand), sizes(updates));
         let is_kept =
@@ -128,7 +128,7 @@ impl<'e> Rows<'e> {
         let n_rows = product(&size_of(&indexed));
         let row = size_of(&row_axes);
         let order = indexed.into_iter().chain(row_axes).collect();
-        Rows { places, n_rows, whole, row, order, update_order }
+        ScatterRows { places, n_rows, whole, row, order, update_order }
     }
 
     fn rows_of(&self, value: Value<'e>, count: Size<'e>) -> Value<'e> {
@@ -193,7 +193,7 @@ pub fn scatter_by<'e>(
         (Some(op), _, _) => (op, None),
         (None, _, _) => return None,
     };
-    let rows = Rows::new(operand, indices, updates, axes);
+    let rows = ScatterRows::new(operand, indices, updates, axes);
     let through = through.unwrap_or(dtype);
     let attrs = Attrs::new().with("bad_indices_policy", "IGNORE");
     let places = reshape(rows.places, &[sizes_of_rank(rows.places, 1)[0], Size::Known(1)]);

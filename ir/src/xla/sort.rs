@@ -12,7 +12,7 @@ use crate::{
 
 /// A key to sort by.
 #[derive(Debug, Clone, Copy)]
-pub struct Key<'e> {
+pub struct SortKey<'e> {
     /// Its elements, of a type with an order.
     pub value: Value<'e>,
     /// Whether larger ones come first.
@@ -39,7 +39,7 @@ fn permuted<'e>(x: Value<'e>, order: Value<'e>) -> Value<'e> {
 }
 
 /// The tensors in the order of the keys, the first key first; equal ones stay as they are.
-pub fn sort_by_keys<'e>(xs: &[Value<'e>], axis: usize, keys: &[Key<'e>]) -> Vec<Value<'e>> {
+pub fn sort_by_keys<'e>(xs: &[Value<'e>], axis: usize, keys: &[SortKey<'e>]) -> Vec<Value<'e>> {
     let Some(&first) = xs.first() else { return Vec::new() };
     let (order, back) = last(axis, rank(first));
     let whole = sizes(first);

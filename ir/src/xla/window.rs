@@ -5,7 +5,7 @@
 //! specification of StableHLO does.
 
 use super::{
-    pad::{Padding, pad},
+    pad::{AxisPadding, pad},
     reduce::Pairwise,
     size::{Size, sizes, sizes_of_rank},
     slice::strided,
@@ -46,7 +46,7 @@ fn extent(size: i64, dilation: i64) -> i64 {
 pub fn padded<'e>(x: Value<'e>, value: Value<'e>, windows: &Windows<'e>) -> Value<'e> {
     let (low, high) = windows.padding.iter().copied().unzip();
     let interior = windows.base_dilation.iter().map(|&dilation| Size::Known(dilation - 1));
-    pad(x, value, &Padding { low, high, interior: interior.collect() })
+    pad(x, value, &AxisPadding { low, high, interior: interior.collect() })
 }
 
 /// The reductions of all windows.

@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "callers give pointers to write results to")]
 
-use crate::world::Outcome;
+use crate::world::CudaResult;
 use cudarc::driver::sys::CUresult;
 use std::cell::Cell;
 
@@ -21,12 +21,12 @@ pub(crate) fn current() -> usize {
 }
 
 /// The device whose context is current.
-pub(crate) fn current_device() -> Outcome<usize> {
+pub(crate) fn current_device() -> CudaResult<usize> {
     current().checked_sub(1).ok_or(CUresult::CUDA_ERROR_INVALID_CONTEXT)
 }
 
 /// Status of a call.
-pub(crate) fn answer(outcome: Outcome) -> CUresult {
+pub(crate) fn answer(outcome: CudaResult) -> CUresult {
     match outcome {
         Ok(()) => CUresult::CUDA_SUCCESS,
         Err(error) => error,
@@ -38,7 +38,7 @@ pub(crate) fn answer(outcome: Outcome) -> CUresult {
 /// # Safety
 ///
 /// `to` is null or may be written to.
-pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> Outcome {
+pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> CudaResult {
     if to.is_null() {
         return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
     }

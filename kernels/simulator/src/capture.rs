@@ -1,22 +1,22 @@
 //! Streams that are captured: their jobs become a graph instead of being done.
 
-use crate::world::{Capture, Node, Outcome, World};
+use crate::world::{CudaResult, Node, SimulatedWorld, StreamCapture};
 use cudarc::driver::sys::CUresult;
 use std::{collections::BTreeSet, sync::Arc};
 
-impl World {
-    pub(crate) fn begin_capture(&mut self, stream: usize) -> Outcome {
+impl SimulatedWorld {
+    pub(crate) fn begin_capture(&mut self, stream: usize) -> CudaResult {
         self.alive()?;
         self.not_captured(stream)?;
         let capture = self.handle();
         self.stream(stream)?.captured = Some((capture, Vec::new()));
-        let state = Capture { origin: stream, nodes: Vec::new(), broken: None };
+        let state = StreamCapture { origin: stream, nodes: Vec::new(), broken: None };
         self.captures.insert(capture, state);
         Ok(())
     }
 
     /// The graph of what was captured.
-    pub(crate) fn end_capture(&mut self, stream: usize) -> Outcome<usize> {
+    pub(crate) fn end_capture(&mut self, stream: usize) -> CudaResult<usize> {
         let Some((capture, last)) = self.stream(stream)?.captured.clone() else {
             return Err(CUresult::CUDA_ERROR_ILLEGAL_STATE);
         };
@@ -49,7 +49,7 @@ impl World {
     }
 
     /// Fails, and breaks the capture, if a stream is captured.
-    pub(crate) fn not_captured(&mut self, stream: usize) -> Outcome {
+    pub(crate) fn not_captured(&mut self, stream: usize) -> CudaResult {
         match self.stream(stream)?.captured.clone() {
             None => Ok(()),
             Some((capture, _)) => {
@@ -59,7 +59,7 @@ impl World {
     }
 
     /// Fails, and breaks what is captured, if any stream is. So much for calls that concern all.
-    pub(crate) fn nothing_captured(&mut self) -> Outcome {
+    pub(crate) fn nothing_captured(&mut self) -> CudaResult {
         match self.captures.keys().next().copied() {
             None => Ok(()),
             Some(capture) => {
@@ -75,7 +75,7 @@ impl World {
         why
     }
 
-    pub(crate) fn node(&mut self, capture: usize, node: Node) -> Outcome<usize> {
+    pub(crate) fn node(&mut self, capture: usize, node: Node) -> CudaResult<usize> {
         let state = self.captures.get_mut(&capture).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE)?;
         state.nodes.push(node);
         Ok(state.nodes.len() - 1)

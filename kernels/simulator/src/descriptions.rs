@@ -37,7 +37,7 @@ pub(crate) struct Operation {
 
 /// Layout of a matrix: column by column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Layout {
+pub(crate) struct MatrixDescription {
     pub(crate) element: cudaDataType_t,
     pub(crate) rows: usize,
     pub(crate) columns: usize,
@@ -54,11 +54,11 @@ pub(crate) struct Preference {
 }
 
 /// Things that are known by a handle until they are destroyed.
-pub(crate) struct Table<T>(LazyLock<Mutex<HashMap<usize, T>>>);
+pub(crate) struct HandleTable<T>(LazyLock<Mutex<HashMap<usize, T>>>);
 
-impl<T: Copy> Table<T> {
-    pub(crate) const fn new() -> Table<T> {
-        Table(LazyLock::new(Mutex::default))
+impl<T: Copy> HandleTable<T> {
+    pub(crate) const fn new() -> HandleTable<T> {
+        HandleTable(LazyLock::new(Mutex::default))
     }
 
     pub(crate) fn add(&self, thing: T) -> usize {
@@ -81,9 +81,9 @@ impl<T: Copy> Table<T> {
     }
 }
 
-pub(crate) static OPERATIONS: Table<Operation> = Table::new();
-pub(crate) static LAYOUTS: Table<Layout> = Table::new();
-pub(crate) static PREFERENCES: Table<Preference> = Table::new();
+pub(crate) static OPERATIONS: HandleTable<Operation> = HandleTable::new();
+pub(crate) static LAYOUTS: HandleTable<MatrixDescription> = HandleTable::new();
+pub(crate) static PREFERENCES: HandleTable<Preference> = HandleTable::new();
 
 pub(crate) fn answer(status: Status) -> cublasStatus_t {
     status.err().unwrap_or(cublasStatus_t::CUBLAS_STATUS_SUCCESS)
@@ -181,7 +181,7 @@ unsafe extern "C" fn cublasLtMatrixLayoutCreate(
 ) -> cublasStatus_t {
     let (rows, columns) = (rows as usize, columns as usize);
     let Ok(leading) = size(leading) else { return INVALID };
-    let layout = Layout { element, rows, columns, leading, batch: 1, stride: 0 };
+    let layout = MatrixDescription { element, rows, columns, leading, batch: 1, stride: 0 };
     // SAFETY: the caller gives a place for the result.
     unsafe { put(to, LAYOUTS.add(layout) as cublasLtMatrixLayout_t) }
 }

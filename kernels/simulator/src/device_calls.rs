@@ -5,7 +5,7 @@
 
 use crate::{
     calls::{answer, current, current_device, put, set_current},
-    world::{Event, Outcome, Stream, world},
+    world::{CudaResult, Event, Stream, world},
 };
 use cudarc::driver::sys::{
     CUcontext, CUdevice, CUdevice_attribute, CUevent, CUmemAccessDesc, CUmemPool_attribute,
@@ -25,7 +25,7 @@ fn devices() -> usize {
     }
 }
 
-fn device(device: CUdevice) -> Outcome<usize> {
+fn device(device: CUdevice) -> CudaResult<usize> {
     let number = usize::try_from(device).ok().filter(|&number| number < devices());
     number.ok_or(CUresult::CUDA_ERROR_INVALID_DEVICE)
 }

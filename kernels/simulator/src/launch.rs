@@ -5,8 +5,8 @@
 use crate::{
     calls::{answer, current_device, put},
     compiler::CODE,
-    memory::Memory,
-    world::{Outcome, world},
+    memory::SimulatedMemory,
+    world::{CudaResult, world},
 };
 use cudarc::driver::sys::{CUfunction, CUmodule, CUresult, CUstream};
 use libloading::Library;
@@ -48,7 +48,7 @@ fn load(library: &'static Library) -> Result<Program, libloading::Error> {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuModuleLoadData(to: *mut CUmodule, image: *const c_void) -> CUresult {
-    let load_it = || -> Outcome {
+    let load_it = || -> CudaResult {
         current_device()?;
         world().nothing_captured()?;
         // SAFETY: what is loaded is text that ends with a zero if it begins like this.
@@ -124,7 +124,7 @@ unsafe extern "C" fn cuLaunchKernel(
         unsafe { ptr::copy((*arguments.add(at)).cast(), value.as_mut_ptr(), value.len()) };
         values.push(value);
     }
-    let job = Arc::new(move |memory: &mut Memory| {
+    let job = Arc::new(move |memory: &mut SimulatedMemory| {
         for (value, &size) in values.iter().zip(program.parameters) {
             if size < 0 {
                 memory.expect(address(value), 1)?;

@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "programs reach memory through pointers")]
 
-use crate::world::Outcome;
+use crate::world::CudaResult;
 use cudarc::driver::sys::CUresult;
 use std::{
     alloc::{Layout, alloc, dealloc},
@@ -30,7 +30,7 @@ struct Block {
 }
 
 /// All blocks.
-pub(crate) struct Memory {
+pub(crate) struct SimulatedMemory {
     blocks: BTreeMap<usize, Block>,
     /// Freed blocks by stream and bytes, which the same stream may take again.
     freed: HashMap<(usize, usize), Vec<usize>>,
@@ -38,22 +38,27 @@ pub(crate) struct Memory {
     pub(crate) most: usize,
 }
 
-impl Default for Memory {
-    fn default() -> Memory {
+impl Default for SimulatedMemory {
+    fn default() -> SimulatedMemory {
         let most = env::var("FERROFLOW_SIMULATED_MEMORY").ok().and_then(|most| most.parse().ok());
         let most = most.unwrap_or(4 << 30);
-        Memory { blocks: BTreeMap::new(), freed: HashMap::new(), used: HashMap::new(), most }
+        SimulatedMemory {
+            blocks: BTreeMap::new(),
+            freed: HashMap::new(),
+            used: HashMap::new(),
+            most,
+        }
     }
 }
 
-fn layout(bytes: usize) -> Outcome<Layout> {
+fn layout(bytes: usize) -> CudaResult<Layout> {
     let total = bytes.checked_add(2 * ZONE).ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
     Layout::from_size_align(total, ZONE).map_err(|_| CUresult::CUDA_ERROR_OUT_OF_MEMORY)
 }
 
-impl Memory {
+impl SimulatedMemory {
     /// A block for work of a stream. It is dead until [`revive`](Memory::revive) runs there.
-    pub(crate) fn take(&mut self, device: usize, stream: usize, bytes: usize) -> Outcome<usize> {
+    pub(crate) fn take(&mut self, device: usize, stream: usize, bytes: usize) -> CudaResult<usize> {
         if bytes == 0 {
             return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
         }
@@ -102,7 +107,7 @@ impl Memory {
     }
 
     /// Begins a block's life in the order of its stream.
-    pub(crate) fn revive(&mut self, at: usize) -> Outcome {
+    pub(crate) fn revive(&mut self, at: usize) -> CudaResult {
         let block = self.block(at)?;
         (block.is_alive, block.to_come) = (true, block.to_come - 1);
         let bytes = block.bytes;
@@ -112,7 +117,7 @@ impl Memory {
     }
 
     /// Gives a block back: nobody may name it any more.
-    pub(crate) fn give(&mut self, at: usize, stream: usize) -> Outcome {
+    pub(crate) fn give(&mut self, at: usize, stream: usize) -> CudaResult {
         let block = self.block(at)?;
         if !block.is_taken {
             return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
@@ -124,7 +129,7 @@ impl Memory {
     }
 
     /// Ends a block's life in the order of its stream.
-    pub(crate) fn kill(&mut self, at: usize) -> Outcome {
+    pub(crate) fn kill(&mut self, at: usize) -> CudaResult {
         self.check(at)?;
         let block = self.block(at)?;
         (block.is_alive, block.to_come) = (false, block.to_come - 1);
@@ -135,7 +140,7 @@ impl Memory {
     }
 
     /// Frees what nobody uses, when all work is done.
-    pub(crate) fn trim(&mut self) -> Outcome {
+    pub(crate) fn trim(&mut self) -> CudaResult {
         for at in std::mem::take(&mut self.freed).into_values().flatten() {
             if let Some(block) = self.blocks.remove(&at) {
                 *self.used.entry(block.device).or_default() -= block.bytes;
@@ -148,7 +153,7 @@ impl Memory {
     }
 
     /// Fails unless so many bytes there are alive.
-    pub(crate) fn expect(&self, at: usize, bytes: usize) -> Outcome {
+    pub(crate) fn expect(&self, at: usize, bytes: usize) -> CudaResult {
         let found = self.blocks.range(..=at).next_back();
         let fits = |(&start, block): (&usize, &Block)| {
             block.is_alive && at - start <= block.bytes && bytes <= block.bytes - (at - start)
@@ -163,14 +168,14 @@ impl Memory {
     }
 
     /// The device that memory is of.
-    pub(crate) fn device(&self, at: usize) -> Outcome<usize> {
+    pub(crate) fn device(&self, at: usize) -> CudaResult<usize> {
         let found = self.blocks.range(..=at).next_back();
         let found = found.filter(|(start, block)| at - *start < block.bytes);
         found.map(|(_, block)| block.device).ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)
     }
 
     /// Fails if somebody wrote beside the block that this address is of.
-    pub(crate) fn check(&self, at: usize) -> Outcome {
+    pub(crate) fn check(&self, at: usize) -> CudaResult {
         let Some((&start, block)) = self.blocks.range(..=at).next_back() else {
             return Err(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
         };
@@ -185,7 +190,7 @@ impl Memory {
         Ok(())
     }
 
-    fn block(&mut self, at: usize) -> Outcome<&mut Block> {
+    fn block(&mut self, at: usize) -> CudaResult<&mut Block> {
         self.blocks.get_mut(&at).ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)
     }
 }

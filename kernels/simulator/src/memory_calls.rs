@@ -4,8 +4,8 @@
 
 use crate::{
     calls::{answer, current_device, put},
-    memory::Memory,
-    world::{Job, Outcome, World, world},
+    memory::SimulatedMemory,
+    world::{CudaResult, Job, SimulatedWorld, world},
 };
 use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUresult, CUstream};
 use std::{
@@ -23,7 +23,7 @@ enum Side {
 
 /// The job that copies bytes.
 fn copy((to, to_side): (usize, Side), (from, from_side): (usize, Side), bytes: usize) -> Job {
-    Arc::new(move |memory: &mut Memory| {
+    Arc::new(move |memory: &mut SimulatedMemory| {
         for (at, side) in [(to, to_side), (from, from_side)] {
             if side == Side::Device {
                 memory.expect(at, bytes)?;
@@ -37,7 +37,7 @@ fn copy((to, to_side): (usize, Side), (from, from_side): (usize, Side), bytes: u
 }
 
 /// The device of a stream, which the current context must be of.
-fn owner(world: &mut World, stream: CUstream) -> Outcome<usize> {
+fn owner(world: &mut SimulatedWorld, stream: CUstream) -> CudaResult<usize> {
     let (device, current) = (world.stream(stream as usize)?.device, current_device()?);
     if device == current { Ok(device) } else { Err(CUresult::CUDA_ERROR_INVALID_CONTEXT) }
 }
@@ -69,7 +69,7 @@ unsafe extern "C" fn cuMemAllocAsync(
             }
             taken => taken?,
         };
-        world.push(stream, Arc::new(move |memory: &mut Memory| memory.revive(at)))?;
+        world.push(stream, Arc::new(move |memory: &mut SimulatedMemory| memory.revive(at)))?;
         // SAFETY: the caller gives a place for the result.
         unsafe { put(to, at as CUdeviceptr) }
     };
@@ -86,7 +86,7 @@ extern "C" fn cuMemFreeAsync(at: CUdeviceptr, stream: CUstream) -> CUresult {
             return Err(CUresult::CUDA_ERROR_NOT_SUPPORTED);
         }
         world.memory.give(at, stream)?;
-        world.push(stream, Arc::new(move |memory: &mut Memory| memory.kill(at)))
+        world.push(stream, Arc::new(move |memory: &mut SimulatedMemory| memory.kill(at)))
     };
     answer(free())
 }
@@ -153,7 +153,7 @@ extern "C" fn cuMemsetD8Async(
     bytes: usize,
     stream: CUstream,
 ) -> CUresult {
-    let job: Job = Arc::new(move |memory: &mut Memory| {
+    let job: Job = Arc::new(move |memory: &mut SimulatedMemory| {
         memory.expect(at as usize, bytes)?;
         // SAFETY: so many bytes are alive there.
         unsafe { ptr::write_bytes(at as *mut u8, value, bytes) };

@@ -3,26 +3,26 @@
 #![expect(unsafe_code, reason = "matrices are reached through pointers")]
 
 use crate::{
-    descriptions::{INVALID, Layout, Operation, Status, UNSUPPORTED},
-    memory::Memory,
-    world::Outcome,
+    descriptions::{INVALID, MatrixDescription, Operation, Status, UNSUPPORTED},
+    memory::SimulatedMemory,
+    world::CudaResult,
 };
 use cudarc::cublaslt::sys::{cublasComputeType_t, cublasLtEpilogue_t, cudaDataType_t};
 use half::{bf16, f16};
 
 /// A product whose parts fit together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Product {
+pub(crate) struct MatmulProblem {
     pub(crate) operation: Operation,
     /// Of both factors, of what is added, and of the result.
-    pub(crate) layouts: [Layout; 4],
+    pub(crate) layouts: [MatrixDescription; 4],
     /// Rows and columns of the result, and the length of its sums.
     sizes: [usize; 3],
 }
 
 /// Where matrices are, and what they are multiplied by.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Call {
+pub(crate) struct MatmulArgs {
     /// As the layouts are.
     pub(crate) places: [usize; 4],
     pub(crate) alpha: f32,
@@ -44,7 +44,7 @@ fn bytes(element: cudaDataType_t) -> Status<usize> {
     }
 }
 
-impl Layout {
+impl MatrixDescription {
     /// Elements from the first to behind the last, of the whole batch.
     fn reach(&self) -> usize {
         if self.rows == 0 || self.columns == 0 || self.batch == 0 {
@@ -54,19 +54,22 @@ impl Layout {
     }
 }
 
-impl Product {
+impl MatmulProblem {
     /// Matmul that descriptors stand for together, by the tables of supported types and the rules
     /// of shapes.
-    pub(crate) fn new(operation: Operation, layouts: [Layout; 4]) -> Status<Product> {
+    pub(crate) fn new(
+        operation: Operation,
+        layouts: [MatrixDescription; 4],
+    ) -> Status<MatmulProblem> {
         let [a, b, c, d] = &layouts;
-        let turned = |layout: &Layout, is_transposed| match is_transposed {
+        let turned = |layout: &MatrixDescription, is_transposed| match is_transposed {
             true => [layout.columns, layout.rows],
             false => [layout.rows, layout.columns],
         };
         let [m, k] = turned(a, operation.is_transposed[0]);
         let [also_k, n] = turned(b, operation.is_transposed[1]);
         let fits = k == also_k && [d.rows, d.columns] == [m, n] && [c.rows, c.columns] == [m, n];
-        let lie_apart = |layout: &Layout| layout.leading >= layout.rows;
+        let lie_apart = |layout: &MatrixDescription| layout.leading >= layout.rows;
         let same_batch = layouts.iter().all(|layout| layout.batch == d.batch);
         let results_apart = d.batch < 2 || d.stride >= d.leading * d.columns;
         if !fits || !layouts.iter().all(lie_apart) || !same_batch || !results_apart {
@@ -97,24 +100,24 @@ impl Product {
         if then & BIAS != 0 && operation.bias == 0 {
             return Err(INVALID);
         }
-        Ok(Product { operation, layouts, sizes: [m, n, k] })
+        Ok(MatmulProblem { operation, layouts, sizes: [m, n, k] })
     }
 
     /// The product without where its bias is.
-    pub(crate) fn anywhere(&self) -> Product {
-        Product { operation: Operation { bias: 0, ..self.operation }, ..self.clone() }
+    pub(crate) fn anywhere(&self) -> MatmulProblem {
+        MatmulProblem { operation: Operation { bias: 0, ..self.operation }, ..self.clone() }
     }
 
     /// Computes it.
-    pub(crate) fn run(&self, call: &Call, memory: &Memory) -> Outcome {
+    pub(crate) fn run(&self, call: &MatmulArgs, memory: &SimulatedMemory) -> CudaResult {
         let ([m, n, k], [a, b, c, d]) = (self.sizes, &self.layouts);
         let then = self.operation.epilogue;
-        let bias = Layout { rows: m, columns: 1, leading: m, batch: 1, stride: 0, ..*d };
+        let bias = MatrixDescription { rows: m, columns: 1, leading: m, batch: 1, stride: 0, ..*d };
         let has_bias = then & BIAS != 0;
         let bias = if has_bias { read(memory, self.operation.bias, &bias)? } else { vec![0.0; m] };
         let [at_a, at_b, at_c, at_d] = call.places;
         let rounds = self.operation.compute == cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32;
-        let factor = |at, layout| -> Outcome<Vec<f32>> {
+        let factor = |at, layout| -> CudaResult<Vec<f32>> {
             let mut values = read(memory, at, layout)?;
             if rounds {
                 values.iter_mut().for_each(|value| *value = tensor_float(*value));
@@ -178,12 +181,12 @@ fn tensor_float(x: f32) -> f32 {
     f32::from_bits((bits + 0xfff + ((bits >> 13) & 1)) & !0x1fff)
 }
 
-fn size(layout: &Layout) -> usize {
+fn size(layout: &MatrixDescription) -> usize {
     bytes(layout.element).unwrap_or(4)
 }
 
 /// All that a layout reaches, as floats.
-fn read(memory: &Memory, at: usize, layout: &Layout) -> Outcome<Vec<f32>> {
+fn read(memory: &SimulatedMemory, at: usize, layout: &MatrixDescription) -> CudaResult<Vec<f32>> {
     memory.expect(at, layout.reach() * size(layout))?;
     // SAFETY: so many bytes are alive there, as was just seen, and nothing writes them meanwhile.
     let element = |index: usize| unsafe {

@@ -8,10 +8,10 @@
 use crate::{
     calls::current_device,
     descriptions::{
-        INVALID, LAYOUTS, OPERATIONS, PREFERENCES, Status, Table, UNSUPPORTED, answer, put,
+        HandleTable, INVALID, LAYOUTS, OPERATIONS, PREFERENCES, Status, UNSUPPORTED, answer, put,
     },
-    memory::Memory,
-    product::{Call, Product},
+    memory::SimulatedMemory,
+    product::{MatmulArgs, MatmulProblem},
     world::world,
 };
 use cudarc::cublaslt::sys::{
@@ -39,7 +39,7 @@ const ALGORITHMS: &[(u64, u32, usize, bool)] = &[
 ];
 
 /// Libraries that were opened, with their devices.
-static LIBRARIES: Table<usize> = Table::new();
+static LIBRARIES: HandleTable<usize> = HandleTable::new();
 
 #[unsafe(no_mangle)]
 extern "C" fn cublasLtGetVersion() -> usize {
@@ -61,7 +61,7 @@ extern "C" fn cublasLtDestroy(library: cublasLtHandle_t) -> cublasStatus_t {
 }
 
 /// Fingerprint of a matmul for its algorithms.
-fn print(product: &Product) -> u64 {
+fn print(product: &MatmulProblem) -> u64 {
     let mut hash = DefaultHasher::new();
     product.anywhere().hash(&mut hash);
     hash.finish()
@@ -70,9 +70,9 @@ fn print(product: &Product) -> u64 {
 fn product(
     operation: cublasLtMatmulDesc_t,
     layouts: [cublasLtMatrixLayout_t; 4],
-) -> Status<Product> {
+) -> Status<MatmulProblem> {
     let [a, b, c, d] = layouts.map(|layout| LAYOUTS.get(layout as usize));
-    Product::new(OPERATIONS.get(operation as usize)?, [a?, b?, c?, d?])
+    MatmulProblem::new(OPERATIONS.get(operation as usize)?, [a?, b?, c?, d?])
 }
 
 #[unsafe(no_mangle)]
@@ -161,9 +161,9 @@ unsafe extern "C" fn cublasLtMatmul(
         {
             return Err(INVALID);
         }
-        let call = Call { places, alpha, beta, parts: parts as usize };
+        let call = MatmulArgs { places, alpha, beta, parts: parts as usize };
         let (workspace, needed) = (workspace as usize, needed as usize);
-        let job = Arc::new(move |memory: &mut Memory| {
+        let job = Arc::new(move |memory: &mut SimulatedMemory| {
             if needed > 0 {
                 memory.expect(workspace, needed)?;
                 // SAFETY: so many bytes are alive there. What they hold is nobody's business.

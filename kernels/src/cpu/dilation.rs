@@ -7,7 +7,7 @@ use crate::{
     kernel::{Io, Kernel},
     number::Number,
     plan::{sliding::dilation as sweep, window::Sweep},
-    wide::Wide,
+    wide::WideElement,
 };
 use ferroflow_ir::window::Slide;
 use num_traits::Bounded;
@@ -42,9 +42,9 @@ fn taps(sweep: &Sweep, window: usize, list: &mut Vec<(usize, usize)>) {
 
 /// An element type with a smallest value; sums of 16-bit floats are rounded before they are
 /// compared.
-trait Grey: Wide + PartialOrd + Bounded {}
+trait Grey: WideElement + PartialOrd + Bounded {}
 
-impl<T: Wide + PartialOrd + Bounded> Grey for T {}
+impl<T: WideElement + PartialOrd + Bounded> Grey for T {}
 
 /// The largest sum of a channel, and the place of its tap. NaN is passed over.
 fn largest<T: Grey>(

@@ -5,7 +5,7 @@
 use super::{
     Build,
     dispatch::{with_index, with_real},
-    index::Position,
+    index::PositionElement,
 };
 use crate::{
     device::OpCall,
@@ -68,7 +68,7 @@ fn compile<S: Side>(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 /// `[outer, size, inner] → [outer, inner]`.
-fn kernel<T: Ordered, I: Position, S: Side>(size: usize, inner: usize) -> Arc<dyn Kernel> {
+fn kernel<T: Ordered, I: PositionElement, S: Side>(size: usize, inner: usize) -> Arc<dyn Kernel> {
     Arc::new(move |io: &mut Io<'_>| {
         let (source, out): (&[T], &mut [I]) = (io.input(0), io.output(0));
         let rows_per_piece = (PIECE / (size * inner).max(1)).max(1);

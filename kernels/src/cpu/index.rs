@@ -50,14 +50,14 @@ pub(super) fn integer(io: &Io<'_>, input: usize, dtype: DType) -> i64 {
 }
 
 /// An integer type positions are given in.
-pub(super) trait Position: Cell + Pod {
+pub(super) trait PositionElement: Cell + Pod {
     /// The position; nonsense if it does not fit.
     fn from_position(position: usize) -> Self;
 }
 
 macro_rules! positions {
     ($($type:ty)*) => {$(
-        impl Position for $type {
+        impl PositionElement for $type {
             fn from_position(position: usize) -> $type {
                 position as $type
             }

@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
     number::Number,
-    wide::Wide,
+    wide::WideElement,
 };
 use std::{ops::Range, sync::Arc};
 
@@ -50,7 +50,7 @@ impl<A: Exp> Plan<A> {
 }
 
 fn normalize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide<Acc: Exp>>(plan: Plan<T::Acc>) -> Arc<dyn Kernel> {
+    fn kernel<T: WideElement<Acc: Exp>>(plan: Plan<T::Acc>) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let x: &[T] = io.input(0);
             rows::<T>(io, plan.channels, |start, y| {
@@ -66,7 +66,11 @@ fn normalize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 /// Works on rows of channels, told by their first element.
-fn rows<T: Wide>(io: &mut Io<'_>, channels: usize, row: impl Fn(usize, &mut [T::Acc]) + Sync) {
+fn rows<T: WideElement>(
+    io: &mut Io<'_>,
+    channels: usize,
+    row: impl Fn(usize, &mut [T::Acc]) + Sync,
+) {
     let out: &mut [T] = io.output(0);
     if out.is_empty() {
         return;
@@ -81,7 +85,7 @@ fn rows<T: Wide>(io: &mut Io<'_>, channels: usize, row: impl Fn(usize, &mut [T::
 }
 
 fn gradient(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide<Acc: Exp>>(plan: Plan<T::Acc>) -> Arc<dyn Kernel> {
+    fn kernel<T: WideElement<Acc: Exp>>(plan: Plan<T::Acc>) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (dy, x, y): (&[T], &[T], &[T]) = (io.input(0), io.input(1), io.input(2));
             rows::<T>(io, plan.channels, |start, dx| {

@@ -7,14 +7,14 @@
 use super::{
     Build,
     exp::Exp,
-    gemm::{Matrix, Product, Sizes, gemm},
+    gemm::{GemmOutput, GemmSizes, Matrix, gemm},
 };
 use crate::{
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
     scratch::Scratch,
-    wide::Wide,
+    wide::WideElement,
 };
 use ferroflow_ir::{DType, Error};
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn build(
     })
 }
 
-fn kernel<T: Wide<Acc = f32>>(plan: Plan) -> Arc<dyn Kernel> {
+fn kernel<T: WideElement<Acc = f32>>(plan: Plan) -> Arc<dyn Kernel> {
     Arc::new(move |io: &mut Io<'_>| {
         let last = plan.last_step(io)?;
         let at = |index: usize| T::widen(io.input::<T>(plan.first + index));
@@ -95,9 +95,9 @@ fn kernel<T: Wide<Acc = f32>>(plan: Plan) -> Arc<dyn Kernel> {
         let mut sums = Scratch::<f32>::new(last * plan.batch * gates)?;
         sums.chunks_mut(gates.max(1)).for_each(|sums| sums.copy_from_slice(&b));
         let (of_inputs, of_outputs) = w.split_at(plan.inputs * gates);
-        let sizes = Sizes { m: last * plan.batch, k: plan.inputs, n: gates };
+        let sizes = GemmSizes { m: last * plan.batch, k: plan.inputs, n: gates };
         let (a, weights) = (Matrix::row_major(&x, sizes.k), Matrix::row_major(of_inputs, gates));
-        let place = Product { data: &mut sums, row_stride: gates, accumulate: true };
+        let place = GemmOutput { data: &mut sums, row_stride: gates, accumulate: true };
         gemm(io.threads(), sizes, a, weights, place);
 
         let results: [&mut [T]; 7] = std::array::from_fn(|index| io.output(index));
@@ -110,10 +110,10 @@ fn kernel<T: Wide<Acc = f32>>(plan: Plan) -> Arc<dyn Kernel> {
                 continue;
             }
             let sums = &mut sums[step * plan.batch * gates..][..plan.batch * gates];
-            let sizes = Sizes { m: plan.batch, k: plan.cells, n: gates };
+            let sizes = GemmSizes { m: plan.batch, k: plan.cells, n: gates };
             let (h, weights) =
                 (Matrix::row_major(&output, sizes.k), Matrix::row_major(of_outputs, gates));
-            let place = Product { data: sums, row_stride: gates, accumulate: true };
+            let place = GemmOutput { data: sums, row_stride: gates, accumulate: true };
             gemm(io.threads(), sizes, h, weights, place);
             plan.step(sums, peepholes, &mut state, &mut output, results);
         }
@@ -152,7 +152,7 @@ impl Plan {
     }
 
     /// Runs all cells once. `state` and `output` are those of the step before, and then of this.
-    fn step<T: Wide<Acc = f32>>(
+    fn step<T: WideElement<Acc = f32>>(
         &self,
         sums: &[f32],
         peepholes: Option<[&[f32]; 3]>,

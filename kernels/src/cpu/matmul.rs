@@ -3,15 +3,15 @@
 use super::{
     Build,
     dispatch::with_number,
-    gemm::{Byte, Factor, Matrix, Product, Sizes, gemm, gemm_of_bytes},
+    gemm::{Byte, GemmElement, GemmOutput, GemmSizes, Matrix, gemm, gemm_of_bytes},
 };
 #[cfg(target_arch = "x86_64")]
 use super::{
     gemm::{
-        Finish, Weights, gemm_by_weights, linear::LinearEpilogue, rect::Rect,
+        BlockEpilogue, GemmWeights, gemm_by_weights, linear::LinearEpilogue, rect::Rect,
         weights::PackedWeights,
     },
-    region::epilogue::Epilogue,
+    region::epilogue::ExprEpilogue,
 };
 use crate::{
     device::OpCall,
@@ -81,7 +81,7 @@ impl Side {
 
 /// Products of matrices in pairs.
 struct Plan {
-    sizes: Sizes,
+    sizes: GemmSizes,
     count: usize,
     a: Side,
     b: Side,
@@ -90,7 +90,7 @@ struct Plan {
 impl Plan {
     fn new(a: Side, b: Side, batch: &[usize]) -> Plan {
         let ((m, k), (_, n)) = (a.rows_and_cols(), b.rows_and_cols());
-        let plan = Plan { sizes: Sizes { m, k, n }, count: batch.iter().product(), a, b };
+        let plan = Plan { sizes: GemmSizes { m, k, n }, count: batch.iter().product(), a, b };
         plan.merged()
     }
 
@@ -109,11 +109,11 @@ impl Plan {
         threads: &Threads,
         (a, b): (&[A], &[B]),
         out: &mut [R],
-        gemm: impl Fn(&Threads, Sizes, Matrix<'_, A>, Matrix<'_, B>, Product<'_, R>) + Sync,
+        gemm: impl Fn(&Threads, GemmSizes, Matrix<'_, A>, Matrix<'_, B>, GemmOutput<'_, R>) + Sync,
     ) {
         self.for_each_product(threads, out, |threads, index, out| {
             let (a, b) = (self.a.matrix(a, index), self.b.matrix(b, index));
-            gemm(threads, self.sizes, a, b, Product::row_major(out, self.sizes.n));
+            gemm(threads, self.sizes, a, b, GemmOutput::row_major(out, self.sizes.n));
         });
     }
 
@@ -125,7 +125,7 @@ impl Plan {
         out: &mut [R],
         one: impl Fn(&Threads, usize, &mut [R]) + Sync,
     ) {
-        let Sizes { m, n, .. } = self.sizes;
+        let GemmSizes { m, n, .. } = self.sizes;
         if out.is_empty() {
             return;
         }
@@ -148,7 +148,7 @@ impl Plan {
 #[cfg(target_arch = "x86_64")]
 pub(super) fn with_epilogue(
     call: &OpCall<'_>,
-    epilogue: Epilogue,
+    epilogue: ExprEpilogue,
 ) -> Result<Option<Arc<dyn Kernel>>> {
     let plan = match call.op.name {
         "MatMul" => plan_of_two(call)?,
@@ -179,10 +179,10 @@ fn float_kernel(plan: Plan) -> Arc<dyn Kernel> {
 
 /// The results of one of several products, as rows of all results.
 #[cfg(target_arch = "x86_64")]
-struct After<'a>(&'a dyn Finish, usize);
+struct After<'a>(&'a dyn BlockEpilogue, usize);
 
 #[cfg(target_arch = "x86_64")]
-impl Finish for After<'_> {
+impl BlockEpilogue for After<'_> {
     fn finish(&self, row: usize, col: usize, block: Rect<'_>) {
         self.0.finish(self.1 + row, col, block);
     }
@@ -195,13 +195,18 @@ impl Finish for After<'_> {
 #[cfg(target_arch = "x86_64")]
 impl Plan {
     /// Computes the products, and finishes them.
-    fn run_by_weights(&self, io: &mut Io<'_>, kept: &PackedWeights, finish: Option<&dyn Finish>) {
+    fn run_by_weights(
+        &self,
+        io: &mut Io<'_>,
+        kept: &PackedWeights,
+        finish: Option<&dyn BlockEpilogue>,
+    ) {
         let (a, b): (&[f32], &[f32]) = (io.input(0), io.input(1));
-        let weights = Weights { tensor: io.tensor(1).filter(|_| self.count == 1), kept };
+        let weights = GemmWeights { tensor: io.tensor(1).filter(|_| self.count == 1), kept };
         self.for_each_product(io.threads(), io.output(0), |threads, index, out| {
             let (a, b) = (self.a.matrix(a, index), self.b.matrix(b, index));
             let finish = finish.map(|finish| After(finish, index * self.sizes.m));
-            let finish = finish.as_ref().map(|finish| finish as &dyn Finish);
+            let finish = finish.as_ref().map(|finish| finish as &dyn BlockEpilogue);
             gemm_by_weights(threads, self.sizes, a, b, weights, out, finish);
         });
     }
@@ -210,7 +215,7 @@ impl Plan {
 /// Multiplications per piece of work.
 const PIECE: u64 = 1 << 21;
 
-fn kernel<T: Factor>(plan: Plan) -> Arc<dyn Kernel> {
+fn kernel<T: GemmElement>(plan: Plan) -> Arc<dyn Kernel> {
     Arc::new(move |io: &mut Io<'_>| {
         let (a, b): (&[T], &[T]) = (io.input(0), io.input(1));
         plan.run(io.threads(), (a, b), io.output(0), gemm::<T>);

@@ -18,7 +18,7 @@ use crate::{
     },
     simd::{Vectorized, vectorize},
     threads::Threads,
-    wide::Wide,
+    wide::WideElement,
 };
 use ferroflow_ir::{
     DType, Error, Shape,
@@ -89,7 +89,7 @@ struct Fold<C, F> {
 
 fn fold<T, C, F>(sweep: Sweep, start: T::Acc, fold: Fold<C, F>) -> Arc<dyn Kernel>
 where
-    T: Wide,
+    T: WideElement,
     C: Fn(T::Acc, T::Acc) -> T::Acc + Send + Sync + 'static,
     F: Fn(T::Acc, usize) -> T::Acc + Send + Sync + 'static,
 {
@@ -108,7 +108,7 @@ fn fold_windows<T, C, F>(
     fold: &Fold<C, F>,
     out: &mut [T],
 ) where
-    T: Wide,
+    T: WideElement,
     C: Fn(T::Acc, T::Acc) -> T::Acc + Sync,
     F: Fn(T::Acc, usize) -> T::Acc + Sync,
 {
@@ -184,7 +184,7 @@ fn block<A: Number, C: Fn(A, A) -> A, F: Fn(A, usize) -> A, const N: usize>(
 }
 
 fn average(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide>(sweep: Sweep) -> Arc<dyn Kernel> {
+    fn kernel<T: WideElement>(sweep: Sweep) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let x = T::widen(io.input(0));
             average_windows::<T>(io.threads(), &sweep, &x, io.output(0));
@@ -196,7 +196,7 @@ fn average(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 /// Computes the mean of each window; that of integers truncates.
-pub(super) fn average_windows<T: Wide>(
+pub(super) fn average_windows<T: WideElement>(
     threads: &Threads,
     sweep: &Sweep,
     x: &[T::Acc],
@@ -209,7 +209,7 @@ pub(super) fn average_windows<T: Wide>(
 
 /// Starts from the lowest finite value and passes NaN over, as TensorFlow does.
 pub(super) fn largest(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide<Acc: Ordered> + Bounded>(sweep: Sweep) -> Arc<dyn Kernel> {
+    fn kernel<T: WideElement<Acc: Ordered> + Bounded>(sweep: Sweep) -> Arc<dyn Kernel> {
         let combine = |a, b| if b > a { b } else { a };
         fold::<T, _, _>(sweep, T::min_value().to_acc(), Fold { combine, finish: |x, _| x })
     }
@@ -229,7 +229,7 @@ struct Gathered<'a> {
 
 /// Computes the gradient by the input, image by image: `add` adds to an image what a window
 /// contributes.
-fn scatter<T: Wide>(
+fn scatter<T: WideElement>(
     io: &mut Io<'_>,
     sweep: &Sweep,
     add: impl Fn(Gathered<'_>, &mut [T::Acc]) + Sync,
@@ -256,7 +256,7 @@ fn scatter<T: Wide>(
 }
 
 fn average_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide>(sweep: Sweep) -> Arc<dyn Kernel> {
+    fn kernel<T: WideElement>(sweep: Sweep) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let dy = T::widen(io.input(1));
             let channels = sweep.channels;
@@ -351,7 +351,7 @@ fn add_largest<T: Number<Acc: Ordered>, const N: usize>(
 }
 
 fn first_largest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide<Acc: Ordered>>(sweep: Sweep) -> Arc<dyn Kernel> {
+    fn kernel<T: WideElement<Acc: Ordered>>(sweep: Sweep) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (x, dy): (&[T], &[T]) = (io.input(0), io.input(2));
             let channels = sweep.channels;
@@ -368,7 +368,7 @@ fn first_largest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 fn all_largest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide + Number<Acc = f32>>(sweep: Sweep) -> Arc<dyn Kernel> {
+    fn kernel<T: WideElement + Number<Acc = f32>>(sweep: Sweep) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (x, y, dy): (&[T], &[T], &[T]) = (io.input(0), io.input(1), io.input(2));
             let channels = sweep.channels;

@@ -6,7 +6,7 @@ use super::{
     Build,
     dispatch::{with_float, with_index},
     exp::Exp,
-    region::rows::Rows,
+    region::rows::RowRegion,
 };
 use crate::{
     device::OpCall,
@@ -14,7 +14,7 @@ use crate::{
     kernel::{Io, Kernel},
     number::Number,
     simd::{Vectorized, vectorize},
-    wide::Wide,
+    wide::WideElement,
 };
 use ferroflow_ir::{DType, Error, Expr, pass::region::softmax as softmax_of};
 use num_traits::AsPrimitive;
@@ -34,7 +34,7 @@ const PIECE: usize = 1 << 14;
 fn by_rows(call: &OpCall<'_>, is_log: bool) -> Option<Arc<dyn Kernel>> {
     let (dtype, shape) = (call.dtype(0), call.shape(0));
     let expr = softmax_of(&Expr::input(0, dtype), is_log)?;
-    Some(Arc::new(Rows::of_one(&expr, dtype, shape)?))
+    Some(Arc::new(RowRegion::of_one(&expr, dtype, shape)?))
 }
 
 fn softmax(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
@@ -64,7 +64,7 @@ fn log_softmax(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 /// A kernel that maps the rows of its input to those of its output.
-fn rows<T: Wide>(
+fn rows<T: WideElement>(
     row: usize,
     map: impl Fn(&[T::Acc], &mut [T::Acc]) + Send + Sync + 'static,
 ) -> Arc<dyn Kernel> {
@@ -166,7 +166,7 @@ impl<A: Exp> Vectorized for Scale<'_, A> {
 }
 
 fn cross_entropy(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide<Acc: Exp>>(
+    fn kernel<T: WideElement<Acc: Exp>>(
         sizes: [usize; 2],
         features: [usize; 2],
         labels: [usize; 2],
@@ -214,7 +214,7 @@ fn broadcast_row<T: Copy>(
 }
 
 /// Computes output 0, a loss per row, and output 1, its gradient of `width` elements.
-fn losses<T: Wide>(
+fn losses<T: WideElement>(
     io: &mut Io<'_>,
     width: usize,
     row: impl Fn(usize, &mut T::Acc, &mut [T::Acc]) + Sync,
@@ -240,7 +240,7 @@ fn losses<T: Wide>(
 fn sparse_cross_entropy(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T, I>(width: usize) -> Arc<dyn Kernel>
     where
-        T: Wide<Acc: Exp>,
+        T: WideElement<Acc: Exp>,
         I: bytemuck::Pod + AsPrimitive<i64> + Sync,
     {
         Arc::new(move |io: &mut Io<'_>| {

@@ -6,7 +6,7 @@
 use super::{
     Build,
     dispatch::{with_index, with_real},
-    index::{Position, integer, integers},
+    index::{PositionElement, integer, integers},
     top_k_heap::heaped,
 };
 use crate::{
@@ -80,7 +80,11 @@ macro_rules! floats {
 floats! { half::f16 as u16; half::bf16 as u16; f32 as u32; f64 as u64; }
 
 fn top_k(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Ranked, I: Position>(row: usize, k: usize, in_order: bool) -> Arc<dyn Kernel> {
+    fn kernel<T: Ranked, I: PositionElement>(
+        row: usize,
+        k: usize,
+        in_order: bool,
+    ) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let source: &[T] = io.input(0);
             let (values, indices): (&mut [T], &mut [I]) = (io.output(0), io.output(1));

@@ -2,11 +2,11 @@
 
 #![expect(unsafe_code, reason = "the driver is called through pointers")]
 
-use super::{compile::Architecture, memory::Memory};
+use super::{compile::Architecture, memory::CudaMemory};
 use crate::{
     error::{Error, Result},
     schedule::MOST_LANES,
-    shader::{Dialect, Grid},
+    shader::{Grid, ShaderDialect},
 };
 use cudarc::{
     driver::{
@@ -102,7 +102,7 @@ impl Driver {
     pub(super) fn load(&self, code: Vec<u8>) -> Result<CudaFunction, String> {
         let module = self.context.load_module(Ptx::from_binary(code));
         let module = module.map_err(|error| format!("{:?}", error.0))?;
-        module.load_function(Dialect::Cuda.entry()).map_err(|error| format!("{:?}", error.0))
+        module.load_function(ShaderDialect::Cuda.entry()).map_err(|error| format!("{:?}", error.0))
     }
 
     /// A queue by number: 0 is the main one, the others are lanes.
@@ -118,7 +118,7 @@ impl Driver {
         &self,
         queue: usize,
         program: &CudaFunction,
-        memory: &[&Memory],
+        memory: &[&CudaMemory],
         ((width, height), block): (Grid, u32),
     ) -> Result<()> {
         self.ready()?;

@@ -9,7 +9,7 @@ use parking_lot::MutexGuard;
 use std::sync::Arc;
 
 /// Captured work.
-pub(super) struct Graph {
+pub(super) struct CapturedGraph {
     driver: Arc<Driver>,
     /// None only while it is dropped.
     graph: Option<CudaGraph>,
@@ -17,9 +17,9 @@ pub(super) struct Graph {
 
 // SAFETY: the driver lets any thread use a graph, though not two at once. Nothing is done with one
 // through a shared reference but starting it, by whoever holds the lock of its sequence.
-unsafe impl Send for Graph {}
+unsafe impl Send for CapturedGraph {}
 
-impl Graph {
+impl CapturedGraph {
     /// Starts it on the main queue.
     pub(super) fn launch(&self, driver: &Driver) -> Result<()> {
         driver.ready()?;
@@ -32,7 +32,7 @@ impl Graph {
     }
 }
 
-impl Drop for Graph {
+impl Drop for CapturedGraph {
     fn drop(&mut self) {
         // It may still run. Where that cannot be waited for, it is left to the end of the process.
         let done = self.driver.ready().is_ok() && self.driver.main.synchronize().is_ok();
@@ -44,7 +44,7 @@ impl Drop for Graph {
 }
 
 /// Queues that are being captured, by one thread. The first is where capture began and ends.
-pub(super) struct Lanes<'a> {
+pub(super) struct CaptureStreams<'a> {
     driver: &'a Arc<Driver>,
     /// Held for as long as there are these lanes.
     _alone: MutexGuard<'a, ()>,
@@ -56,9 +56,9 @@ pub(super) struct Lanes<'a> {
     done: Vec<(usize, CudaEvent)>,
 }
 
-impl<'a> Lanes<'a> {
+impl<'a> CaptureStreams<'a> {
     /// Begins to capture.
-    pub(super) fn begin(driver: &'a Arc<Driver>) -> Result<Lanes<'a>> {
+    pub(super) fn begin(driver: &'a Arc<Driver>) -> Result<CaptureStreams<'a>> {
         driver.ready()?;
         let (alone, streams) = (driver.capturing.lock(), &driver.lanes);
         let failed = |error| driver.failed(error);
@@ -75,7 +75,7 @@ impl<'a> Lanes<'a> {
         };
         let mut has_begun = [false; MOST_LANES];
         has_begun[0] = true;
-        Ok(Lanes { driver, _alone: alone, streams, start, has_begun, done: Vec::new() })
+        Ok(CaptureStreams { driver, _alone: alone, streams, start, has_begun, done: Vec::new() })
     }
 
     /// Makes the next call of a lane wait for these calls.
@@ -97,7 +97,7 @@ impl<'a> Lanes<'a> {
     }
 
     /// Graph that was captured.
-    pub(super) fn end(self) -> Result<Graph> {
+    pub(super) fn end(self) -> Result<CapturedGraph> {
         let failed = |error| self.driver.failed(error);
         let mut joined = Ok(());
         for lane in 1..MOST_LANES {
@@ -110,6 +110,6 @@ impl<'a> Lanes<'a> {
         let graph = self.streams[0].end_capture(sys::CUgraphInstantiate_flags(0));
         joined?;
         let graph = graph.map_err(failed)?;
-        Ok(Graph { driver: self.driver.clone(), graph })
+        Ok(CapturedGraph { driver: self.driver.clone(), graph })
     }
 }

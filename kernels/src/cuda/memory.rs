@@ -17,25 +17,25 @@ use std::{any::Any, sync::Arc};
 
 /// Memory, or a part of some.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct CudaMemory {
     pub(super) driver: Arc<Driver>,
     at: sys::CUdeviceptr,
     len: usize,
     /// Allocation that it is a part of, which is freed instead of it.
-    whole: Option<Arc<Memory>>,
+    whole: Option<Arc<CudaMemory>>,
 }
 
-impl Memory {
+impl CudaMemory {
     /// Memory of so many bytes, at least one; what it holds is unspecified.
     ///
     /// # Errors
     ///
     /// [`Error::OutOfMemory`], [`Error::DeviceLost`].
-    pub(super) fn new(driver: &Arc<Driver>, bytes: usize) -> Result<Memory> {
-        Memory::on(driver, &driver.main, bytes)
+    pub(super) fn new(driver: &Arc<Driver>, bytes: usize) -> Result<CudaMemory> {
+        CudaMemory::on(driver, &driver.main, bytes)
     }
 
-    fn on(driver: &Arc<Driver>, stream: &CudaStream, bytes: usize) -> Result<Memory> {
+    fn on(driver: &Arc<Driver>, stream: &CudaStream, bytes: usize) -> Result<CudaMemory> {
         driver.ready()?;
         let len = bytes.max(1);
         // SAFETY: the context is current, and programs and copies write memory before anything
@@ -53,16 +53,16 @@ impl Memory {
             }
             _ => driver.failed(error),
         })?;
-        Ok(Memory { driver: driver.clone(), at, len, whole: None })
+        Ok(CudaMemory { driver: driver.clone(), at, len, whole: None })
     }
 
     /// A copy of host memory, which has been read when this returns.
-    pub(super) fn upload(driver: &Arc<Driver>, bytes: &[u8]) -> Result<Memory> {
+    pub(super) fn upload(driver: &Arc<Driver>, bytes: &[u8]) -> Result<CudaMemory> {
         // Nothing would wait for the queue of copies, which alone knows memory taken there till then.
         if bytes.is_empty() {
-            return Memory::new(driver, 0);
+            return CudaMemory::new(driver, 0);
         }
-        let memory = Memory::on(driver, &driver.copies, bytes.len())?;
+        let memory = CudaMemory::on(driver, &driver.copies, bytes.len())?;
         let stream = driver.copies.cu_stream();
         // SAFETY: the memory has as many bytes; the host's are there until the copy is made, which
         // is waited for.
@@ -73,9 +73,9 @@ impl Memory {
     }
 
     /// A copy of memory of another device, made when all that is to be done there until now is.
-    pub(super) fn receive(driver: &Arc<Driver>, from: &Memory) -> Result<Memory> {
+    pub(super) fn receive(driver: &Arc<Driver>, from: &CudaMemory) -> Result<CudaMemory> {
         let (sender, len) = (&from.driver, from.len);
-        let memory = Memory::new(driver, len)?;
+        let memory = CudaMemory::new(driver, len)?;
         let (here, there) = (&driver.main, &sender.main);
         sender.ready()?;
         let written = there.record_event(None).map_err(|error| sender.failed(error))?;
@@ -93,10 +93,10 @@ impl Memory {
     }
 
     /// A part of memory.
-    pub(super) fn part(whole: &Arc<Memory>, start: usize, len: usize) -> Result<Memory> {
+    pub(super) fn part(whole: &Arc<CudaMemory>, start: usize, len: usize) -> Result<CudaMemory> {
         whole.at_least(start.saturating_add(len))?;
         let (driver, at) = (whole.driver.clone(), whole.at + start as u64);
-        Ok(Memory { driver, at, len, whole: Some(whole.clone()) })
+        Ok(CudaMemory { driver, at, len, whole: Some(whole.clone()) })
     }
 
     /// The memory of a buffer, which must be of this device and hold `size` bytes: programs do not
@@ -109,10 +109,10 @@ impl Memory {
         driver: &Arc<Driver>,
         buffer: Option<&'a DeviceBuffer>,
         size: usize,
-    ) -> Result<&'a Memory> {
+    ) -> Result<&'a CudaMemory> {
         let found = buffer.map_or("the host", |buffer| &*buffer.device);
         let memory = buffer
-            .and_then(|buffer| buffer.memory.as_any().downcast_ref::<Memory>())
+            .and_then(|buffer| buffer.memory.as_any().downcast_ref::<CudaMemory>())
             .filter(|memory| Arc::ptr_eq(&memory.driver, driver))
             .ok_or_else(|| Error::WrongDevice {
                 expected: driver.name.to_string(),
@@ -158,7 +158,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for CudaMemory {
     fn drop(&mut self) {
         // Where the device is lost the memory is too; that is reported by whoever uses it next.
         if self.whole.is_some() || self.driver.ready().is_err() {
@@ -179,7 +179,7 @@ impl Drop for Memory {
     }
 }
 
-impl DeviceMemory for Memory {
+impl DeviceMemory for CudaMemory {
     fn as_any(&self) -> &dyn Any {
         self
     }

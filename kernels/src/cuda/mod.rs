@@ -34,13 +34,13 @@ use crate::{
     error::{Error, Result},
     kernel::{Io, Kernel},
     plan::attention::Attention,
-    sequence::{Plan, Sequence},
-    shader::{self, Caps, Dialect, Grid, Shader, Word},
+    sequence::{KernelGraphPlan, Sequence},
+    shader::{self, Caps, Grid, Shader, ShaderDialect, Word},
 };
 use cudarc::driver::CudaFunction;
 use driver::Driver;
 use ferroflow_ir::{DType, Shape};
-use memory::Memory;
+use memory::CudaMemory;
 use products::Products;
 use programs::Programs;
 use sequence::CudaSequence;
@@ -103,7 +103,7 @@ impl CudaDevice {
             .ok_or_else(|| Error::UnsupportedDType { device: self.driver.name.to_string(), dtype })
     }
 
-    fn wrap(&self, dtype: DType, shape: &Shape, memory: Memory) -> Buffer {
+    fn wrap(&self, dtype: DType, shape: &Shape, memory: CudaMemory) -> Buffer {
         let device = self.driver.name.clone();
         Buffer::Device(DeviceBuffer::new(dtype, shape.clone(), device, Arc::new(memory)))
     }
@@ -121,7 +121,7 @@ impl CudaDevice {
         let program = match shader.count {
             0 => None,
             _ => {
-                let text = Dialect::Cuda.print(&shader);
+                let text = ShaderDialect::Cuda.print(&shader);
                 Some(self.programs.get(&self.driver, call.op.name, &text)?)
             }
         };
@@ -134,10 +134,10 @@ impl CudaDevice {
         for (index, &dtype) in shader.dtypes.1.iter().enumerate() {
             outputs.push(call.output_shape(index)?.num_elements() * self.size(dtype)?);
         }
-        let grid = (Dialect::Cuda.grid(&shader), Dialect::Cuda.group(&shader) as u32);
+        let grid = (ShaderDialect::Cuda.grid(&shader), ShaderDialect::Cuda.group(&shader) as u32);
         let mut tables = SmallVec::new();
         for table in &shader.tables {
-            tables.push(Memory::upload(&self.driver, bytemuck::cast_slice(table))?);
+            tables.push(CudaMemory::upload(&self.driver, bytemuck::cast_slice(table))?);
         }
         let driver = self.driver.clone();
         Ok(Some(Arc::new(Launch { driver, program, inputs, tables, outputs, grid })))
@@ -151,7 +151,7 @@ impl Device for CudaDevice {
 
     fn allocate(&self, dtype: DType, shape: &Shape) -> Result<Buffer> {
         let bytes = shape.num_elements().saturating_mul(self.size(dtype)?);
-        Ok(self.wrap(dtype, shape, Memory::new(&self.driver, bytes)?))
+        Ok(self.wrap(dtype, shape, CudaMemory::new(&self.driver, bytes)?))
     }
 
     fn upload(&self, tensor: &Buffer) -> Result<Buffer> {
@@ -160,11 +160,11 @@ impl Device for CudaDevice {
             Buffer::Device(buffer) if *buffer.device == *self.driver.name => {
                 return Ok(tensor.clone());
             }
-            Buffer::Device(buffer) => match buffer.memory.as_any().downcast_ref::<Memory>() {
-                Some(from) => Memory::receive(&self.driver, from)?,
-                None => Memory::upload(&self.driver, buffer.host()?.bytes())?,
+            Buffer::Device(buffer) => match buffer.memory.as_any().downcast_ref::<CudaMemory>() {
+                Some(from) => CudaMemory::receive(&self.driver, from)?,
+                None => CudaMemory::upload(&self.driver, buffer.host()?.bytes())?,
             },
-            Buffer::Host(tensor) => Memory::upload(&self.driver, tensor.bytes())?,
+            Buffer::Host(tensor) => CudaMemory::upload(&self.driver, tensor.bytes())?,
         };
         Ok(self.wrap(tensor.dtype(), tensor.shape(), memory))
     }
@@ -204,7 +204,7 @@ impl Device for CudaDevice {
         Some(&self.driver.model)
     }
 
-    fn sequence(&self, plan: Plan) -> Option<Arc<dyn Sequence>> {
+    fn sequence(&self, plan: KernelGraphPlan) -> Option<Arc<dyn Sequence>> {
         // One call alone is started as fast as a graph.
         if plan.calls.len() < 2 {
             return None;
@@ -231,7 +231,7 @@ struct Launch {
     /// Bound inputs of the call, and their bytes.
     inputs: SmallVec<[(usize, usize); 4]>,
     /// Tables that are bound after them.
-    tables: SmallVec<[Memory; 2]>,
+    tables: SmallVec<[CudaMemory; 2]>,
     /// The bytes of each output.
     outputs: SmallVec<[usize; 2]>,
     /// Groups, and the invocations of each.
@@ -241,13 +241,13 @@ struct Launch {
 impl Kernel for Launch {
     fn run(&self, io: &mut Io<'_>) -> Result<()> {
         let Some(program) = &self.program else { return Ok(()) };
-        let mut memory: SmallVec<[&Memory; 8]> = SmallVec::new();
+        let mut memory: SmallVec<[&CudaMemory; 8]> = SmallVec::new();
         for &(input, size) in &self.inputs {
-            memory.push(Memory::of(&self.driver, io.device_input(input), size)?);
+            memory.push(CudaMemory::of(&self.driver, io.device_input(input), size)?);
         }
         memory.extend(&self.tables);
         for (output, &size) in self.outputs.iter().enumerate() {
-            memory.push(Memory::of(&self.driver, io.device_output(output), size)?);
+            memory.push(CudaMemory::of(&self.driver, io.device_output(output), size)?);
         }
         self.driver.launch(io.queue(), program, &memory, self.grid)
     }

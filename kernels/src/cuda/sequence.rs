@@ -11,15 +11,15 @@
 
 use super::{
     driver::Driver,
-    graph::{Graph, Lanes},
-    memory::Memory,
+    graph::{CaptureStreams, CapturedGraph},
+    memory::CudaMemory,
 };
 use crate::{
     buffer::DeviceBuffer,
     error::{Error, Result},
     kernel::{Io, Operand, Target},
-    schedule::Schedule,
-    sequence::{Plan, Sequence, Value},
+    schedule::LaunchSchedule,
+    sequence::{KernelGraphPlan, PlanValue, Sequence},
     threads::Threads,
 };
 use ferroflow_ir::{DType, Shape};
@@ -43,8 +43,8 @@ const ALIGNMENT: usize = 256;
 /// A plan with memory for its inner values, and its graphs.
 pub(super) struct CudaSequence {
     driver: Arc<Driver>,
-    plan: Plan,
-    schedule: Schedule,
+    plan: KernelGraphPlan,
+    schedule: LaunchSchedule,
     /// The inner values, once there was a run.
     inner: OnceLock<Vec<Option<DeviceBuffer>>>,
     /// Held while a run is started: what lies between calls are the same inner values for all runs.
@@ -57,7 +57,7 @@ type Key = SmallVec<[(u64, usize); 8]>;
 #[derive(Default)]
 struct Graphs {
     /// Those used last at the end.
-    kept: VecDeque<(Key, Graph)>,
+    kept: VecDeque<(Key, CapturedGraph)>,
     seen: VecDeque<Key>,
     /// Whether a kernel cannot be captured, so that nobody tries again.
     refused: bool,
@@ -87,10 +87,10 @@ impl CudaSequence {
     /// `size` tells the bytes that a value takes.
     pub(super) fn new(
         driver: &Arc<Driver>,
-        plan: Plan,
+        plan: KernelGraphPlan,
         size: impl Fn(DType, &Shape) -> usize,
     ) -> CudaSequence {
-        let schedule = Schedule::new(&plan, size, ALIGNMENT);
+        let schedule = LaunchSchedule::new(&plan, size, ALIGNMENT);
         let (inner, graphs) = Default::default();
         CudaSequence { driver: driver.clone(), plan, schedule, inner, graphs }
     }
@@ -100,12 +100,12 @@ impl CudaSequence {
         if let Some(inner) = self.inner.get() {
             return Ok(inner);
         }
-        let whole = Arc::new(Memory::new(&self.driver, self.schedule.bytes)?);
+        let whole = Arc::new(CudaMemory::new(&self.driver, self.schedule.bytes)?);
         let mut inner = Vec::with_capacity(self.plan.values.len());
         for (value, offset) in self.plan.values.iter().zip(&self.schedule.offsets) {
             inner.push(match (value, offset) {
-                (Value::Inner(dtype, shape), Some(offset)) => {
-                    let part = Memory::part(&whole, *offset, self.schedule.bytes - offset)?;
+                (PlanValue::Inner(dtype, shape), Some(offset)) => {
+                    let part = CudaMemory::part(&whole, *offset, self.schedule.bytes - offset)?;
                     let (shape, device) = (shape.clone(), self.driver.name.clone());
                     Some(DeviceBuffer::new(*dtype, shape, device, Arc::new(part)))
                 }
@@ -119,9 +119,9 @@ impl CudaSequence {
     fn call(&self, at: usize, queue: usize, frame: &Frame<'_>) -> Result<()> {
         let call = &self.plan.calls[at];
         let buffer = |value: usize| match self.plan.values[value] {
-            Value::Input(input) => frame.inputs.get(input),
-            Value::Output(output) => frame.outputs.get(output),
-            Value::Inner(..) => frame.inner[value].as_ref(),
+            PlanValue::Input(input) => frame.inputs.get(input),
+            PlanValue::Output(output) => frame.outputs.get(output),
+            PlanValue::Inner(..) => frame.inner[value].as_ref(),
         };
         let missing = || Error::WrongDevice {
             expected: self.driver.name.to_string(),
@@ -147,8 +147,8 @@ impl CudaSequence {
     }
 
     /// The graph of a run.
-    fn capture(&self, frame: &Frame<'_>) -> Result<Graph> {
-        let mut lanes = Lanes::begin(&self.driver)?;
+    fn capture(&self, frame: &Frame<'_>) -> Result<CapturedGraph> {
+        let mut lanes = CaptureStreams::begin(&self.driver)?;
         let outcome = (0..self.plan.calls.len()).try_for_each(|at| {
             let lane = self.schedule.lanes[at];
             lanes.wait(lane, &self.schedule.waits[at])?;
@@ -162,7 +162,7 @@ impl CudaSequence {
 
 /// Where a buffer lies.
 fn place(buffer: &DeviceBuffer) -> (u64, usize) {
-    let memory = buffer.memory.as_any().downcast_ref::<Memory>();
+    let memory = buffer.memory.as_any().downcast_ref::<CudaMemory>();
     memory.map_or((0, 0), |memory| (*memory.address(), memory.len()))
 }
 

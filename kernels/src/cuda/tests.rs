@@ -9,9 +9,9 @@ use super::{
 };
 use crate::{
     Buffer, Device, DeviceBuffer, Error, Kernel, OpCall, OperandSpec, Threads,
-    sequence::{Call, Plan, Value},
+    sequence::{KernelGraphPlan, KernelLaunch, PlanValue},
     shader::{
-        Dialect,
+        ShaderDialect,
         tests::{is_required, programs},
     },
 };
@@ -29,7 +29,7 @@ fn every_text_becomes_code() {
         eprintln!("skipped: NVRTC was not found");
         return;
     }
-    let programs = programs(Dialect::Cuda, CAPS);
+    let programs = programs(ShaderDialect::Cuda, CAPS);
     let wrong: Vec<String> = programs
         .par_iter()
         .flat_map_iter(|program| ARCHITECTURES.map(|architecture| (program, architecture)))
@@ -89,15 +89,15 @@ fn addition(device: &CudaDevice) -> Arc<dyn Kernel> {
 }
 
 /// `n` rounds of sums: each adds two earlier values, and the last are the outputs.
-fn sums(device: &CudaDevice, reads: &[(usize, usize)], outputs: &[usize]) -> Plan {
-    let mut plan = Plan::default();
-    plan.values.extend([Value::Input(0), Value::Input(1)]);
+fn sums(device: &CudaDevice, reads: &[(usize, usize)], outputs: &[usize]) -> KernelGraphPlan {
+    let mut plan = KernelGraphPlan::default();
+    plan.values.extend([PlanValue::Input(0), PlanValue::Input(1)]);
     for (at, &(a, b)) in reads.iter().enumerate() {
         let sources = [Some(a), Some(b)].into_iter().collect();
         let sinks = [at + 2].into_iter().collect();
-        plan.calls.push(Call { kernel: addition(device), sources, sinks });
+        plan.calls.push(KernelLaunch { kernel: addition(device), sources, sinks });
         let output = outputs.iter().position(|&output| output == at + 2);
-        plan.values.push(output.map_or(Value::Inner(DType::F32, shape()), Value::Output));
+        plan.values.push(output.map_or(PlanValue::Inner(DType::F32, shape()), PlanValue::Output));
     }
     plan
 }

@@ -5,7 +5,7 @@
 
 use super::{
     float8::{E4M3, E5M2, Finite},
-    spelling::{Loop, map},
+    spelling::{BlockLoop, map},
 };
 use bytemuck::{Pod, Zeroable};
 use ferroflow_ir::DType;
@@ -13,7 +13,7 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 /// The loop that converts between two dtypes; `None` where there is no conversion.
-pub(super) fn spell(from: DType, to: DType) -> Option<Loop> {
+pub(super) fn spell(from: DType, to: DType) -> Option<BlockLoop> {
     match from.unquantized() {
         DType::Bool => target::<Truth>(to),
         DType::I8 => target::<i8>(to),
@@ -45,7 +45,7 @@ pub(super) fn spell(from: DType, to: DType) -> Option<Loop> {
 
 /// The loop that converts after dropping the bits of the fraction that the target has no room for;
 /// `None` where there is none.
-pub(super) fn spell_chop(from: DType, to: DType) -> Option<Loop> {
+pub(super) fn spell_chop(from: DType, to: DType) -> Option<BlockLoop> {
     match from {
         DType::F16 => chopped::<f16>(to),
         DType::BF16 => chopped::<bf16>(to),
@@ -55,7 +55,7 @@ pub(super) fn spell_chop(from: DType, to: DType) -> Option<Loop> {
     }
 }
 
-fn chopped<S: Source + Chop>(to: DType) -> Option<Loop> {
+fn chopped<S: Source + Chop>(to: DType) -> Option<BlockLoop> {
     fn convert<S: Source + Chop, T: Target, const FRACTION: u32>(
         out: &mut [u8],
         a: &[u8],
@@ -74,11 +74,11 @@ fn chopped<S: Source + Chop>(to: DType) -> Option<Loop> {
     }
 }
 
-fn target<S: Source>(to: DType) -> Option<Loop> {
+fn target<S: Source>(to: DType) -> Option<BlockLoop> {
     fn convert<S: Source, T: Target>(out: &mut [u8], a: &[u8], _: &[u8], _: &[u8]) -> bool {
         map(out, a, |x: S| T::of(x.value()))
     }
-    let found: Loop = match to.unquantized() {
+    let found: BlockLoop = match to.unquantized() {
         DType::Bool => convert::<S, Truth>,
         DType::I8 => convert::<S, i8>,
         DType::I16 => convert::<S, i16>,

@@ -3,12 +3,12 @@
 //! Functions work on `f64` parts, also for complex64. Infinities, NaNs and signs of zero follow
 //! annex G of the C standard (ISO/IEC 9899:2011), as far as TensorFlow's x86 build does.
 
-use super::number::Real;
+use super::number::RealFloat;
 use num_complex::Complex;
 use std::f64::consts::{FRAC_PI_2, LN_2};
 
 /// The numbers that functions are computed with.
-pub(super) type Wide = Complex<f64>;
+pub(super) type WideComplex = Complex<f64>;
 
 const NAN: f64 = f64::NAN;
 const INFINITY: f64 = f64::INFINITY;
@@ -17,18 +17,21 @@ const INFINITY: f64 = f64::INFINITY;
 const LARGEST_EXPONENT: f64 = 709.0;
 
 /// A function of wide numbers on any.
-pub(super) fn widely<T: Real>(x: Complex<T>, function: impl Fn(Wide) -> Wide) -> Complex<T> {
+pub(super) fn widely<T: RealFloat>(
+    x: Complex<T>,
+    function: impl Fn(WideComplex) -> WideComplex,
+) -> Complex<T> {
     let result = function(Complex::new(x.re.widen(), x.im.widen()));
     Complex::new(T::narrow(result.re), T::narrow(result.im))
 }
 
 /// The product as vector units compute it: infinite factors may give NaN in both parts.
-pub(super) fn product<T: Real>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
+pub(super) fn product<T: RealFloat>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
     Complex::new(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re)
 }
 
 /// The product; infinite if a factor is (annex G.5.1, example 1).
-pub(super) fn whole_product<T: Real>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
+pub(super) fn whole_product<T: RealFloat>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
     let plain = product(x, y);
     if !(plain.re.is_nan() && plain.im.is_nan()) {
         return plain;
@@ -49,7 +52,7 @@ pub(super) fn whole_product<T: Real>(x: Complex<T>, y: Complex<T>) -> Complex<T>
 
 /// The quotient as vector units compute it (Eigen's `pdiv_complex`): a zero or infinite divisor
 /// gives NaN.
-pub(super) fn quotient<T: Real>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
+pub(super) fn quotient<T: RealFloat>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
     let scale = y.re.abs().max(y.im.abs());
     let unit = Complex::new(y.re / scale, y.im / scale);
     let squared = unit.re * unit.re + unit.im * unit.im;
@@ -58,7 +61,7 @@ pub(super) fn quotient<T: Real>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
 }
 
 /// The quotient; infinite for a zero divisor, zero for an infinite one (annex G.5.1, example 2).
-pub(super) fn whole_quotient<T: Real>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
+pub(super) fn whole_quotient<T: RealFloat>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
     let plain = quotient(x, y);
     if !(plain.re.is_nan() && plain.im.is_nan()) {
         return plain;
@@ -75,25 +78,25 @@ pub(super) fn whole_quotient<T: Real>(x: Complex<T>, y: Complex<T>) -> Complex<T
     plain
 }
 
-fn is_infinite<T: Real>(x: Complex<T>) -> bool {
+fn is_infinite<T: RealFloat>(x: Complex<T>) -> bool {
     x.re.is_infinite() || x.im.is_infinite()
 }
 
 /// An infinite number's direction: 1 for infinite parts, 0 for others.
-fn unit_box<T: Real>(x: Complex<T>) -> Complex<T> {
+fn unit_box<T: RealFloat>(x: Complex<T>) -> Complex<T> {
     let unit = |part: T| if part.is_infinite() { T::one() } else { T::zero() }.copysign(part);
     Complex::new(unit(x.re), unit(x.im))
 }
 
 /// The same number with zeros for NaNs.
-fn number<T: Real>(x: Complex<T>) -> Complex<T> {
+fn number<T: RealFloat>(x: Complex<T>) -> Complex<T> {
     let part = |part: T| if part.is_nan() { T::zero().copysign(part) } else { part };
     Complex::new(part(x.re), part(x.im))
 }
 
 /// The point of the unit circle in the direction of `x`; 0 for 0 (Eigen's `psign`). A part that is
 /// NaN hides neither the other nor its own magnitude.
-pub(super) fn sign<T: Real>(x: Complex<T>) -> Complex<T> {
+pub(super) fn sign<T: RealFloat>(x: Complex<T>) -> Complex<T> {
     let part = |own: T, other: T| {
         let (magnitude, across) = (own.abs(), other.abs());
         let largest = if across > magnitude { across } else { magnitude };
@@ -111,7 +114,7 @@ pub(super) fn sign<T: Real>(x: Complex<T>) -> Complex<T> {
 }
 
 /// The square root in the right half plane.
-pub(super) fn sqrt(z: Wide) -> Wide {
+pub(super) fn sqrt(z: WideComplex) -> WideComplex {
     let Complex { re: x, im: y } = z;
     if y.is_infinite() {
         return Complex::new(INFINITY, y);
@@ -138,7 +141,7 @@ pub(super) fn sqrt(z: Wide) -> Wide {
 }
 
 /// `1 / sqrt(z)`; infinite for 0 (Eigen's `rsqrt_impl` for complex numbers).
-pub(super) fn rsqrt(z: Wide) -> Wide {
+pub(super) fn rsqrt(z: WideComplex) -> WideComplex {
     let Complex { re: x, im: y } = z;
     let magnitude = x.hypot(y);
     if magnitude == 0.0 {
@@ -158,7 +161,7 @@ pub(super) fn rsqrt(z: Wide) -> Wide {
 }
 
 /// `scale` times the point of the unit circle at a finite angle, where `scale` is `exp(exponent)`.
-fn polar(exponent: f64, angle: f64) -> Wide {
+fn polar(exponent: f64, angle: f64) -> WideComplex {
     let (sin, cos) = angle.sin_cos();
     if exponent > LARGEST_EXPONENT && exponent.is_finite() {
         let half = (exponent / 2.0).exp();
@@ -169,7 +172,7 @@ fn polar(exponent: f64, angle: f64) -> Wide {
 }
 
 /// The exponential function.
-pub(super) fn exp(z: Wide) -> Wide {
+pub(super) fn exp(z: WideComplex) -> WideComplex {
     let Complex { re: x, im: y } = z;
     if y == 0.0 {
         Complex::new(x.exp(), y)
@@ -184,7 +187,7 @@ pub(super) fn exp(z: Wide) -> Wide {
 
 /// The exponential function. With an infinite angle it is infinite in no known direction, for
 /// which vectors of complex64 take the angle's sign (Eigen's `pexp_complex`).
-pub(super) fn exp_of<T: Real>(x: Complex<T>) -> Complex<T> {
+pub(super) fn exp_of<T: RealFloat>(x: Complex<T>) -> Complex<T> {
     let mut result = widely(x, exp);
     if size_of::<T>() == size_of::<f32>() && result.re.is_infinite() && x.im.is_infinite() {
         result.re = result.re.copysign(x.im);
@@ -193,7 +196,7 @@ pub(super) fn exp_of<T: Real>(x: Complex<T>) -> Complex<T> {
 }
 
 /// `exp(z) - 1` without cancellation near 0.
-pub(super) fn expm1(z: Wide) -> Wide {
+pub(super) fn expm1(z: WideComplex) -> WideComplex {
     let half_sine = (z.im / 2.0).sin();
     let scale = z.re.exp();
     let re = z.re.exp_m1() - scale * 2.0 * half_sine * half_sine;
@@ -201,7 +204,7 @@ pub(super) fn expm1(z: Wide) -> Wide {
 }
 
 /// The natural logarithm.
-pub(super) fn log(z: Wide) -> Wide {
+pub(super) fn log(z: WideComplex) -> WideComplex {
     let (large, small) = {
         let (x, y) = (z.re.abs(), z.im.abs());
         if x >= y { (x, y) } else { (y, x) }
@@ -216,7 +219,7 @@ pub(super) fn log(z: Wide) -> Wide {
 
 /// `log(1 + z)` without cancellation near 0. At infinity it is what the usual correction of
 /// `log(1 + z)` gives (Eigen's `generic_log1p`).
-pub(super) fn log1p(z: Wide) -> Wide {
+pub(super) fn log1p(z: WideComplex) -> WideComplex {
     if is_infinite(z) {
         let sum = z + 1.0;
         let logarithm = log(sum);
@@ -230,13 +233,13 @@ pub(super) fn log1p(z: Wide) -> Wide {
 }
 
 /// The power: NaN for a zero base, as its logarithm is infinite.
-pub(super) fn pow_of<T: Real>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
+pub(super) fn pow_of<T: RealFloat>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
     let y = Complex::new(y.re.widen(), y.im.widen());
     widely(x, |x| exp(whole_product(y, log(x))))
 }
 
 /// The hyperbolic sine.
-pub(super) fn sinh(z: Wide) -> Wide {
+pub(super) fn sinh(z: WideComplex) -> WideComplex {
     let Complex { re: x, im: y } = z;
     if y == 0.0 {
         return Complex::new(x.sinh(), y);
@@ -252,7 +255,7 @@ pub(super) fn sinh(z: Wide) -> Wide {
 }
 
 /// The hyperbolic cosine.
-pub(super) fn cosh(z: Wide) -> Wide {
+pub(super) fn cosh(z: WideComplex) -> WideComplex {
     let Complex { re: x, im: y } = z;
     if y == 0.0 {
         return Complex::new(x.cosh(), 0.0f64.copysign(x) * y);
@@ -268,7 +271,7 @@ pub(super) fn cosh(z: Wide) -> Wide {
 }
 
 /// The hyperbolic tangent (Kahan, "Branch cuts for complex elementary functions", 1987).
-pub(super) fn tanh(z: Wide) -> Wide {
+pub(super) fn tanh(z: WideComplex) -> WideComplex {
     let Complex { re: x, im: y } = z;
     if x.is_infinite() {
         let sign = if y.is_finite() { (2.0 * y).sin() } else { 0.0 };
@@ -296,27 +299,27 @@ fn infinite_or_nan(x: f64) -> f64 {
 
 /// The number with its parts exchanged. It turns odd hyperbolic functions into circular ones:
 /// `sin(z)` is the exchanged `sinh` of the exchanged `z`.
-fn exchanged(z: Wide) -> Wide {
+fn exchanged(z: WideComplex) -> WideComplex {
     Complex::new(z.im, z.re)
 }
 
 /// The sine.
-pub(super) fn sin(z: Wide) -> Wide {
+pub(super) fn sin(z: WideComplex) -> WideComplex {
     exchanged(sinh(exchanged(z)))
 }
 
 /// The cosine.
-pub(super) fn cos(z: Wide) -> Wide {
+pub(super) fn cos(z: WideComplex) -> WideComplex {
     cosh(Complex::new(-z.im, z.re))
 }
 
 /// The tangent.
-pub(super) fn tan(z: Wide) -> Wide {
+pub(super) fn tan(z: WideComplex) -> WideComplex {
     exchanged(tanh(exchanged(z)))
 }
 
 /// The inverse hyperbolic sine: odd, and mirrored at the real axis.
-pub(super) fn asinh(z: Wide) -> Wide {
+pub(super) fn asinh(z: WideComplex) -> WideComplex {
     let (x, y) = (z.re.abs(), z.im.abs());
     let result = if x.is_finite() && y.is_finite() {
         // The inverse sine of `y + ix` (Kahan) with its parts exchanged.
@@ -332,12 +335,12 @@ pub(super) fn asinh(z: Wide) -> Wide {
 }
 
 /// The inverse sine.
-pub(super) fn asin(z: Wide) -> Wide {
+pub(super) fn asin(z: WideComplex) -> WideComplex {
     exchanged(asinh(exchanged(z)))
 }
 
 /// The inverse cosine (Kahan).
-pub(super) fn acos(z: Wide) -> Wide {
+pub(super) fn acos(z: WideComplex) -> WideComplex {
     let Complex { re: x, im: y } = z;
     if !(x.is_finite() && y.is_finite()) {
         let Complex { re, im } = infinite_logarithm(x, y.abs());
@@ -350,13 +353,13 @@ pub(super) fn acos(z: Wide) -> Wide {
 }
 
 /// The inverse hyperbolic cosine, in the right half plane.
-pub(super) fn acosh(z: Wide) -> Wide {
+pub(super) fn acosh(z: WideComplex) -> WideComplex {
     let Complex { re, im } = acos(z);
     Complex::new(im.abs(), re.copysign(z.im))
 }
 
 /// The inverse hyperbolic tangent (Kahan): odd, and mirrored at the real axis.
-pub(super) fn atanh(z: Wide) -> Wide {
+pub(super) fn atanh(z: WideComplex) -> WideComplex {
     let (x, y) = (z.re.abs(), z.im.abs());
     let large = f64::MAX.sqrt() / 4.0;
     let result = if x.is_infinite() || y.is_infinite() {
@@ -375,18 +378,18 @@ pub(super) fn atanh(z: Wide) -> Wide {
 }
 
 /// The inverse tangent.
-pub(super) fn atan(z: Wide) -> Wide {
+pub(super) fn atan(z: WideComplex) -> WideComplex {
     exchanged(atanh(exchanged(z)))
 }
 
 /// The logarithm of a number of which a part is infinite or NaN.
-fn infinite_logarithm(x: f64, y: f64) -> Wide {
+fn infinite_logarithm(x: f64, y: f64) -> WideComplex {
     let re = if x.is_infinite() || y.is_infinite() { INFINITY } else { NAN };
     Complex::new(re, y.atan2(x))
 }
 
 /// A value of the first quadrant with the signs of another number.
-fn mirrored(value: Wide, signs: Wide) -> Wide {
+fn mirrored(value: WideComplex, signs: WideComplex) -> WideComplex {
     Complex::new(value.re.copysign(signs.re), value.im.copysign(signs.im))
 }
 
@@ -394,11 +397,11 @@ fn mirrored(value: Wide, signs: Wide) -> Wide {
 mod tests {
     use super::*;
 
-    fn z(re: f64, im: f64) -> Wide {
+    fn z(re: f64, im: f64) -> WideComplex {
         Complex::new(re, im)
     }
 
-    fn check(found: Wide, expected: Wide) {
+    fn check(found: WideComplex, expected: WideComplex) {
         let near = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() < 1e-13;
         assert!(near(found.re, expected.re) && near(found.im, expected.im), "{found} {expected}");
     }

@@ -20,7 +20,7 @@ pub(crate) enum Along {
 /// Where an input of a line lies.
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Source<'a> {
+pub(crate) enum LineSource<'a> {
     /// Its bytes, from the first element of the line on.
     Elements(&'a [u8]),
     /// Bytes that begin again after `period`, from `at` on. They go on for a
@@ -52,7 +52,7 @@ pub(crate) trait Runner: Send {
     /// # Panics
     ///
     /// When a source is too short.
-    fn run(&mut self, sources: &[Source<'_>], out: &mut [u8]);
+    fn run(&mut self, sources: &[LineSource<'_>], out: &mut [u8]);
 
     /// Puts `value` into all parts of the accumulator.
     fn start(&mut self, value: f32);
@@ -63,7 +63,7 @@ pub(crate) trait Runner: Send {
     /// # Panics
     ///
     /// When a source is too short.
-    fn fold(&mut self, sources: &[Source<'_>], n: usize);
+    fn fold(&mut self, sources: &[LineSource<'_>], n: usize);
 
     /// The parts of the accumulator.
     fn parts(&mut self) -> &mut [f32];

@@ -22,7 +22,7 @@ use crate::{
     error::Result,
     kernel::Kernel,
     plan::{
-        broadcast::{Access, access},
+        broadcast::{InputAccess, access},
         strided,
     },
 };
@@ -65,7 +65,7 @@ pub(crate) fn compile(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 pub(crate) fn of_expr(
     expr: &Expr,
     inputs: &[DType],
-    accesses: Vec<Access>,
+    accesses: Vec<InputAccess>,
 ) -> Option<Arc<dyn Kernel>> {
     #[cfg(target_arch = "x86_64")]
     if let Some(kernel) = tile::compile(expr, inputs, &accesses) {
@@ -94,6 +94,6 @@ fn gather(view: &StridedView, source: &[u8], start: usize, out: &mut [u8], width
 }
 
 /// Whether inputs are read at the position that is written, for each input.
-fn reads_in_place(accesses: &[Access], index: usize) -> bool {
-    accesses[index] == Access::Contiguous
+fn reads_in_place(accesses: &[InputAccess], index: usize) -> bool {
+    accesses[index] == InputAccess::Contiguous
 }

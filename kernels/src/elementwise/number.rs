@@ -1,7 +1,7 @@
 //! The scalar arithmetic of each family of element types, with TensorFlow's edge cases.
 
 /// Real floating types.
-pub(super) trait Real: num_traits::Float {
+pub(super) trait RealFloat: num_traits::Float {
     fn lgamma(self) -> Self;
     fn erf(self) -> Self;
     fn erfc(self) -> Self;
@@ -51,7 +51,7 @@ pub(super) trait Real: num_traits::Float {
 
     /// The remainder with the sign of the divisor.
     fn floor_mod(self, other: Self) -> Self {
-        let remainder = Real::trunc_mod(self, other);
+        let remainder = RealFloat::trunc_mod(self, other);
         let fits = remainder.flush() == Self::zero()
             || (remainder < Self::zero()) == (other < Self::zero());
         if fits { remainder } else { remainder + other }
@@ -61,7 +61,7 @@ pub(super) trait Real: num_traits::Float {
 macro_rules! real {
     ($type:ty, $lgamma:path, $erf:path, $erfc:path, $rint:path, $next_after:path, $arsinh:path,
      $arcosh:path) => {
-        impl Real for $type {
+        impl RealFloat for $type {
             fn lgamma(self) -> Self {
                 if self.is_infinite() { Self::INFINITY } else { $lgamma(self) }
             }
@@ -237,8 +237,8 @@ mod tests {
         check(7, -2, (-4, -1), (-3, 1));
         check(i32::MIN, -1, (i32::MIN, 0), (i32::MIN, 0));
         assert_eq!(Integer::floor_div(1i32, 0), None);
-        assert_eq!(Real::floor_mod(-7.0f64, 2.0), 1.0);
-        assert_eq!(Real::floor_mod(7.0f64, -2.0), -1.0);
+        assert_eq!(RealFloat::floor_mod(-7.0f64, 2.0), 1.0);
+        assert_eq!(RealFloat::floor_mod(7.0f64, -2.0), -1.0);
     }
 
     #[test]
@@ -251,7 +251,13 @@ mod tests {
 
     #[test]
     fn nan_wins_comparisons() {
-        assert!(Real::larger(f32::NAN, 1.0).is_nan() && Real::larger(1.0f32, f32::NAN).is_nan());
-        assert!(Real::smaller(f32::NAN, 1.0).is_nan() && Real::smaller(1.0f32, f32::NAN).is_nan());
+        assert!(
+            RealFloat::larger(f32::NAN, 1.0).is_nan()
+                && RealFloat::larger(1.0f32, f32::NAN).is_nan()
+        );
+        assert!(
+            RealFloat::smaller(f32::NAN, 1.0).is_nan()
+                && RealFloat::smaller(1.0f32, f32::NAN).is_nan()
+        );
     }
 }

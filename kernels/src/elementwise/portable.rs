@@ -5,12 +5,12 @@
 
 use super::{
     gather, reads_in_place,
-    spelling::{Loop, spell},
+    spelling::{BlockLoop, spell},
 };
 use crate::{
     error::Result,
     kernel::{Io, Kernel},
-    plan::broadcast::Access,
+    plan::broadcast::InputAccess,
 };
 use bytemuck::Pod;
 use ferroflow_ir::{
@@ -41,7 +41,7 @@ enum Place {
 
 #[derive(Debug)]
 struct Instruction {
-    run: Loop,
+    run: BlockLoop,
     prim: Prim,
     args: SmallVec<[Place; 3]>,
     /// The register written; the output if none.
@@ -65,7 +65,7 @@ struct Program {
     fills: Vec<(usize, Fill)>,
     /// The width of each register's elements in bytes.
     widths: Vec<usize>,
-    accesses: Vec<Access>,
+    accesses: Vec<InputAccess>,
     input_widths: Vec<usize>,
     output_width: usize,
     expr: Expr,
@@ -75,7 +75,7 @@ struct Program {
 pub(super) fn compile(
     expr: &Expr,
     inputs: &[DType],
-    accesses: Vec<Access>,
+    accesses: Vec<InputAccess>,
 ) -> Option<Arc<dyn Kernel>> {
     let input_widths: Option<Vec<usize>> = inputs.iter().map(|dtype| dtype.size()).collect();
     let mut program = Program {
@@ -158,9 +158,9 @@ impl Program {
 
     fn input(&mut self, input: usize, width: usize) -> Place {
         match self.accesses[input].clone() {
-            Access::Contiguous => Place::Input(input),
-            Access::Scalar => Place::Register(self.filled(width, Fill::Scalar(input))),
-            Access::Strided(view) => {
+            InputAccess::Contiguous => Place::Input(input),
+            InputAccess::Scalar => Place::Register(self.filled(width, Fill::Scalar(input))),
+            InputAccess::Strided(view) => {
                 Place::Register(self.filled(width, Fill::Strided(input, view)))
             }
         }

@@ -1,18 +1,18 @@
 //! Programs over single elements.
 //!
 //! Counters, limits and conditions are single numbers: calling a kernel for each costs many times
-//! its work. A [`Program`] computes them in registers of eight bytes, loops and branches included.
+//! its work. A [`ScalarBytecode`] computes them in registers of eight bytes, loops and branches included.
 //! Its arithmetic is that of the kernels: the same loops over blocks, of one element.
 //!
 //! ```
 //! use ferroflow_ir::{Attrs, DType, Shape, registry};
-//! use ferroflow_kernels::{OpCall, OperandSpec, scalar::Program};
+//! use ferroflow_kernels::{OpCall, OperandSpec, scalar::ScalarBytecode};
 //! # fn main() -> ferroflow_kernels::Result<()> {
 //! let number = || OperandSpec::new(DType::I32, Shape::scalar());
 //! let attrs = Attrs::new().with("T", DType::I32);
 //! let specs = [number(), number()];
 //! let sum = OpCall::new(registry::find("AddV2").unwrap(), &attrs, &specs, None)?;
-//! let mut program = Program::new();
+//! let mut program = ScalarBytecode::new();
 //! let (x, y) = (program.register(), program.constant(&3i32.to_ne_bytes()));
 //! program.call(&sum, &[x, y], x).unwrap();
 //! let mut registers = program.registers().to_vec();
@@ -25,7 +25,7 @@
 
 use super::{
     portable::constant_bytes,
-    spelling::{Loop, spell},
+    spelling::{BlockLoop, spell},
 };
 use crate::device::OpCall;
 use ferroflow_ir::{
@@ -48,31 +48,31 @@ impl Register {
 
 /// A place in a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position(u32);
+pub struct BytecodePosition(u32);
 
 /// Reasons why a run ends before its end.
 #[derive(Debug)]
 pub enum Stop {
     /// Arithmetic that has no result, at this place.
-    Fault(Position, Error),
+    Fault(BytecodePosition, Error),
     /// A loop goes round more often than it may.
-    Rounds(Position),
+    Rounds(BytecodePosition),
 }
 
 /// A program over single elements.
 #[derive(Debug, Default)]
-pub struct Program {
+pub struct ScalarBytecode {
     code: Vec<Instruction>,
     /// Values of the registers before a run.
     registers: Vec<u64>,
     /// Errors that the arithmetic of some instructions may end with.
-    faults: Vec<(Position, Error)>,
+    faults: Vec<(BytecodePosition, Error)>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Instruction {
     Apply {
-        run: Loop,
+        run: BlockLoop,
         args: [u32; 3],
         out: u32,
         /// The bytes that the arguments take, then those of the result.
@@ -90,11 +90,11 @@ enum Instruction {
         to: u32,
     },
     Jump {
-        to: Position,
+        to: BytecodePosition,
     },
     JumpUnless {
         test: u32,
-        to: Position,
+        to: BytecodePosition,
     },
     /// Counts the rounds of a loop in a register.
     Round {
@@ -105,10 +105,10 @@ enum Instruction {
 /// The widest element a register has room for, in bytes.
 const WIDTH: usize = size_of::<u64>();
 
-impl Program {
+impl ScalarBytecode {
     /// An empty program.
-    pub fn new() -> Program {
-        Program::default()
+    pub fn new() -> ScalarBytecode {
+        ScalarBytecode::default()
     }
 
     /// Values of the registers before a run.
@@ -134,8 +134,8 @@ impl Program {
     }
 
     /// The place of the next instruction.
-    pub fn position(&self) -> Position {
-        Position(self.code.len() as u32)
+    pub fn position(&self) -> BytecodePosition {
+        BytecodePosition(self.code.len() as u32)
     }
 
     /// Adds a call of an elementwise op on single elements. Gives `None`, and adds nothing, when
@@ -153,7 +153,7 @@ impl Program {
         if !call.inputs.iter().all(one) || call.output_shape(0).ok()?.num_elements() != 1 {
             return None;
         }
-        let instructions: Vec<Option<(Loop, Prim)>> =
+        let instructions: Vec<Option<(BlockLoop, Prim)>> =
             expr.nodes().iter().map(|node| loop_of(&expr, node, true)).collect::<Option<_>>()?;
         self.translate(&expr, &instructions, inputs, out);
         Some(())
@@ -168,7 +168,7 @@ impl Program {
         inputs: &[Register],
         out: Register,
     ) -> Option<()> {
-        let instructions: Vec<Option<(Loop, Prim)>> =
+        let instructions: Vec<Option<(BlockLoop, Prim)>> =
             expr.nodes().iter().map(|node| loop_of(expr, node, false)).collect::<Option<_>>()?;
         self.translate(expr, &instructions, inputs, out);
         Some(())
@@ -177,7 +177,7 @@ impl Program {
     fn translate(
         &mut self,
         expr: &Expr,
-        loops: &[Option<(Loop, Prim)>],
+        loops: &[Option<(BlockLoop, Prim)>],
         inputs: &[Register],
         out: Register,
     ) {
@@ -232,25 +232,25 @@ impl Program {
     }
 
     /// Adds a jump to an earlier place.
-    pub fn jump_back(&mut self, to: Position) {
+    pub fn jump_back(&mut self, to: BytecodePosition) {
         self.code.push(Instruction::Jump { to });
     }
 
     /// Adds a jump to a place that [`land`](Self::land) names later.
-    pub fn jump(&mut self) -> Position {
-        self.code.push(Instruction::Jump { to: Position(0) });
-        Position(self.code.len() as u32 - 1)
+    pub fn jump(&mut self) -> BytecodePosition {
+        self.code.push(Instruction::Jump { to: BytecodePosition(0) });
+        BytecodePosition(self.code.len() as u32 - 1)
     }
 
     /// Adds a jump, where the bool `test` is false, to a place that [`land`](Self::land) names
     /// later.
-    pub fn jump_unless(&mut self, test: Register) -> Position {
-        self.code.push(Instruction::JumpUnless { test: test.0, to: Position(0) });
-        Position(self.code.len() as u32 - 1)
+    pub fn jump_unless(&mut self, test: Register) -> BytecodePosition {
+        self.code.push(Instruction::JumpUnless { test: test.0, to: BytecodePosition(0) });
+        BytecodePosition(self.code.len() as u32 - 1)
     }
 
     /// Lets a jump go to the next instruction.
-    pub fn land(&mut self, jump: Position) {
+    pub fn land(&mut self, jump: BytecodePosition) {
         let here = self.position();
         match &mut self.code[jump.0 as usize] {
             Instruction::Jump { to } | Instruction::JumpUnless { to, .. } => *to = here,
@@ -310,7 +310,7 @@ impl Program {
                 Instruction::Round { counter } => {
                     let counter = &mut registers[counter as usize];
                     if *counter == limit {
-                        return Err(Stop::Rounds(Position(at as u32 - 1)));
+                        return Err(Stop::Rounds(BytecodePosition(at as u32 - 1)));
                     }
                     *counter += 1;
                 }
@@ -321,7 +321,7 @@ impl Program {
 
     #[cold]
     fn fault(&self, at: usize) -> Stop {
-        let at = Position(at as u32);
+        let at = BytecodePosition(at as u32);
         let found = self.faults.iter().find(|(position, _)| *position == at);
         Stop::Fault(at, found.map_or(Error::DivisionByZero, |(_, error)| error.clone()))
     }
@@ -386,7 +386,7 @@ pub fn get(register: &u64, width: usize) -> &[u8] {
 /// The loop of a node, if it applies a function; `None` for a node that no program has, with `exact`
 /// also for one that kernels with wide vectors compute to other bits.
 #[expect(clippy::option_option, reason = "the outer one says whether there is a program at all")]
-fn loop_of(expr: &Expr, node: &ExprNode, exact: bool) -> Option<Option<(Loop, Prim)>> {
+fn loop_of(expr: &Expr, node: &ExprNode, exact: bool) -> Option<Option<(BlockLoop, Prim)>> {
     node.dtype.size().filter(|&size| size <= WIDTH && size > 0)?;
     match &node.kind {
         ExprKind::Input(_) => Some(None),
@@ -438,7 +438,7 @@ mod tests {
     use ferroflow_ir::{Attrs, Shape, registry};
 
     fn add(
-        program: &mut Program,
+        program: &mut ScalarBytecode,
         op: &str,
         dtype: DType,
         inputs: &[Register],
@@ -450,13 +450,13 @@ mod tests {
         program.call(&OpCall::new(op, &attrs, &specs, None).unwrap(), inputs, out)
     }
 
-    fn int(program: &mut Program, value: i32) -> Register {
+    fn int(program: &mut ScalarBytecode, value: i32) -> Register {
         program.constant(&value.to_ne_bytes())
     }
 
     /// `while i < n { if i % 2 == 0 { sum += i } else { sum -= 1 }; i += 1 }`
-    fn looping(n: i32) -> (Program, Register) {
-        let mut program = Program::new();
+    fn looping(n: i32) -> (ScalarBytecode, Register) {
+        let mut program = ScalarBytecode::new();
         let [i, sum, n, zero, one, two] = [0, 0, n, 0, 1, 2].map(|x| int(&mut program, x));
         let (test, counter) = (program.register(), program.register());
         let start = program.position();
@@ -490,17 +490,20 @@ mod tests {
 
     #[test]
     fn arithmetic_without_a_result_stops_the_run() {
-        let mut program = Program::new();
+        let mut program = ScalarBytecode::new();
         let [x, zero] = [1, 0].map(|x| int(&mut program, x));
         add(&mut program, "FloorDiv", DType::I32, &[x, zero], x).unwrap();
         let mut registers = program.registers().to_vec();
         let stop = program.run(&mut registers, 1).unwrap_err();
-        assert!(matches!(stop, Stop::Fault(Position(0), Error::DivisionByZero)), "{stop:?}");
+        assert!(
+            matches!(stop, Stop::Fault(BytecodePosition(0), Error::DivisionByZero)),
+            "{stop:?}"
+        );
     }
 
     #[test]
     fn subnormal_floats_count_as_zeros() {
-        let mut program = Program::new();
+        let mut program = ScalarBytecode::new();
         let least = f32::MIN_POSITIVE;
         let [x, y] = [least / 2.0, -least].map(|x| program.constant(&x.to_ne_bytes()));
         let (double, less) = (program.register(), program.register());
@@ -514,10 +517,10 @@ mod tests {
 
     #[test]
     fn only_exact_functions_of_floats_are_taken() {
-        let mut program = Program::new();
+        let mut program = ScalarBytecode::new();
         let x = program.constant(&2.25f32.to_ne_bytes());
         assert!(add(&mut program, "Exp", DType::F32, &[x], x).is_none());
-        assert_eq!(program.position(), Position(0));
+        assert_eq!(program.position(), BytecodePosition(0));
         add(&mut program, "Sqrt", DType::F32, &[x], x).unwrap();
         let mut registers = program.registers().to_vec();
         program.run(&mut registers, 1).unwrap();

@@ -1,6 +1,6 @@
 //! Kernels of elementwise calls on single elements.
 
-use super::scalar::{Program, Register, Stop, copy, get, set};
+use super::scalar::{Register, ScalarBytecode, Stop, copy, get, set};
 use crate::{
     device::OpCall,
     kernel::{Io, Kernel},
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The kernel of an elementwise call on single elements, if a program can do it.
 pub(super) fn compile(call: &OpCall<'_>) -> Option<Arc<dyn Kernel>> {
-    let mut program = Program::new();
+    let mut program = ScalarBytecode::new();
     let inputs: SmallVec<[(Register, usize); 4]> = call
         .inputs
         .iter()
@@ -26,7 +26,7 @@ pub(super) fn compile(call: &OpCall<'_>) -> Option<Arc<dyn Kernel>> {
 /// A call on single elements.
 #[derive(Debug)]
 struct Single {
-    program: Program,
+    program: ScalarBytecode,
     /// Where the program finds the inputs, and the bytes they take.
     inputs: SmallVec<[(Register, usize); 4]>,
     out: Register,

@@ -3,7 +3,7 @@
 use super::{
     cast,
     complex::{self, widely},
-    number::{Integer, Real},
+    number::{Integer, RealFloat},
     special,
 };
 use crate::simd::{Vectorized, vectorize};
@@ -13,11 +13,11 @@ use num_complex::Complex;
 
 /// A loop over a block of elements: output, then up to three arguments, as bytes. It gives `false`
 /// when an element makes the operation an error.
-pub(super) type Loop = fn(&mut [u8], &[u8], &[u8], &[u8]) -> bool;
+pub(super) type BlockLoop = fn(&mut [u8], &[u8], &[u8], &[u8]) -> bool;
 
 /// The loop of a primitive on arguments of dtype `args` (of `Select`, that of the values), giving
 /// `result`; `None` where the primitive has no meaning for the dtype.
-pub(super) fn spell(prim: Prim, args: DType, result: DType) -> Option<Loop> {
+pub(super) fn spell(prim: Prim, args: DType, result: DType) -> Option<BlockLoop> {
     match prim {
         Prim::Cast => return cast::spell(args, result),
         Prim::Chop => return cast::spell_chop(args, result),
@@ -44,9 +44,9 @@ pub(super) fn spell(prim: Prim, args: DType, result: DType) -> Option<Loop> {
     }
 }
 
-fn real<T: Real + Pod>(prim: Prim) -> Option<Loop> {
+fn real<T: RealFloat + Pod>(prim: Prim) -> Option<BlockLoop> {
     use Prim::*;
-    let found: Loop = match prim {
+    let found: BlockLoop = match prim {
         Neg => |o, a, _, _| map(o, a, |x: T| -x),
         Abs => |o, a, _, _| map(o, a, |x: T| x.abs()),
         Sign => |o, a, _, _| map(o, a, |x: T| x.sign()),
@@ -110,13 +110,13 @@ fn real<T: Real + Pod>(prim: Prim) -> Option<Loop> {
     Some(found)
 }
 
-fn in_f64<T: Real>(function: fn(f64, f64) -> f64, x: T, y: T) -> T {
+fn in_f64<T: RealFloat>(function: fn(f64, f64) -> f64, x: T, y: T) -> T {
     T::narrow(function(x.widen(), y.widen()))
 }
 
-fn integer<T: Integer + Pod>(prim: Prim) -> Option<Loop> {
+fn integer<T: Integer + Pod>(prim: Prim) -> Option<BlockLoop> {
     use Prim::*;
-    let found: Loop = match prim {
+    let found: BlockLoop = match prim {
         Neg => |o, a, _, _| map(o, a, |x: T| x.neg()),
         Abs => |o, a, _, _| map(o, a, |x: T| x.abs()),
         Sign => |o, a, _, _| map(o, a, |x: T| x.sign()),
@@ -152,8 +152,8 @@ fn integer<T: Integer + Pod>(prim: Prim) -> Option<Loop> {
     Some(found)
 }
 
-fn truth(prim: Prim) -> Option<Loop> {
-    let found: Loop = match prim {
+fn truth(prim: Prim) -> Option<BlockLoop> {
+    let found: BlockLoop = match prim {
         Prim::Not => |o, a, _, _| map(o, a, |x: u8| x ^ 1),
         Prim::And | Prim::Min => |o, a, b, _| zip(o, a, b, |x: u8, y: u8| x & y),
         Prim::Or | Prim::Max => |o, a, b, _| zip(o, a, b, |x: u8, y: u8| x | y),
@@ -164,12 +164,12 @@ fn truth(prim: Prim) -> Option<Loop> {
     Some(found)
 }
 
-fn complex<T: Real + Pod>(prim: Prim) -> Option<Loop>
+fn complex<T: RealFloat + Pod>(prim: Prim) -> Option<BlockLoop>
 where
     num_complex::Complex<T>: Pod,
 {
     use num_complex::Complex as C;
-    let found: Loop = match prim {
+    let found: BlockLoop = match prim {
         Prim::Neg => |o, a, _, _| map(o, a, |x: C<T>| -x),
         Prim::Abs => |o, a, _, _| map(o, a, |x: C<T>| x.re.hypot(x.im)),
         Prim::Sign => |o, a, _, _| map(o, a, complex::sign::<T>),
@@ -212,7 +212,7 @@ where
 
 /// Applies `vector` to as many pairs of complex numbers as fill vectors of 32 bytes, and `single`
 /// to those left over. TensorFlow's x86 build does so, and the two differ at infinities.
-fn zip_vectors<T: Real>(
+fn zip_vectors<T: RealFloat>(
     out: &mut [u8],
     a: &[u8],
     b: &[u8],
@@ -227,7 +227,7 @@ where
     zip(out, a, b, vector) && zip(out_rest, a_rest, b_rest, single)
 }
 
-fn select(values: DType) -> Option<Loop> {
+fn select(values: DType) -> Option<BlockLoop> {
     fn choose<T: Pod>(out: &mut [u8], condition: &[u8], then: &[u8], otherwise: &[u8]) -> bool {
         let (out, then) =
             (bytemuck::cast_slice_mut::<_, T>(out), bytemuck::cast_slice::<_, T>(then));

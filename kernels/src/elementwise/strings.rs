@@ -3,7 +3,7 @@
 use crate::{
     error::Result,
     kernel::{Io, Kernel},
-    plan::{broadcast::Access, strided},
+    plan::{broadcast::InputAccess, strided},
 };
 use bytes::Bytes;
 use ferroflow_ir::{
@@ -20,7 +20,11 @@ enum Value {
 }
 
 /// Compiles an expression over strings; `None` when it uses a primitive strings do not have.
-pub(super) fn compile(expr: &Expr, accesses: Vec<Access>, shape: Shape) -> Option<Arc<dyn Kernel>> {
+pub(super) fn compile(
+    expr: &Expr,
+    accesses: Vec<InputAccess>,
+    shape: Shape,
+) -> Option<Arc<dyn Kernel>> {
     let known = expr.nodes().iter().all(|node| match &node.kind {
         ExprKind::Input(_) => matches!(node.dtype, DType::String | DType::Bool),
         ExprKind::Const(_) | ExprKind::Reduce(..) => false,
@@ -34,7 +38,7 @@ pub(super) fn compile(expr: &Expr, accesses: Vec<Access>, shape: Shape) -> Optio
     })
 }
 
-fn run(expr: &Expr, accesses: &[Access], shape: &Shape, io: &mut Io<'_>) -> Result<()> {
+fn run(expr: &Expr, accesses: &[InputAccess], shape: &Shape, io: &mut Io<'_>) -> Result<()> {
     let n = shape.num_elements();
     let inputs: Vec<Vec<Value>> = (0..accesses.len())
         .map(|input| {
@@ -61,11 +65,11 @@ fn run(expr: &Expr, accesses: &[Access], shape: &Shape, io: &mut Io<'_>) -> Resu
     Ok(())
 }
 
-fn broadcast(access: &Access, values: Vec<Value>, n: usize) -> Vec<Value> {
+fn broadcast(access: &InputAccess, values: Vec<Value>, n: usize) -> Vec<Value> {
     match access {
-        Access::Contiguous => values,
-        Access::Scalar => vec![values[0].clone(); n],
-        Access::Strided(view) => {
+        InputAccess::Contiguous => values,
+        InputAccess::Scalar => vec![values[0].clone(); n],
+        InputAccess::Strided(view) => {
             let mut all = vec![Value::Truth(false); n];
             strided::read(view, &values, 0, &mut all);
             all

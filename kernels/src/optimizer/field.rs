@@ -7,7 +7,7 @@ use num_traits::Float;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// Numbers that formulas compute with.
-pub(super) trait Field:
+pub(super) trait ArithmeticField:
     Number
     + Add<Output = Self>
     + Sub<Output = Self>
@@ -24,7 +24,7 @@ pub(super) trait Field:
 
 macro_rules! fields {
     ($($type:ty, $value:ident => $number:expr;)*) => {$(
-        impl Field for $type {
+        impl ArithmeticField for $type {
             #[inline(always)]
             fn of($value: f64) -> $type { $number }
 
@@ -47,12 +47,12 @@ fields! {
 }
 
 /// Real numbers.
-pub(super) trait Real: Field + Float {}
+pub(super) trait RealField: ArithmeticField + Float {}
 
-impl<A: Field + Float> Real for A {}
+impl<A: ArithmeticField + Float> RealField for A {}
 
 /// -1, 0 or 1; NaN of NaN.
-pub(super) fn sign<A: Real>(x: A) -> A {
+pub(super) fn sign<A: RealField>(x: A) -> A {
     if x > A::zero() {
         A::one()
     } else if x < A::zero() {
@@ -63,12 +63,12 @@ pub(super) fn sign<A: Real>(x: A) -> A {
 }
 
 /// `x` moved towards 0 by `distance`, at most to 0.
-pub(super) fn shrunk<A: Real>(x: A, distance: A) -> A {
+pub(super) fn shrunk<A: RealField>(x: A, distance: A) -> A {
     sign(x) * (x.abs() - distance).max(A::zero())
 }
 
 /// The proximal step of penalties `l1` and `l2`.
-pub(super) fn proximal<A: Real>(x: A, rate: A, l1: A, l2: A) -> A {
+pub(super) fn proximal<A: RealField>(x: A, rate: A, l1: A, l2: A) -> A {
     let x = if l1 > A::zero() { shrunk(x, rate * l1) } else { x };
     x / (A::one() + rate * l2)
 }

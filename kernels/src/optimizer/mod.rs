@@ -9,10 +9,10 @@ mod sweep;
 
 use crate::{error::Result, threads::Threads};
 use ferroflow_ir::{DType, Error, HostTensor, Shape};
-use field::Field;
+use field::ArithmeticField;
 use half::{bf16, f16};
 use num_complex::Complex;
-use rules::Rule;
+use rules::OptimizerRule;
 use smallvec::SmallVec;
 
 /// A step of an optimizer.
@@ -23,18 +23,18 @@ pub struct Update<'a> {
     /// The variable and its slots, in the order of the op's arguments, all of one dtype and shape.
     pub state: Vec<&'a mut HostTensor>,
     /// The gradient: of the shape of the variable, or with a row for each index.
-    pub gradient: View<'a>,
+    pub gradient: TensorView<'a>,
     /// The rows that the gradient is for; all if there are none given.
-    pub indices: Option<View<'a>>,
+    pub indices: Option<TensorView<'a>>,
     /// Scalars by the names of the op's arguments.
-    pub scalars: &'a [(&'static str, View<'a>)],
+    pub scalars: &'a [(&'static str, TensorView<'a>)],
     /// The flags that are set, by the names of the op's attributes.
     pub flags: &'a [&'static str],
 }
 
 /// A tensor of numbers, wherever its elements are.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub struct TensorView<'a> {
     /// The dtype.
     pub dtype: DType,
     /// The shape.
@@ -43,13 +43,13 @@ pub struct View<'a> {
     pub bytes: &'a [u8],
 }
 
-impl<'a> From<&'a HostTensor> for View<'a> {
-    fn from(tensor: &'a HostTensor) -> View<'a> {
-        View { dtype: tensor.dtype(), shape: tensor.shape(), bytes: tensor.bytes() }
+impl<'a> From<&'a HostTensor> for TensorView<'a> {
+    fn from(tensor: &'a HostTensor) -> TensorView<'a> {
+        TensorView { dtype: tensor.dtype(), shape: tensor.shape(), bytes: tensor.bytes() }
     }
 }
 
-impl View<'_> {
+impl TensorView<'_> {
     /// The elements, which are all of type `T`.
     fn elements<T: bytemuck::Pod>(&self) -> &[T] {
         bytemuck::cast_slice(self.bytes)
@@ -68,7 +68,7 @@ impl View<'_> {
 /// The optimizers that TensorFlow has ops for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants are named as TensorFlow's ops")]
-pub enum Optimizer {
+pub enum OptimizerKind {
     AdaMax,
     Adadelta,
     Adagrad,
@@ -88,7 +88,7 @@ pub enum Optimizer {
     RmsProp,
 }
 
-impl Optimizer {
+impl OptimizerKind {
     /// Makes a step.
     ///
     /// # Errors
@@ -97,25 +97,25 @@ impl Optimizer {
     /// index names no row.
     pub fn step(self, update: Update<'_>, threads: &Threads) -> Result<()> {
         match self {
-            Optimizer::AdaMax => real::<rules::AdaMax, 3>(update, threads),
-            Optimizer::Adadelta => any::<rules::Adadelta, 3>(update, threads),
-            Optimizer::Adagrad => any::<rules::Adagrad, 2>(update, threads),
-            Optimizer::AdagradDa => real::<rules::AdagradDa, 3>(update, threads),
-            Optimizer::AdagradV2 => any::<rules::AdagradV2, 2>(update, threads),
-            Optimizer::Adam => any::<rules::Adam, 3>(update, threads),
-            Optimizer::AdamWithAmsgrad => real::<rules::AdamWithAmsgrad, 4>(update, threads),
-            Optimizer::AddSign => real::<rules::AddSign, 2>(update, threads),
-            Optimizer::CenteredRmsProp => any::<rules::CenteredRmsProp, 4>(update, threads),
-            Optimizer::Ftrl => real::<rules::Ftrl, 3>(update, threads),
-            Optimizer::GradientDescent => any::<rules::GradientDescent, 1>(update, threads),
-            Optimizer::KerasMomentum => any::<rules::KerasMomentum, 2>(update, threads),
-            Optimizer::Momentum => any::<rules::Momentum, 2>(update, threads),
-            Optimizer::PowerSign => real::<rules::PowerSign, 2>(update, threads),
-            Optimizer::ProximalAdagrad => real::<rules::ProximalAdagrad, 2>(update, threads),
-            Optimizer::ProximalGradientDescent => {
+            OptimizerKind::AdaMax => real::<rules::AdaMax, 3>(update, threads),
+            OptimizerKind::Adadelta => any::<rules::AdadeltaRule, 3>(update, threads),
+            OptimizerKind::Adagrad => any::<rules::AdagradRule, 2>(update, threads),
+            OptimizerKind::AdagradDa => real::<rules::AdagradDa, 3>(update, threads),
+            OptimizerKind::AdagradV2 => any::<rules::AdagradV2, 2>(update, threads),
+            OptimizerKind::Adam => any::<rules::AdamRule, 3>(update, threads),
+            OptimizerKind::AdamWithAmsgrad => real::<rules::AdamWithAmsgrad, 4>(update, threads),
+            OptimizerKind::AddSign => real::<rules::AddSign, 2>(update, threads),
+            OptimizerKind::CenteredRmsProp => any::<rules::CenteredRmsProp, 4>(update, threads),
+            OptimizerKind::Ftrl => real::<rules::FtrlRule, 3>(update, threads),
+            OptimizerKind::GradientDescent => any::<rules::GradientDescent, 1>(update, threads),
+            OptimizerKind::KerasMomentum => any::<rules::KerasMomentum, 2>(update, threads),
+            OptimizerKind::Momentum => any::<rules::Momentum, 2>(update, threads),
+            OptimizerKind::PowerSign => real::<rules::PowerSign, 2>(update, threads),
+            OptimizerKind::ProximalAdagrad => real::<rules::ProximalAdagrad, 2>(update, threads),
+            OptimizerKind::ProximalGradientDescent => {
                 real::<rules::ProximalGradientDescent, 1>(update, threads)
             }
-            Optimizer::RmsProp => any::<rules::RmsProp, 3>(update, threads),
+            OptimizerKind::RmsProp => any::<rules::RmsPropRule, 3>(update, threads),
         }
     }
 }
@@ -123,7 +123,10 @@ impl Optimizer {
 /// A step for real elements.
 fn real<R, const N: usize>(update: Update<'_>, threads: &Threads) -> Result<()>
 where
-    R: Rule<f16, N> + Rule<bf16, N> + Rule<f32, N> + Rule<f64, N>,
+    R: OptimizerRule<f16, N>
+        + OptimizerRule<bf16, N>
+        + OptimizerRule<f32, N>
+        + OptimizerRule<f64, N>,
 {
     match update.gradient.dtype {
         DType::F16 => run::<f16, R, N>(update, threads),
@@ -137,8 +140,11 @@ where
 /// A step for real or complex elements.
 fn any<R, const N: usize>(update: Update<'_>, threads: &Threads) -> Result<()>
 where
-    R: Rule<f16, N> + Rule<bf16, N> + Rule<f32, N> + Rule<f64, N>,
-    R: Rule<Complex<f32>, N> + Rule<Complex<f64>, N>,
+    R: OptimizerRule<f16, N>
+        + OptimizerRule<bf16, N>
+        + OptimizerRule<f32, N>
+        + OptimizerRule<f64, N>,
+    R: OptimizerRule<Complex<f32>, N> + OptimizerRule<Complex<f64>, N>,
 {
     match update.gradient.dtype {
         DType::C64 => run::<Complex<f32>, R, N>(update, threads),
@@ -154,8 +160,8 @@ fn unsupported(update: &Update<'_>, dtype: DType) -> crate::Error {
 
 fn run<T, R, const N: usize>(update: Update<'_>, threads: &Threads) -> Result<()>
 where
-    T: Field,
-    R: Rule<T, N>,
+    T: ArithmeticField,
+    R: OptimizerRule<T, N>,
 {
     let shape = check_state(&update, N)?;
     let rows = rows(&update, &shape)?;
@@ -237,7 +243,7 @@ struct Parameters<'a, A> {
     flags: &'a [&'static str],
 }
 
-impl<'a, A: Field> Parameters<'a, A> {
+impl<'a, A: ArithmeticField> Parameters<'a, A> {
     fn read(update: &Update<'a>) -> Result<Parameters<'a, A>> {
         let mut values = SmallVec::new();
         for &(name, tensor) in update.scalars {

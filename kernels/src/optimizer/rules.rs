@@ -6,19 +6,19 @@
 
 use super::{
     Parameters,
-    field::{Field, Real, proximal, shrunk, sign},
+    field::{ArithmeticField, RealField, proximal, shrunk, sign},
 };
 use crate::error::Result;
 
 /// A formula over the numbers `A`, for a variable with `N - 1` slots.
-pub(super) trait Rule<A, const N: usize> {
+pub(super) trait OptimizerRule<A, const N: usize> {
     /// The formula with the parameters of a call: from state and gradient to the new state.
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; N], A) -> [A; N] + Sync>;
 }
 
 pub(super) struct GradientDescent;
 
-impl<A: Field> Rule<A, 1> for GradientDescent {
+impl<A: ArithmeticField> OptimizerRule<A, 1> for GradientDescent {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 1], A) -> [A; 1] + Sync> {
         let alpha = p.get("alpha")?;
         Ok(move |[var]: [A; 1], grad| [var - grad * alpha])
@@ -27,7 +27,7 @@ impl<A: Field> Rule<A, 1> for GradientDescent {
 
 pub(super) struct ProximalGradientDescent;
 
-impl<A: Real> Rule<A, 1> for ProximalGradientDescent {
+impl<A: RealField> OptimizerRule<A, 1> for ProximalGradientDescent {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 1], A) -> [A; 1] + Sync> {
         let (alpha, l1, l2) = (p.get("alpha")?, p.get("l1")?, p.get("l2")?);
         Ok(move |[var]: [A; 1], grad| [proximal(var - grad * alpha, alpha, l1, l2)])
@@ -36,7 +36,7 @@ impl<A: Real> Rule<A, 1> for ProximalGradientDescent {
 
 pub(super) struct Momentum;
 
-impl<A: Field> Rule<A, 2> for Momentum {
+impl<A: ArithmeticField> OptimizerRule<A, 2> for Momentum {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 2], A) -> [A; 2] + Sync> {
         let (lr, momentum, nesterov) = (p.get("lr")?, p.get("momentum")?, p.flag("use_nesterov"));
         Ok(move |[var, accum]: [A; 2], grad| {
@@ -49,7 +49,7 @@ impl<A: Field> Rule<A, 2> for Momentum {
 
 pub(super) struct KerasMomentum;
 
-impl<A: Field> Rule<A, 2> for KerasMomentum {
+impl<A: ArithmeticField> OptimizerRule<A, 2> for KerasMomentum {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 2], A) -> [A; 2] + Sync> {
         let (lr, momentum, nesterov) = (p.get("lr")?, p.get("momentum")?, p.flag("use_nesterov"));
         Ok(move |[var, accum]: [A; 2], grad| {
@@ -61,9 +61,9 @@ impl<A: Field> Rule<A, 2> for KerasMomentum {
 }
 
 /// Duchi, Hazan and Singer, "Adaptive subgradient methods", 2011.
-pub(super) struct Adagrad;
+pub(super) struct AdagradRule;
 
-impl<A: Field> Rule<A, 2> for Adagrad {
+impl<A: ArithmeticField> OptimizerRule<A, 2> for AdagradRule {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 2], A) -> [A; 2] + Sync> {
         let (lr, update) = (p.get("lr")?, p.flag("update_slots"));
         Ok(move |[var, accum]: [A; 2], grad: A| {
@@ -76,7 +76,7 @@ impl<A: Field> Rule<A, 2> for Adagrad {
 /// Adagrad with `epsilon` added to the root.
 pub(super) struct AdagradV2;
 
-impl<A: Field> Rule<A, 2> for AdagradV2 {
+impl<A: ArithmeticField> OptimizerRule<A, 2> for AdagradV2 {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 2], A) -> [A; 2] + Sync> {
         let (lr, epsilon, update) = (p.get("lr")?, p.get("epsilon")?, p.flag("update_slots"));
         Ok(move |[var, accum]: [A; 2], grad: A| {
@@ -89,7 +89,7 @@ impl<A: Field> Rule<A, 2> for AdagradV2 {
 /// Adagrad by dual averaging: the variable is a function of all gradients so far.
 pub(super) struct AdagradDa;
 
-impl<A: Real> Rule<A, 3> for AdagradDa {
+impl<A: RealField> OptimizerRule<A, 3> for AdagradDa {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 3], A) -> [A; 3] + Sync> {
         let (lr, l1, l2, steps) = (p.get("lr")?, p.get("l1")?, p.get("l2")?, p.get("global_step")?);
         Ok(move |[_, sum, squares]: [A; 3], grad| {
@@ -102,7 +102,7 @@ impl<A: Real> Rule<A, 3> for AdagradDa {
 
 pub(super) struct ProximalAdagrad;
 
-impl<A: Real> Rule<A, 2> for ProximalAdagrad {
+impl<A: RealField> OptimizerRule<A, 2> for ProximalAdagrad {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 2], A) -> [A; 2] + Sync> {
         let (lr, l1, l2) = (p.get("lr")?, p.get("l1")?, p.get("l2")?);
         Ok(move |[var, accum]: [A; 2], grad| {
@@ -114,9 +114,9 @@ impl<A: Real> Rule<A, 2> for ProximalAdagrad {
 }
 
 /// Zeiler, "ADADELTA: an adaptive learning rate method", 2012.
-pub(super) struct Adadelta;
+pub(super) struct AdadeltaRule;
 
-impl<A: Field> Rule<A, 3> for Adadelta {
+impl<A: ArithmeticField> OptimizerRule<A, 3> for AdadeltaRule {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 3], A) -> [A; 3] + Sync> {
         let (lr, rho, epsilon) = (p.get("lr")?, p.get("rho")?, p.get("epsilon")?);
         let rest = A::of(1.0) - rho;
@@ -131,9 +131,9 @@ impl<A: Field> Rule<A, 3> for Adadelta {
 
 /// Kingma and Ba, "Adam: a method for stochastic optimization", 2015, algorithm 1 in the form of
 /// section 2.
-pub(super) struct Adam;
+pub(super) struct AdamRule;
 
-impl<A: Field> Rule<A, 3> for Adam {
+impl<A: ArithmeticField> OptimizerRule<A, 3> for AdamRule {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 3], A) -> [A; 3] + Sync> {
         let moments = Moments::read(p)?;
         let (beta1, epsilon, nesterov) =
@@ -150,7 +150,7 @@ impl<A: Field> Rule<A, 3> for Adam {
 /// beyond", 2018).
 pub(super) struct AdamWithAmsgrad;
 
-impl<A: Real> Rule<A, 4> for AdamWithAmsgrad {
+impl<A: RealField> OptimizerRule<A, 4> for AdamWithAmsgrad {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 4], A) -> [A; 4] + Sync> {
         let (moments, epsilon) = (Moments::read(p)?, p.get("epsilon")?);
         Ok(move |[var, m, v, vhat]: [A; 4], grad| {
@@ -168,7 +168,7 @@ struct Moments<A> {
     rate: A,
 }
 
-impl<A: Field> Moments<A> {
+impl<A: ArithmeticField> Moments<A> {
     fn read(p: &Parameters<'_, A>) -> Result<Moments<A>> {
         let one = A::of(1.0);
         let rate = p.get("lr")? * (one - p.get("beta2_power")?).root();
@@ -188,7 +188,7 @@ impl<A: Field> Moments<A> {
 /// Kingma and Ba, algorithm 2.
 pub(super) struct AdaMax;
 
-impl<A: Real> Rule<A, 3> for AdaMax {
+impl<A: RealField> OptimizerRule<A, 3> for AdaMax {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 3], A) -> [A; 3] + Sync> {
         let (beta1, beta2, epsilon) = (p.get("beta1")?, p.get("beta2")?, p.get("epsilon")?);
         let rate = p.get("lr")? / (A::one() - p.get("beta1_power")?);
@@ -201,9 +201,9 @@ impl<A: Real> Rule<A, 3> for AdaMax {
 }
 
 /// Hinton's RMSprop with momentum.
-pub(super) struct RmsProp;
+pub(super) struct RmsPropRule;
 
-impl<A: Field> Rule<A, 3> for RmsProp {
+impl<A: ArithmeticField> OptimizerRule<A, 3> for RmsPropRule {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 3], A) -> [A; 3] + Sync> {
         let (lr, momentum, epsilon) = (p.get("lr")?, p.get("momentum")?, p.get("epsilon")?);
         let rest = A::of(1.0) - p.get("rho")?;
@@ -218,7 +218,7 @@ impl<A: Field> Rule<A, 3> for RmsProp {
 /// RMSprop by the variance of gradients.
 pub(super) struct CenteredRmsProp;
 
-impl<A: Field> Rule<A, 4> for CenteredRmsProp {
+impl<A: ArithmeticField> OptimizerRule<A, 4> for CenteredRmsProp {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 4], A) -> [A; 4] + Sync> {
         let (lr, momentum, epsilon) = (p.get("lr")?, p.get("momentum")?, p.get("epsilon")?);
         let rest = A::of(1.0) - p.get("rho")?;
@@ -234,7 +234,7 @@ impl<A: Field> Rule<A, 4> for CenteredRmsProp {
 /// Bello and others, "Neural optimizer search with reinforcement learning", 2017.
 pub(super) struct AddSign;
 
-impl<A: Real> Rule<A, 2> for AddSign {
+impl<A: RealField> OptimizerRule<A, 2> for AddSign {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 2], A) -> [A; 2] + Sync> {
         let (lr, alpha) = (p.get("lr")?, p.get("alpha")?);
         let (decay, beta) = (p.get("sign_decay")?, p.get("beta")?);
@@ -249,7 +249,7 @@ impl<A: Real> Rule<A, 2> for AddSign {
 /// As [`AddSign`], with the agreement of signs in the exponent.
 pub(super) struct PowerSign;
 
-impl<A: Real> Rule<A, 2> for PowerSign {
+impl<A: RealField> OptimizerRule<A, 2> for PowerSign {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 2], A) -> [A; 2] + Sync> {
         let (lr, beta) = (p.get("lr")?, p.get("beta")?);
         let exponent = p.get("logbase")? * p.get("sign_decay")?;
@@ -262,9 +262,9 @@ impl<A: Real> Rule<A, 2> for PowerSign {
 }
 
 /// McMahan and others, "Ad click prediction: a view from the trenches", 2013.
-pub(super) struct Ftrl;
+pub(super) struct FtrlRule;
 
-impl<A: Real> Rule<A, 3> for Ftrl {
+impl<A: RealField> OptimizerRule<A, 3> for FtrlRule {
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; 3], A) -> [A; 3] + Sync> {
         let (lr, l1, l2, power) = (p.get("lr")?, p.get("l1")?, p.get("l2")?, p.get("lr_power")?);
         let shrinkage = p.find("l2_shrinkage").unwrap_or(A::zero());

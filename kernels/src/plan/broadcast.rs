@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 /// Access to an input while the output is written in order.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Access {
+pub enum InputAccess {
     /// Element `n` of the output needs element `n` of the input.
     Contiguous,
     /// Every element of the output needs the only element of the input.
@@ -16,12 +16,12 @@ pub enum Access {
 
 /// Access to an input of shape `input` that fills an output of shape `output`, to which it
 /// broadcasts.
-pub fn access(input: &Shape, output: &Shape) -> Access {
+pub fn access(input: &Shape, output: &Shape) -> InputAccess {
     if input.num_elements() == output.num_elements() {
-        return Access::Contiguous;
+        return InputAccess::Contiguous;
     }
     if input.num_elements() == 1 {
-        return Access::Scalar;
+        return InputAccess::Scalar;
     }
     let strides = input.strides();
     let missing = output.rank() - input.rank();
@@ -31,9 +31,9 @@ pub fn access(input: &Shape, output: &Shape) -> Access {
     });
     let view = StridedView { offset: 0, dims: dims.collect() }.simplified();
     match view.dims.as_slice() {
-        [] => Access::Scalar,
-        [dim] if dim.stride == 1 => Access::Contiguous,
-        _ => Access::Strided(view),
+        [] => InputAccess::Scalar,
+        [dim] if dim.stride == 1 => InputAccess::Contiguous,
+        _ => InputAccess::Strided(view),
     }
 }
 
@@ -69,19 +69,19 @@ mod tests {
         assert_eq!(positions(&shape(&[]), &shape(&[3])), [0, 0, 0]);
     }
 
-    fn check(input: &[usize], output: &[usize]) -> Access {
+    fn check(input: &[usize], output: &[usize]) -> InputAccess {
         let shape = |dims: &[usize]| Shape::new(dims.iter().copied()).unwrap();
         access(&shape(input), &shape(output))
     }
 
     #[test]
     fn the_common_cases_are_recognised() {
-        assert_eq!(check(&[2, 3], &[2, 3]), Access::Contiguous);
-        assert_eq!(check(&[2, 3], &[1, 2, 3]), Access::Contiguous);
-        assert_eq!(check(&[1, 1], &[2, 3]), Access::Scalar);
-        assert!(matches!(check(&[3], &[2, 3]), Access::Strided(view) if view.dims.len() == 2));
+        assert_eq!(check(&[2, 3], &[2, 3]), InputAccess::Contiguous);
+        assert_eq!(check(&[2, 3], &[1, 2, 3]), InputAccess::Contiguous);
+        assert_eq!(check(&[1, 1], &[2, 3]), InputAccess::Scalar);
+        assert!(matches!(check(&[3], &[2, 3]), InputAccess::Strided(view) if view.dims.len() == 2));
         assert!(
-            matches!(check(&[2, 1], &[2, 3]), Access::Strided(view) if view.dims[1].stride == 0)
+            matches!(check(&[2, 1], &[2, 3]), InputAccess::Strided(view) if view.dims[1].stride == 0)
         );
     }
 }

@@ -4,7 +4,7 @@ use super::window::Sweep;
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::{
     Shape,
-    window::{self, Layout, Pool, Slide, convolution_steps},
+    window::{self, ImageLayout, Pool, Slide, convolution_steps},
 };
 
 /// The windows of a convolution of tensors of these shapes; `None` where channels come before the
@@ -14,7 +14,7 @@ pub(crate) fn convolution(
     input: &Shape,
     filter: &Shape,
 ) -> Result<Option<Sweep>> {
-    let layout = Layout::read(call.attrs, input.rank() - 2)?;
+    let layout = ImageLayout::read(call.attrs, input.rank() - 2)?;
     if !layout.channels_last {
         return Ok(None);
     }
@@ -30,7 +30,7 @@ pub(crate) fn convolution(
 /// The windows of a grey-scale dilation.
 pub(crate) fn dilation(call: &OpCall<'_>) -> Result<Sweep> {
     let (input, filter) = (call.shape(0), call.shape(1));
-    let layout = Layout { spatial: 2, channels_last: true };
+    let layout = ImageLayout { spatial: 2, channels_last: true };
     let steps = window::steps(call.op.name, call.attrs, layout, "rates")?;
     let slides: [ferroflow_ir::Result<Slide>; 2] =
         std::array::from_fn(|axis| steps[axis].slide(input[axis + 1], filter[axis]));

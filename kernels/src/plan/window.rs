@@ -213,10 +213,10 @@ impl Sweep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferroflow_ir::window::{Padding, Step};
+    use ferroflow_ir::window::{WindowPadding, WindowStep};
 
     fn sweep(size: [usize; 2], window: usize, dilation: usize) -> Sweep {
-        let step = Step { stride: 1, dilation, padding: Padding::Same };
+        let step = WindowStep { stride: 1, dilation, padding: WindowPadding::Same };
         let slides = size.map(|size| step.slide(size, window).unwrap());
         Sweep::new(2, 2, &slides)
     }

@@ -3,12 +3,12 @@
 //! Angles up to 2¹⁵ lose multiples of π/2 in four parts. Larger ones are multiplied by as many bits of
 //! 1/2π as count (Payne and Hanek 1983), in integers.
 
-use super::math::{Function, unary};
+use super::math::{ShaderFunction, unary};
 
 /// Each after those it calls; they call functions of [`super::math`].
-pub(super) const FUNCTIONS: &[Function] = &[
+pub(super) const FUNCTIONS: &[ShaderFunction] = &[
     // The high half of a product, of products of halves.
-    Function {
+    ShaderFunction {
         name: "mulhi_",
         args: &[("a", "u32"), ("b", "u32")],
         result: "u32",
@@ -17,7 +17,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
                return a1 * b1 + (middle >> 16u) + (other >> 16u);\n",
     },
     // Words of 1/2π, after one of zeros.
-    Function {
+    ShaderFunction {
         name: "turn_word_",
         args: &[("i", "u32")],
         result: "u32",
@@ -31,7 +31,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
                return 0u;\n",
     },
     // 32 bits of them from a place on.
-    Function {
+    ShaderFunction {
         name: "turn_bits_",
         args: &[("place", "u32")],
         result: "u32",
@@ -40,7 +40,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
                return (turn_word_(i) << left) | (turn_word_(i + 1u) >> (32u - left));\n",
     },
     // What a large angle has beyond whole turns, as 64 bits: the upper half, or the lower one.
-    Function {
+    ShaderFunction {
         name: "turns_",
         args: &[("x", "f32"), ("lower", "bool")],
         result: "u32",
@@ -52,7 +52,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
                return select(m * turn_bits_(place) + mulhi_(m, middle) + carry, low, lower);\n",
     },
     // The quadrant of x, or one that differs by whole turns.
-    Function {
+    ShaderFunction {
         name: "quadrant_",
         args: &[("x", "f32")],
         result: "f32",
@@ -61,7 +61,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
                return select(k, -k, x < 0.0f);\n",
     },
     // What is left of x in [-π/4, π/4], of quadrant k.
-    Function {
+    ShaderFunction {
         name: "rest_",
         args: &[("x", "f32"), ("k", "f32")],
         result: "f32",

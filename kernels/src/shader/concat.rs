@@ -64,7 +64,7 @@ fn fill(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 fn one_hot(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let axis = normalize_axis(call.attrs.int("axis")?, shape.rank())?;
-    let index::Around { size: depth, inner, .. } = index::around(&shape, axis);
+    let index::AxisSplit { size: depth, inner, .. } = index::around(&shape, axis);
     let Some((inputs, word)) = words(call, caps, [0, 2, 3]) else { return Ok(None) };
     let (depth, inner) = (depth.max(1), inner.max(1));
     let value = inputs[0].1.as_index("index");

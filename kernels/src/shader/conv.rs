@@ -6,7 +6,7 @@
 use super::{
     Shader,
     conv_product::Convolution,
-    finish::Finish,
+    finish::EpilogueWriter,
     window::{apart, for_each_cover, for_each_tap, inputs, outputs, together},
     word::{Caps, Word},
     words,
@@ -110,7 +110,7 @@ fn convolution(
     call: &OpCall<'_>,
     caps: Caps,
     kind: Kind,
-    finish: &Finish,
+    finish: &EpilogueWriter,
 ) -> Result<Option<Shader>> {
     let (input, filter) = (call.shape(0), call.shape(1));
     let Some(g) = Geometry::new(call, kind, input, filter)? else { return Ok(None) };
@@ -158,7 +158,7 @@ fn backprop_input(
     call: &OpCall<'_>,
     caps: Caps,
     kind: Kind,
-    finish: &Finish,
+    finish: &EpilogueWriter,
 ) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let Some(g) = Geometry::new(call, kind, &shape, call.shape(1))? else { return Ok(None) };
@@ -195,7 +195,7 @@ fn backprop_filter(
     call: &OpCall<'_>,
     caps: Caps,
     kind: Kind,
-    finish: &Finish,
+    finish: &EpilogueWriter,
 ) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let Some(g) = Geometry::new(call, kind, call.shape(0), &shape)? else { return Ok(None) };

@@ -3,8 +3,8 @@
 
 use super::{
     Shader,
-    finish::Finish,
-    tiles::{self, Operand, Sizes},
+    finish::EpilogueWriter,
+    tiles::{self, TileOperand, TileSizes},
     window::{apart, inputs, outputs, together},
     word::Word,
 };
@@ -42,7 +42,7 @@ impl Convolution<'_> {
 
     /// Reads what taps of places meet, a `width` of elements each; the number of tap and element
     /// goes down the product where this `is_deep`, and that of places the other way.
-    fn met(&self, met: Met, width: usize, is_deep: bool) -> Operand {
+    fn met(&self, met: Met, width: usize, is_deep: bool) -> TileOperand {
         let [tap, place] = if is_deep { ["deep", "along"] } else { ["along", "deep"] };
         let windows = ("w", outputs(self.sweep));
         let positions = ("p", inputs(self.sweep));
@@ -59,7 +59,7 @@ impl Convolution<'_> {
             apart(place, from.0, from.1),
             together(to.0, to.1),
         );
-        Operand { read, is_deep }
+        TileOperand { read, is_deep }
     }
 
     /// The statements that find the position of a tap of a window, and when that is inside.
@@ -92,7 +92,11 @@ impl Convolution<'_> {
     }
 
     /// Windows by filters; `in0` are the images, `in1` the filters.
-    pub(super) fn forward(&self, bound: Vec<(usize, Word)>, finish: &Finish) -> Option<Shader> {
+    pub(super) fn forward(
+        &self,
+        bound: Vec<(usize, Word)>,
+        finish: &EpilogueWriter,
+    ) -> Option<Shader> {
         let (width, filters) = (self.sweep.channels, self.filters);
         let (m, k) = (self.sweep.n_windows(), self.taps() * width);
         if !tiles::fits(m, k, filters) {
@@ -100,13 +104,17 @@ impl Convolution<'_> {
         }
         let windows = self.met(Met::Positions, width, true);
         let read = format!("x = in1[deep * {filters}u + along];");
-        let weights = Operand { read, is_deep: false };
-        let sizes = Sizes { m, k, n: filters, batch: 1 };
+        let weights = TileOperand { read, is_deep: false };
+        let sizes = TileSizes { m, k, n: filters, batch: 1 };
         Some(tiles::tiled(bound, finish, &sizes, "", [&windows, &weights]))
     }
 
     /// Places by channels, summed over taps and filters; `in0` are the filters, `in1` the gradient.
-    pub(super) fn of_images(&self, bound: Vec<(usize, Word)>, finish: &Finish) -> Option<Shader> {
+    pub(super) fn of_images(
+        &self,
+        bound: Vec<(usize, Word)>,
+        finish: &EpilogueWriter,
+    ) -> Option<Shader> {
         let (width, filters) = (self.sweep.channels, self.filters);
         let (m, k) = (self.places(), self.taps() * filters);
         if !tiles::fits(m, k, width) {
@@ -116,13 +124,17 @@ impl Convolution<'_> {
         let read = format!(
             "x = in0[(deep / {filters}u * {width}u + along) * {filters}u + deep % {filters}u];"
         );
-        let weights = Operand { read, is_deep: true };
-        let sizes = Sizes { m, k, n: width, batch: 1 };
+        let weights = TileOperand { read, is_deep: true };
+        let sizes = TileSizes { m, k, n: width, batch: 1 };
         Some(tiles::tiled(bound, finish, &sizes, "", [&gradient, &weights]))
     }
 
     /// Taps and channels by filters, summed over windows; `in0` are the images, `in1` the gradient.
-    pub(super) fn of_filters(&self, bound: Vec<(usize, Word)>, finish: &Finish) -> Option<Shader> {
+    pub(super) fn of_filters(
+        &self,
+        bound: Vec<(usize, Word)>,
+        finish: &EpilogueWriter,
+    ) -> Option<Shader> {
         let (width, filters) = (self.sweep.channels, self.filters);
         let (m, k) = (self.taps() * width, self.sweep.n_windows());
         if !tiles::fits(m, k, filters) || tiles::count(m, filters) < FEWEST_TILES {
@@ -130,8 +142,8 @@ impl Convolution<'_> {
         }
         let images = self.met(Met::Positions, width, false);
         let read = format!("x = in1[deep * {filters}u + along];");
-        let gradient = Operand { read, is_deep: false };
-        let sizes = Sizes { m, k, n: filters, batch: 1 };
+        let gradient = TileOperand { read, is_deep: false };
+        let sizes = TileSizes { m, k, n: filters, batch: 1 };
         Some(tiles::tiled(bound, finish, &sizes, "", [&images, &gradient]))
     }
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     device::{OpCall, OperandSpec},
     error::Result,
-    plan::broadcast::{Access, access},
+    plan::broadcast::{InputAccess, access},
 };
 use ferroflow_ir::{DType, Expr, Shape};
 use std::borrow::Cow;
@@ -23,9 +23,9 @@ pub(super) fn element(
     let fits = operand.shape.broadcast(shape).is_ok_and(|both| both == *shape);
     let word = Word::of(operand.dtype, caps).filter(|_| fits)?;
     let place = match access(&operand.shape, shape) {
-        Access::Contiguous => at.into(),
-        Access::Scalar => "0u".into(),
-        Access::Strided(view) => index::position(&view, at),
+        InputAccess::Contiguous => at.into(),
+        InputAccess::Scalar => "0u".into(),
+        InputAccess::Strided(view) => index::position(&view, at),
     };
     Some((word, word.load(source, &place)))
 }

@@ -17,7 +17,7 @@ use ferroflow_ir::DType;
 const MOST_NODES: usize = 48;
 
 /// The end of a program whose elements are written once each.
-pub(super) struct Finish {
+pub(super) struct EpilogueWriter {
     /// Dtype that the call's own elements are rounded to.
     dtype: DType,
     then: Option<Follows>,
@@ -31,10 +31,10 @@ struct Follows {
     output: Word,
 }
 
-impl Finish {
+impl EpilogueWriter {
     /// Of a call that nothing follows.
-    pub(super) fn plain(call: &OpCall<'_>) -> Finish {
-        Finish { dtype: call.outputs[0].dtype, then: None }
+    pub(super) fn plain(call: &OpCall<'_>) -> EpilogueWriter {
+        EpilogueWriter { dtype: call.outputs[0].dtype, then: None }
     }
 
     /// Of a call whose program reads `first` inputs; `None` where what follows cannot be written down.
@@ -47,7 +47,7 @@ impl Finish {
         then: &Then<'_>,
         first: usize,
         caps: Caps,
-    ) -> Result<Option<Finish>> {
+    ) -> Result<Option<EpilogueWriter>> {
         let output = call.output_shape(0)?;
         if call.outputs.len() != 1 || then.expr.nodes().len() > MOST_NODES {
             return Ok(None);
@@ -66,7 +66,7 @@ impl Finish {
         let (Some((lines, result)), Some(output)) = (printed, word) else { return Ok(None) };
         let statements = lines + &output.store("out0", "end_", &result);
         let then = Some(Follows { statements, others, output });
-        Ok(Some(Finish { dtype: call.outputs[0].dtype, then }))
+        Ok(Some(EpilogueWriter { dtype: call.outputs[0].dtype, then }))
     }
 
     /// The statement that stores a sum as the element at a place.

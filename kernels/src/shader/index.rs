@@ -46,15 +46,15 @@ fn parenthesized(text: &str) -> String {
 
 /// A shape seen as `[outer, size, inner]` around an axis.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Around {
+pub(super) struct AxisSplit {
     pub(super) outer: usize,
     pub(super) size: usize,
     pub(super) inner: usize,
 }
 
 /// The dimensions around `axis`.
-pub(super) fn around(shape: &Shape, axis: usize) -> Around {
-    Around {
+pub(super) fn around(shape: &Shape, axis: usize) -> AxisSplit {
+    AxisSplit {
         outer: shape[..axis].iter().product(),
         size: shape[axis],
         inner: shape[axis + 1..].iter().product(),

@@ -9,36 +9,36 @@ use super::{angle, special, whole};
 
 /// A function of shaders.
 #[derive(Debug)]
-pub(super) struct Function {
+pub(super) struct ShaderFunction {
     pub(super) name: &'static str,
     pub(super) args: &'static [(&'static str, &'static str)],
     pub(super) result: &'static str,
     pub(super) body: &'static str,
 }
 
-pub(super) const fn unary(name: &'static str, body: &'static str) -> Function {
-    Function { name, args: &[("x", "f32")], result: "f32", body }
+pub(super) const fn unary(name: &'static str, body: &'static str) -> ShaderFunction {
+    ShaderFunction { name, args: &[("x", "f32")], result: "f32", body }
 }
 
-pub(super) const fn binary(name: &'static str, body: &'static str) -> Function {
-    Function { name, args: &[("x", "f32"), ("y", "f32")], result: "f32", body }
+pub(super) const fn binary(name: &'static str, body: &'static str) -> ShaderFunction {
+    ShaderFunction { name, args: &[("x", "f32"), ("y", "f32")], result: "f32", body }
 }
 
 /// Functions of floats, each after those it calls.
-const FUNCTIONS: &[Function] = &[
-    Function {
+const FUNCTIONS: &[ShaderFunction] = &[
+    ShaderFunction {
         name: "of_bits",
         args: &[("bits", "u32")],
         result: "f32",
         body: "return bitcast<f32>(bits);\n",
     },
-    Function {
+    ShaderFunction {
         name: "to_bits",
         args: &[("x", "f32")],
         result: "u32",
         body: "return bitcast<u32>(x);\n",
     },
-    Function {
+    ShaderFunction {
         name: "is_nan_",
         args: &[("x", "f32")],
         result: "bool",
@@ -242,20 +242,20 @@ const FUNCTIONS: &[Function] = &[
          let up = (y > x) == (x > 0.0f);\nreturn of_bits(select(to_bits(x) - 1u, to_bits(x) + 1u, up));\n",
     ),
     // What x86 gives for numbers that do not fit.
-    Function {
+    ShaderFunction {
         name: "to_int_",
         args: &[("x", "f32")],
         result: "i32",
         body: "return select(-2147483647 - 1, i32(x), abs(x) < 2147483648.0f);\n",
     },
-    Function {
+    ShaderFunction {
         name: "to_long_",
         args: &[("x", "f32")],
         result: "i64",
         body: "return select(i64(1) << 63u, i64(x), abs(x) < 9223372036854775808.0f);\n",
     },
     // Of numbers that fit 64 bits x86 takes the lower half.
-    Function {
+    ShaderFunction {
         name: "to_unsigned_",
         args: &[("x", "f32")],
         result: "u32",
@@ -263,7 +263,7 @@ const FUNCTIONS: &[Function] = &[
                let low = u32(size - floor(size * 2.3283064e-10f) * 4294967296.0f);\n\
                return select(low, 0u - low, x < 0.0f);\n",
     },
-    Function {
+    ShaderFunction {
         name: "to_unsigned_long_",
         args: &[("x", "f32")],
         result: "u64",
@@ -287,13 +287,13 @@ const FUNCTIONS: &[Function] = &[
     ),
 ];
 
-fn all() -> impl DoubleEndedIterator<Item = &'static Function> {
+fn all() -> impl DoubleEndedIterator<Item = &'static ShaderFunction> {
     let others = whole::FUNCTIONS.iter().copied();
     others.chain([FUNCTIONS, angle::FUNCTIONS, special::FUNCTIONS]).flatten()
 }
 
 /// The functions that a text calls, each after those it calls itself.
-pub(super) fn needed(text: &str) -> Vec<&'static Function> {
+pub(super) fn needed(text: &str) -> Vec<&'static ShaderFunction> {
     let calls = |text: &str, name: &str| {
         text.match_indices(name).any(|(at, _)| {
             let before = text[..at].chars().next_back();
@@ -301,7 +301,7 @@ pub(super) fn needed(text: &str) -> Vec<&'static Function> {
             is_start && text[at + name.len()..].starts_with('(')
         })
     };
-    let mut needed: Vec<&Function> = Vec::new();
+    let mut needed: Vec<&ShaderFunction> = Vec::new();
     for function in all().rev() {
         let by_others = needed.iter().any(|other| calls(other.body, function.name));
         if by_others || calls(text, function.name) {

@@ -3,7 +3,7 @@
 
 use super::{
     Shader,
-    finish::Finish,
+    finish::EpilogueWriter,
     index, tiles,
     word::{Caps, Word},
     words,
@@ -17,23 +17,23 @@ pub(super) const SHADERS: &[(&str, super::BuildProduct)] =
 /// Rows and columns of the result that one invocation computes.
 pub(super) const BLOCK: usize = 4;
 
-fn matmul(call: &OpCall<'_>, caps: Caps, finish: &Finish) -> Result<Option<Shader>> {
-    let a = Side::new(call.shape(0), call.attrs.bool("transpose_a")?, &[])?;
-    let b = Side::new(call.shape(1), call.attrs.bool("transpose_b")?, &[])?;
+fn matmul(call: &OpCall<'_>, caps: Caps, finish: &EpilogueWriter) -> Result<Option<Shader>> {
+    let a = MatmulSide::new(call.shape(0), call.attrs.bool("transpose_a")?, &[])?;
+    let b = MatmulSide::new(call.shape(1), call.attrs.bool("transpose_b")?, &[])?;
     Ok(product(call, caps, finish, [&a, &b], 1))
 }
 
-fn batch_matmul(call: &OpCall<'_>, caps: Caps, finish: &Finish) -> Result<Option<Shader>> {
+fn batch_matmul(call: &OpCall<'_>, caps: Caps, finish: &EpilogueWriter) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let batch = &shape[..shape.rank() - 2];
-    let a = Side::new(call.shape(0), call.attrs.bool("adj_x")?, batch)?;
-    let b = Side::new(call.shape(1), call.attrs.bool("adj_y")?, batch)?;
+    let a = MatmulSide::new(call.shape(0), call.attrs.bool("adj_x")?, batch)?;
+    let b = MatmulSide::new(call.shape(1), call.attrs.bool("adj_y")?, batch)?;
     Ok(product(call, caps, finish, [&a, &b], batch.iter().product()))
 }
 
 /// A single operand: its matrices' sizes as used, how far a row and a column step moves, and which
 /// matrix belongs to each of the result.
-pub(super) struct Side {
+pub(super) struct MatmulSide {
     pub(super) rows: usize,
     pub(super) cols: usize,
     pub(super) row_step: usize,
@@ -41,8 +41,8 @@ pub(super) struct Side {
     pub(super) matrices: StridedView,
 }
 
-impl Side {
-    fn new(shape: &Shape, transposed: bool, batch: &[usize]) -> Result<Side> {
+impl MatmulSide {
+    fn new(shape: &Shape, transposed: bool, batch: &[usize]) -> Result<MatmulSide> {
         let own = &shape[..shape.rank() - 2];
         let (rows, cols) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
         let strides = Shape::new(own.iter().copied())?.strides();
@@ -53,8 +53,8 @@ impl Side {
         });
         let matrices = StridedView { offset: 0, dims: dims.collect() };
         Ok(match transposed {
-            false => Side { rows, cols, row_step: cols, col_step: 1, matrices },
-            true => Side { rows: cols, cols: rows, row_step: 1, col_step: cols, matrices },
+            false => MatmulSide { rows, cols, row_step: cols, col_step: 1, matrices },
+            true => MatmulSide { rows: cols, cols: rows, row_step: 1, col_step: cols, matrices },
         })
     }
 }
@@ -62,8 +62,8 @@ impl Side {
 fn product(
     call: &OpCall<'_>,
     caps: Caps,
-    finish: &Finish,
-    [a, b]: [&Side; 2],
+    finish: &EpilogueWriter,
+    [a, b]: [&MatmulSide; 2],
     batch: usize,
 ) -> Option<Shader> {
     let (inputs, word) = words(call, caps, [0, 1])?;

@@ -4,7 +4,7 @@
 //! `count`, by as many invocations at a time as the device has. Bodies are written in what WGSL and
 //! CUDA C++ have in common: `let` and `var` without types, `u32`/`i32`/`f32` literals with suffixes,
 //! `for`, `if`, indexed buffers, calls. What differs (declarations of buffers, functions and arrays,
-//! the entry point) is printed by [`Dialect`].
+//! the entry point) is printed by [`ShaderDialect`].
 //!
 //! Where that pays, invocations work in groups that share memory ([`Shader::shared`]).
 //!
@@ -69,9 +69,9 @@ use crate::{
     device::{OpCall, OperandSpec, Then},
     error::Result,
 };
-pub(crate) use dialect::{Dialect, Grid};
+pub(crate) use dialect::{Grid, ShaderDialect};
 use ferroflow_ir::{DType, Lowering};
-use finish::Finish;
+use finish::EpilogueWriter;
 pub(crate) use word::{Caps, Word};
 
 /// A program for one call.
@@ -124,7 +124,7 @@ impl Shader {
 type Build = fn(&OpCall<'_>, Caps) -> Result<Option<Shader>>;
 
 /// The same for sums of products, whose elements may be put through what follows.
-type BuildProduct = fn(&OpCall<'_>, Caps, &Finish) -> Result<Option<Shader>>;
+type BuildProduct = fn(&OpCall<'_>, Caps, &EpilogueWriter) -> Result<Option<Shader>>;
 
 /// The shaders of products and convolutions, by op.
 const PRODUCTS: &[&[(&str, BuildProduct)]] = &[conv::SHADERS, matmul::SHADERS];
@@ -178,7 +178,7 @@ pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         Lowering::Kernel if call.expr.is_none() || call.op.name == attention::OP => {
             match (by_name(SHADERS, call.op.name), by_name(PRODUCTS, call.op.name)) {
                 (Some(build), _) => build(call, caps),
-                (_, Some(build)) => build(call, caps, &Finish::plain(call)),
+                (_, Some(build)) => build(call, caps, &EpilogueWriter::plain(call)),
                 (None, None) => Ok(None),
             }
         }
@@ -202,7 +202,7 @@ fn followed(call: &OpCall<'_>, then: &Then<'_>, caps: Caps) -> Result<Option<Sha
         return Ok(None);
     }
     // All products are of two inputs, whatever others tell their shapes.
-    let Some(finish) = Finish::of(call, then, 2, caps)? else { return Ok(None) };
+    let Some(finish) = EpilogueWriter::of(call, then, 2, caps)? else { return Ok(None) };
     Ok(build(call, caps, &finish)?.map(|shader| shader.of(call, Some(then), caps)))
 }
 

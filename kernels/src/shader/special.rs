@@ -1,11 +1,11 @@
 //! Functions of the gamma family, in single precision.
 
-use super::math::{Function, binary, unary};
+use super::math::{ShaderFunction, binary, unary};
 
 /// Each after those it calls; they call functions of [`super::math`] and [`super::angle`].
-pub(super) const FUNCTIONS: &[Function] = &[
+pub(super) const FUNCTIONS: &[ShaderFunction] = &[
     // ln Γ(2 + z) for |z| ≤ ½: (1 - γ) z + Σ (-1)ᵏ (ζ(k) - 1) zᵏ / k.
-    Function {
+    ShaderFunction {
         name: "lgamma_part_",
         args: &[("z", "f32")],
         result: "f32",
@@ -34,7 +34,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
          return 1.14472989f - log_(-x * sin_(beyond * 3.14159265f)) - lgamma_positive_(-x);\n",
     ),
     // x^a e^-x / Γ(a + 1); for large a by Stirling's series (DLMF 5.11.1).
-    Function {
+    ShaderFunction {
         name: "gamma_weight_",
         args: &[("a", "f32"), ("x", "f32")],
         result: "f32",
@@ -47,7 +47,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
                return exp_(a * part - correction) / sqrt(6.28318531f * a);\n",
     },
     // The lower incomplete gamma function by its power series (DLMF 8.11.4).
-    Function {
+    ShaderFunction {
         name: "igamma_series_",
         args: &[("a", "f32"), ("x", "f32")],
         result: "f32",
@@ -57,7 +57,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
                return sum * gamma_weight_(a, x);\n",
     },
     // The upper one by its continued fraction (DLMF 8.9.2), evaluated from the front (Lentz 1976).
-    Function {
+    ShaderFunction {
         name: "igammac_fraction_",
         args: &[("a", "f32"), ("x", "f32")],
         result: "f32",
@@ -85,7 +85,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
          if (y < 1.0f || y < x) { return 1.0f - igamma_series_(x, y); }\nreturn igammac_fraction_(x, y);\n",
     ),
     // (2k)! / B₂ₖ.
-    Function {
+    ShaderFunction {
         name: "zeta_factor_",
         args: &[("i", "u32")],
         result: "f32",

@@ -5,9 +5,9 @@
 
 use super::{
     Shader,
-    finish::Finish,
+    finish::EpilogueWriter,
     index,
-    matmul::{BLOCK, Side, pairs},
+    matmul::{BLOCK, MatmulSide, pairs},
     word::Word,
 };
 
@@ -34,7 +34,7 @@ pub(super) fn count(m: usize, n: usize) -> usize {
 }
 
 /// Sizes of the matrices, and how many products there are.
-pub(super) struct Sizes {
+pub(super) struct TileSizes {
     pub(super) m: usize,
     pub(super) k: usize,
     pub(super) n: usize,
@@ -43,7 +43,7 @@ pub(super) struct Sizes {
 
 /// Access to an element of an operand: the statement that sets `x` to that at `along` the dimension
 /// that the result has too, and `deep` along the summed one.
-pub(super) struct Operand {
+pub(super) struct TileOperand {
     pub(super) read: String,
     /// Whether neighbours along the summed dimension are neighbours in memory.
     pub(super) is_deep: bool,
@@ -52,18 +52,18 @@ pub(super) struct Operand {
 /// The product of matrices of floats.
 pub(super) fn product(
     inputs: Vec<(usize, Word)>,
-    finish: &Finish,
-    a: &Side,
-    b: &Side,
+    finish: &EpilogueWriter,
+    a: &MatmulSide,
+    b: &MatmulSide,
     batch: usize,
 ) -> Shader {
-    let sizes = Sizes { m: a.rows, k: a.cols, n: b.cols, batch };
+    let sizes = TileSizes { m: a.rows, k: a.cols, n: b.cols, batch };
     let matrices = format!(
         "let a = {};\nlet b = {};\n",
         index::position(&a.matrices, "matrix"),
         index::position(&b.matrices, "matrix"),
     );
-    let operand = |source: &str, step: usize, deep_step: usize| Operand {
+    let operand = |source: &str, step: usize, deep_step: usize| TileOperand {
         read: format!("x = {source} + along * {step}u + deep * {deep_step}u];"),
         is_deep: step != 1,
     };
@@ -75,10 +75,10 @@ pub(super) fn product(
 /// A product `[m, k] × [k, n]` whose operands are read as told, after some statements.
 pub(super) fn tiled(
     inputs: Vec<(usize, Word)>,
-    finish: &Finish,
-    &Sizes { m, k, n, batch }: &Sizes,
+    finish: &EpilogueWriter,
+    &TileSizes { m, k, n, batch }: &TileSizes,
     before: &str,
-    [a, b]: [&Operand; 2],
+    [a, b]: [&TileOperand; 2],
 ) -> Shader {
     let (down, across) = (m.div_ceil(TILE), n.div_ceil(TILE));
     let mut body = format!(
@@ -119,7 +119,7 @@ pub(super) fn tiled(
 /// Neighbours read neighbours.
 pub(super) fn share(
     tile: &str,
-    operand: &Operand,
+    operand: &TileOperand,
     (start, size): (&str, usize),
     summed: usize,
 ) -> String {

@@ -4,12 +4,12 @@
 //! have all bits set and the remainder is the dividend; the lowest number by -1 is itself. Powers
 //! with exponents below zero are rounded towards zero.
 
-use super::math::Function;
+use super::math::ShaderFunction;
 
 /// A function of two numbers of a type, and what it returns.
 macro_rules! function {
     ($name:literal, $t:literal, $($body:expr),+) => {
-        Function {
+        ShaderFunction {
             name: concat!($name, "_", $t, "_"),
             args: &[("x", $t), ("y", $t)],
             result: $t,
@@ -136,10 +136,10 @@ macro_rules! unsigned {
     };
 }
 
-const I32: [Function; 5] = signed!("i32");
-const I64: [Function; 5] = signed!("i64");
-const U32: [Function; 5] = unsigned!("u32");
-const U64: [Function; 5] = unsigned!("u64");
+const I32: [ShaderFunction; 5] = signed!("i32");
+const I64: [ShaderFunction; 5] = signed!("i64");
+const U32: [ShaderFunction; 5] = unsigned!("u32");
+const U64: [ShaderFunction; 5] = unsigned!("u64");
 
 /// All functions, each after those it calls.
-pub(super) const FUNCTIONS: [&[Function]; 4] = [&I32, &I64, &U32, &U64];
+pub(super) const FUNCTIONS: [&[ShaderFunction]; 4] = [&I32, &I64, &U32, &U64];

@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, Result},
-    shader::{Caps, Dialect, Grid},
+    shader::{Caps, Grid, ShaderDialect},
 };
 use ferroflow_ir::device_name::DeviceName;
 use parking_lot::Mutex;
@@ -193,7 +193,7 @@ impl Gpu {
                 label: Some(op),
                 layout: Some(&pipeline_layout),
                 module: &module,
-                entry_point: Some(Dialect::Wgsl.entry()),
+                entry_point: Some(ShaderDialect::Wgsl.entry()),
                 compilation_options: wgpu::PipelineCompilationOptions::default(),
                 cache: None,
             };

@@ -6,20 +6,20 @@ use ferroflow_ir::{DType, HostTensor, Shape};
 use std::{any::Any, fmt, sync::Arc};
 
 /// Memory that goes back to the pool when nobody uses it.
-pub(super) struct Memory {
+pub(super) struct WgpuMemory {
     gpu: Arc<Gpu>,
     buffer: Option<wgpu::Buffer>,
 }
 
-impl fmt::Debug for Memory {
+impl fmt::Debug for WgpuMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Memory").field("device", &self.gpu.name).finish_non_exhaustive()
     }
 }
 
-impl Memory {
-    pub(super) fn new(gpu: &Arc<Gpu>, bytes: usize) -> Result<Memory> {
-        Ok(Memory { buffer: Some(gpu.allocate(bytes)?), gpu: gpu.clone() })
+impl WgpuMemory {
+    pub(super) fn new(gpu: &Arc<Gpu>, bytes: usize) -> Result<WgpuMemory> {
+        Ok(WgpuMemory { buffer: Some(gpu.allocate(bytes)?), gpu: gpu.clone() })
     }
 
     pub(super) fn buffer(&self) -> &wgpu::Buffer {
@@ -35,7 +35,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for WgpuMemory {
     fn drop(&mut self) {
         if let Some(buffer) = self.buffer.take() {
             self.gpu.free(buffer);
@@ -43,7 +43,7 @@ impl Drop for Memory {
     }
 }
 
-impl DeviceMemory for Memory {
+impl DeviceMemory for WgpuMemory {
     fn as_any(&self) -> &dyn Any {
         self
     }

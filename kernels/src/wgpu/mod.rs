@@ -25,11 +25,11 @@ use crate::{
     device::{Device, OpCall, Storage, Support},
     error::{Error, Result},
     kernel::{Io, Kernel},
-    shader::{self, Dialect, Grid, Shader, Word},
+    shader::{self, Grid, Shader, ShaderDialect, Word},
 };
 use ferroflow_ir::{DType, Shape};
 use gpu::{Gpu, Pipeline};
-use memory::Memory;
+use memory::WgpuMemory;
 use smallvec::SmallVec;
 use std::{
     fmt,
@@ -68,7 +68,7 @@ impl WgpuDevice {
             .ok_or_else(|| Error::UnsupportedDType { device: self.gpu.name.to_string(), dtype })
     }
 
-    fn wrap(&self, dtype: DType, shape: &Shape, memory: Memory) -> Buffer {
+    fn wrap(&self, dtype: DType, shape: &Shape, memory: WgpuMemory) -> Buffer {
         let (device, memory) = (self.gpu.name.clone(), Arc::new(memory));
         Buffer::Device(DeviceBuffer::new(dtype, shape.clone(), device, memory))
     }
@@ -87,15 +87,15 @@ impl WgpuDevice {
             0 => None,
             _ => {
                 let bindings = (n_read, shader.outputs.len());
-                let text = Dialect::Wgsl.print(&shader);
+                let text = ShaderDialect::Wgsl.print(&shader);
                 Some(self.gpu.pipeline(op, &text, bindings)?)
             }
         };
         let inputs = shader.inputs.iter().map(|(position, _)| *position).collect();
-        let grid = Dialect::Wgsl.grid(&shader);
+        let grid = ShaderDialect::Wgsl.grid(&shader);
         let mut tables = SmallVec::new();
         for table in &shader.tables {
-            let memory = Memory::new(&self.gpu, size_of_val(&**table))?;
+            let memory = WgpuMemory::new(&self.gpu, size_of_val(&**table))?;
             memory.write(bytemuck::cast_slice(table))?;
             tables.push(memory);
         }
@@ -113,7 +113,7 @@ impl Device for WgpuDevice {
         self.word(dtype)?;
         let bytes =
             shape.num_elements().saturating_mul(elements::width(dtype, self.gpu.caps.halves));
-        Ok(self.wrap(dtype, shape, Memory::new(&self.gpu, bytes)?))
+        Ok(self.wrap(dtype, shape, WgpuMemory::new(&self.gpu, bytes)?))
     }
 
     fn upload(&self, tensor: &Buffer) -> Result<Buffer> {
@@ -124,7 +124,7 @@ impl Device for WgpuDevice {
         }
         self.word(tensor.dtype())?;
         let words = elements::to_words(tensor.host()?, self.gpu.caps.halves);
-        let memory = Memory::new(&self.gpu, words.len())?;
+        let memory = WgpuMemory::new(&self.gpu, words.len())?;
         memory.write(&words)?;
         Ok(self.wrap(tensor.dtype(), tensor.shape(), memory))
     }
@@ -161,7 +161,7 @@ struct Launch {
     /// Bound inputs of the call.
     inputs: SmallVec<[usize; 4]>,
     /// Tables that are bound after them.
-    tables: SmallVec<[Memory; 2]>,
+    tables: SmallVec<[WgpuMemory; 2]>,
     n_outputs: usize,
     grid: Grid,
 }
@@ -173,7 +173,7 @@ impl Kernel for Launch {
         for &input in &self.inputs {
             buffers.push(self.memory(io.device_input(input))?.buffer());
         }
-        buffers.extend(self.tables.iter().map(Memory::buffer));
+        buffers.extend(self.tables.iter().map(WgpuMemory::buffer));
         for output in 0..self.n_outputs {
             buffers.push(self.memory(io.device_output(output))?.buffer());
         }
@@ -182,10 +182,10 @@ impl Kernel for Launch {
 }
 
 impl Launch {
-    fn memory<'a>(&self, buffer: Option<&'a DeviceBuffer>) -> Result<&'a Memory> {
+    fn memory<'a>(&self, buffer: Option<&'a DeviceBuffer>) -> Result<&'a WgpuMemory> {
         let found = buffer.map_or("the host", |buffer| &*buffer.device);
         buffer
-            .and_then(|buffer| buffer.memory.as_any().downcast_ref::<Memory>())
+            .and_then(|buffer| buffer.memory.as_any().downcast_ref::<WgpuMemory>())
             .filter(|memory| memory.is_of(&self.gpu))
             .ok_or_else(|| Error::WrongDevice {
                 expected: self.gpu.name.to_string(),

@@ -4,7 +4,7 @@ use super::{WgpuDevice, gpu};
 use crate::{
     Device, Error,
     shader::{
-        Dialect, shader,
+        ShaderDialect, shader,
         tests::{check, doubled, groups::tiled, is_required},
     },
 };
@@ -80,7 +80,7 @@ fn groups_give_what_single_invocations_do() {
         let device = WgpuDevice { gpu: Arc::new(gpu) };
         for case in tiled() {
             let shader = case.with_call(|call| shader(call, device.gpu.caps).unwrap().unwrap());
-            let text = Dialect::Wgsl.print(&shader.unwrap());
+            let text = ShaderDialect::Wgsl.print(&shader.unwrap());
             assert!(text.contains("barrier_"));
             assert!(device.gpu.caps.subgroups || !text.contains("subgroup"));
             assert_eq!(check(&device, &case), None, "{}", case.name());

@@ -10,7 +10,7 @@ pub(crate) struct Damaged;
 
 /// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Field<'a> {
+pub(crate) enum WireValue<'a> {
     /// An integer, a flag or an enum.
     Varint(u64),
     /// A double or a 64-bit integer.
@@ -21,32 +21,32 @@ pub(crate) enum Field<'a> {
     Fixed32([u8; 4]),
 }
 
-impl<'a> Field<'a> {
+impl<'a> WireValue<'a> {
     /// The bytes of a message or a string.
     pub(crate) fn bytes(self) -> Result<&'a [u8], Damaged> {
         match self {
-            Field::Bytes(bytes) => Ok(bytes),
-            Field::Varint(_) | Field::Fixed64(_) | Field::Fixed32(_) => Err(Damaged),
+            WireValue::Bytes(bytes) => Ok(bytes),
+            WireValue::Varint(_) | WireValue::Fixed64(_) | WireValue::Fixed32(_) => Err(Damaged),
         }
     }
 
     /// An integer.
     pub(crate) fn varint(self) -> Result<u64, Damaged> {
         match self {
-            Field::Varint(value) => Ok(value),
-            Field::Bytes(_) | Field::Fixed64(_) | Field::Fixed32(_) => Err(Damaged),
+            WireValue::Varint(value) => Ok(value),
+            WireValue::Bytes(_) | WireValue::Fixed64(_) | WireValue::Fixed32(_) => Err(Damaged),
         }
     }
 
     /// The integers of a repeated field, packed or not, one after the other.
     pub(crate) fn each_varint(self, mut take: impl FnMut(u64)) -> Result<(), Damaged> {
         let mut packed = match self {
-            Field::Varint(value) => {
+            WireValue::Varint(value) => {
                 take(value);
                 return Ok(());
             }
-            Field::Bytes(packed) => packed,
-            Field::Fixed64(_) | Field::Fixed32(_) => return Err(Damaged),
+            WireValue::Bytes(packed) => packed,
+            WireValue::Fixed64(_) | WireValue::Fixed32(_) => return Err(Damaged),
         };
         while !packed.is_empty() {
             take(take_varint(&mut packed)?);
@@ -57,10 +57,12 @@ impl<'a> Field<'a> {
     /// The bytes of the numbers in a repeated field of fixed size, packed or not.
     pub(crate) fn fixed<const SIZE: usize>(&self) -> Result<&[[u8; SIZE]], Damaged> {
         let bytes: &[u8] = match self {
-            Field::Fixed64(bytes) if SIZE == 8 => bytes,
-            Field::Fixed32(bytes) if SIZE == 4 => bytes,
-            Field::Bytes(packed) => packed,
-            Field::Varint(_) | Field::Fixed64(_) | Field::Fixed32(_) => return Err(Damaged),
+            WireValue::Fixed64(bytes) if SIZE == 8 => bytes,
+            WireValue::Fixed32(bytes) if SIZE == 4 => bytes,
+            WireValue::Bytes(packed) => packed,
+            WireValue::Varint(_) | WireValue::Fixed64(_) | WireValue::Fixed32(_) => {
+                return Err(Damaged);
+            }
         };
         match bytes.as_chunks() {
             (numbers, []) => Ok(numbers),
@@ -71,36 +73,36 @@ impl<'a> Field<'a> {
 
 /// The fields of a message, with their numbers, in order.
 #[derive(Debug, Clone)]
-pub(crate) struct Fields<'a>(&'a [u8]);
+pub(crate) struct WireFields<'a>(&'a [u8]);
 
 /// The fields of a message.
-pub(crate) fn fields(message: &[u8]) -> Fields<'_> {
-    Fields(message)
+pub(crate) fn fields(message: &[u8]) -> WireFields<'_> {
+    WireFields(message)
 }
 
-impl<'a> Fields<'a> {
-    fn take(&mut self) -> Result<(u64, Field<'a>), Damaged> {
+impl<'a> WireFields<'a> {
+    fn take(&mut self) -> Result<(u64, WireValue<'a>), Damaged> {
         let key = take_varint(&mut self.0)?;
         let field = match key & 7 {
-            0 => Field::Varint(take_varint(&mut self.0)?),
-            1 => {
-                Field::Fixed64(*self.0.split_off(..8).and_then(<[u8]>::first_chunk).ok_or(Damaged)?)
-            }
+            0 => WireValue::Varint(take_varint(&mut self.0)?),
+            1 => WireValue::Fixed64(
+                *self.0.split_off(..8).and_then(<[u8]>::first_chunk).ok_or(Damaged)?,
+            ),
             2 => {
                 let length = usize::try_from(take_varint(&mut self.0)?).map_err(|_| Damaged)?;
-                Field::Bytes(self.0.split_off(..length).ok_or(Damaged)?)
+                WireValue::Bytes(self.0.split_off(..length).ok_or(Damaged)?)
             }
-            5 => {
-                Field::Fixed32(*self.0.split_off(..4).and_then(<[u8]>::first_chunk).ok_or(Damaged)?)
-            }
+            5 => WireValue::Fixed32(
+                *self.0.split_off(..4).and_then(<[u8]>::first_chunk).ok_or(Damaged)?,
+            ),
             _ => return Err(Damaged),
         };
         if key >> 3 == 0 { Err(Damaged) } else { Ok((key >> 3, field)) }
     }
 }
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = Result<(u64, Field<'a>), Damaged>;
+impl<'a> Iterator for WireFields<'a> {
+    type Item = Result<(u64, WireValue<'a>), Damaged>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {
@@ -161,17 +163,17 @@ mod tests {
         put_number(&mut message, 2, 0);
         put_bytes(&mut message, 3, b"abc");
         let read: Result<Vec<_>, Damaged> = fields(&message).collect();
-        assert_eq!(read, Ok(vec![(1, Field::Varint(300)), (3, Field::Bytes(b"abc"))]));
+        assert_eq!(read, Ok(vec![(1, WireValue::Varint(300)), (3, WireValue::Bytes(b"abc"))]));
         assert_eq!(fields(&message[..message.len() - 1]).last(), Some(Err(Damaged)));
     }
 
     #[test]
     fn repeated_numbers_may_be_packed() {
         let mut values = Vec::new();
-        Field::Bytes(&[1, 0x80, 1]).each_varint(|value| values.push(value)).unwrap();
-        Field::Varint(7).each_varint(|value| values.push(value)).unwrap();
+        WireValue::Bytes(&[1, 0x80, 1]).each_varint(|value| values.push(value)).unwrap();
+        WireValue::Varint(7).each_varint(|value| values.push(value)).unwrap();
         assert_eq!(values, [1, 128, 7]);
-        assert_eq!(Field::Bytes(&[0; 8]).fixed::<4>(), Ok(&[[0u8; 4]; 2][..]));
-        assert_eq!(Field::Bytes(&[0; 7]).fixed::<4>(), Err(Damaged));
+        assert_eq!(WireValue::Bytes(&[0; 8]).fixed::<4>(), Ok(&[[0u8; 4]; 2][..]));
+        assert_eq!(WireValue::Bytes(&[0; 7]).fixed::<4>(), Err(Damaged));
     }
 }

@@ -1,6 +1,6 @@
 //! Accumulators of gradients.
 
-use super::{Body, RuntimeCall, none, one};
+use super::{RuntimeCall, RuntimeOpBody, none, one};
 use crate::{
     accumulator::Accumulator,
     eager_tensor::Results,
@@ -55,7 +55,7 @@ fn take(call: &mut RuntimeCall<'_>) -> Result<Results> {
     one(accumulator.take(call.context(), call.host(1)?.as_scalar::<i32>()?)?)
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("ResourceAccumulatorApplyGradient", apply),
     ("ResourceAccumulatorNumAccumulated", count),
     ("ResourceAccumulatorSetGlobalStep", set_step),

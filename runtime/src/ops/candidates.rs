@@ -1,7 +1,7 @@
 //! Candidates for sampled losses. Sources: `candidate_sampler_ops.cc` and `range_sampler.cc` of
 //! TensorFlow.
 
-use super::{Body, RuntimeCall, random::reserve};
+use super::{RuntimeCall, RuntimeOpBody, random::reserve};
 use crate::{
     candidates::{
         AllClasses, Classes, CountedClasses, LogUniformClasses, UniformClasses, WeightedClasses,
@@ -191,7 +191,7 @@ fn accidental_hits(call: &mut RuntimeCall<'_>) -> Result<Results> {
     Ok(results.into_iter().map(Into::into).collect())
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("AllCandidateSampler", all),
     ("ComputeAccidentalHits", accidental_hits),
     ("FixedUnigramCandidateSampler", fixed),

@@ -1,6 +1,6 @@
 //! Collective ops, carried out by the engine of the thread's replica.
 
-use super::{Body, RuntimeCall, one};
+use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{
     collective::{
         Broadcast, CollectiveCall, CollectiveError, Group, InstanceKey, Reduction, Replica, WORLD,
@@ -352,7 +352,7 @@ fn nccl_reduce(call: &mut RuntimeCall<'_>) -> Result<Results> {
     one(reduced.ok_or_else(none)?)
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("CollectiveAllToAllV2", all_to_all),
     ("CollectiveAllToAllV3", all_to_all_v3),
     ("CollectiveAssignGroupV2", assign_group),

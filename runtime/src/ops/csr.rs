@@ -1,6 +1,6 @@
 //! Sparse matrices that know where each row begins.
 
-use super::{Body, RuntimeCall, one};
+use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{
     eager_tensor::Results,
     error::Result,
@@ -127,7 +127,7 @@ fn times(call: &mut RuntimeCall<'_>) -> Result<Results> {
     one(variant::scalar(factors[0].times(context, &factors[1])?))
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("CSRSparseMatrixComponents", components),
     ("CSRSparseMatrixToDense", to_dense),
     ("CSRSparseMatrixToSparseTensor", to_sparse),

@@ -1,6 +1,6 @@
 //! Files. Which of them ops may touch is the context's to say.
 
-use super::{Body, RuntimeCall, none, one};
+use super::{RuntimeCall, RuntimeOpBody, none, one};
 use crate::{
     eager_tensor::Results,
     error::{Error, Result},
@@ -89,7 +89,7 @@ fn sharded_pattern(call: &mut RuntimeCall<'_>) -> Result<Results> {
     one(HostTensor::scalar_string([string(call, 0)?, suffix.as_bytes()].concat()))
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("MatchingFiles", matching),
     ("ReadFile", read),
     ("ShardedFilename", sharded_name),

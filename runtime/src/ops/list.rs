@@ -3,11 +3,11 @@
 //! Lists are values: an op that changes one gives a new list. The memory is the old one's if nobody
 //! else holds it.
 
-use super::{Body, RuntimeCall, one};
+use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{
     eager_tensor::Results,
     error::Result,
-    rows::{Part, join, row, rows, split, stacked},
+    rows::{RowRun, join, row, rows, split, stacked},
     variant::{
         self,
         tensor_list::{TensorList, checked_length},
@@ -193,9 +193,9 @@ fn stack_elements(
         let expected = "known, as no element was written";
         return Err(IrError::argument(call.op.name, "element_shape", expected, common).into());
     };
-    let parts: Vec<Part<'_>> = elements
+    let parts: Vec<RowRun<'_>> = elements
         .iter()
-        .map(|element| element.as_ref().map_or(Part::Blank(shape.num_elements()), Part::Tensor))
+        .map(|element| element.as_ref().map_or(RowRun::Blank(shape.num_elements()), RowRun::Tensor))
         .collect();
     join(call.context(), list.dtype, stacked(parts.len(), &shape)?, &parts)
 }
@@ -277,13 +277,13 @@ fn concatenated(
     };
     let lengths = list.elements.iter().enumerate().map(length).collect::<Result<Vec<usize>>>()?;
     let n_rows = lengths.iter().copied().fold(0, usize::saturating_add);
-    let parts: Vec<Part<'_>> = list
+    let parts: Vec<RowRun<'_>> = list
         .elements
         .iter()
         .zip(&lengths)
         .map(|(element, n)| match element {
-            Some(element) => Part::Tensor(element),
-            None => Part::Blank(n.saturating_mul(rest.num_elements())),
+            Some(element) => RowRun::Tensor(element),
+            None => RowRun::Blank(n.saturating_mul(rest.num_elements())),
         })
         .collect();
     let joined = join(call.context(), list.dtype, stacked(n_rows, &rest)?, &parts)?;
@@ -397,7 +397,7 @@ fn scatter_into(call: &mut RuntimeCall<'_>) -> Result<Results> {
     })?)
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("EmptyTensorList", empty),
     ("TensorListConcat", concat),
     ("TensorListConcatLists", concat_lists),

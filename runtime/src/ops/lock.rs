@@ -1,6 +1,6 @@
 //! Locks of critical sections.
 
-use super::{Body, RuntimeCall, none, one};
+use super::{RuntimeCall, RuntimeOpBody, none, one};
 use crate::{
     eager_tensor::Results,
     error::Result,
@@ -32,5 +32,5 @@ fn release(call: &mut RuntimeCall<'_>) -> Result<Results> {
     none()
 }
 
-pub(super) const BODIES: &[(&str, Body)] =
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] =
     &[("ConsumeMutexLock", release), ("MutexLock", take), ("MutexV2", new)];

@@ -3,11 +3,11 @@
 //! Each family's file ends with its table of bodies; an op's record says that it runs here.
 
 use crate::context::Context;
-use ferroflow_ir::{Lowering, OpDef, op::Call};
+use ferroflow_ir::{Lowering, OpDef, op::CallKind};
 use std::{collections::HashMap, sync::OnceLock};
 
 pub(crate) use crate::runtime_call::HostBody;
-pub use crate::runtime_call::{Body, RuntimeCall, none, one};
+pub use crate::runtime_call::{RuntimeCall, RuntimeOpBody, none, one};
 pub use dataset::{HostStream, dataset_stream, host_dataset};
 
 mod accumulator;
@@ -39,7 +39,7 @@ pub(crate) mod training_on_device;
 mod variable_part;
 mod variant;
 
-const BODIES: &[&[(&str, Body)]] = &[
+const BODIES: &[&[(&str, RuntimeOpBody)]] = &[
     accumulator::BODIES,
     candidates::BODIES,
     collective::BODIES,
@@ -69,9 +69,10 @@ const BODIES: &[&[(&str, Body)]] = &[
 ];
 
 /// The body of an op, by name.
-fn find(op: &str) -> Option<Body> {
-    static BY_NAME: OnceLock<HashMap<&'static str, Body>> = OnceLock::new();
-    let steps = training::OPTIMIZERS.iter().map(|(name, _)| (*name, training::body as Body));
+fn find(op: &str) -> Option<RuntimeOpBody> {
+    static BY_NAME: OnceLock<HashMap<&'static str, RuntimeOpBody>> = OnceLock::new();
+    let steps =
+        training::OPTIMIZERS.iter().map(|(name, _)| (*name, training::body as RuntimeOpBody));
     let rows = || BODIES.iter().flat_map(|rows| rows.iter().copied()).chain(steps).collect();
     BY_NAME.get_or_init(rows).get(op).copied()
 }
@@ -101,7 +102,7 @@ impl Context {
             Lowering::Runtime => {
                 // Where values come from: nothing is left to run.
                 let is_source = matches!(op.name, "_Arg" | "Const");
-                is_source || op.call != Call::None || self.body(op).is_some()
+                is_source || op.call != CallKind::None || self.body(op).is_some()
             }
             Lowering::Elementwise(_)
             | Lowering::Fused

@@ -1,6 +1,6 @@
 //! Optional values.
 
-use super::{Body, RuntimeCall, one};
+use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{
     eager_tensor::Results,
     error::Result,
@@ -44,7 +44,7 @@ fn get_value(call: &mut RuntimeCall<'_>) -> Result<Results> {
     Ok(tensors.iter().map(|tensor| tensor.clone().into()).collect())
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("OptionalFromValue", from_value),
     ("OptionalGetValue", get_value),
     ("OptionalHasValue", has_value),

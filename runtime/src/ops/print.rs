@@ -1,6 +1,6 @@
 //! Printing.
 
-use super::{Body, RuntimeCall, one};
+use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{
     eager_tensor::Results,
     error::Result,
@@ -111,4 +111,5 @@ fn append(call: &RuntimeCall<'_>, path: &Path, text: &str) -> Result<()> {
     })
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[("Print", print_and_pass), ("PrintV2", print)];
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] =
+    &[("Print", print_and_pass), ("PrintV2", print)];

@@ -1,6 +1,6 @@
 //! Queues and staging areas.
 
-use super::{Body, RuntimeCall, none, one};
+use super::{RuntimeCall, RuntimeOpBody, none, one};
 use crate::{
     eager_tensor::Results,
     error::Result,
@@ -172,7 +172,7 @@ fn unstaged(call: &RuntimeCall<'_>, tensors: Vec<HostTensor>) -> Result<Results>
     Ok(results(tensors))
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("FIFOQueueV2", fifo),
     ("PaddingFIFOQueueV2", padding),
     ("PriorityQueueV2", priority),

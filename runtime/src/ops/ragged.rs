@@ -1,6 +1,6 @@
 //! Ragged tensors as values of dtype variant.
 
-use super::{Body, RuntimeCall, one};
+use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{
     eager_tensor::Results,
     error::Result,
@@ -99,7 +99,7 @@ fn gradient(call: &mut RuntimeCall<'_>) -> Result<Results> {
     one(joined)
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("RaggedTensorFromVariant", from_variant),
     ("RaggedTensorToVariant", to_variant),
     ("RaggedTensorToVariantGradient", gradient),

@@ -3,12 +3,12 @@
 //! How far they move, and so which numbers later calls give, is TensorFlow's `random_op.cc`,
 //! `random_poisson_op.cc`, `multinomial_op.cc` and `random_shuffle_op.cc`.
 
-use super::{Body, RuntimeCall, one};
+use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{
     eager_tensor::{EagerTensor, Results},
     error::Result,
     execute::execute,
-    generator::Owner,
+    generator::GeneratorOwner,
     runtime_call::infer_outputs,
 };
 use ferroflow_ir::{Attrs, DType, HostTensor, Shape, entropy::unforeseen};
@@ -27,7 +27,7 @@ pub(super) fn place(generator: Philox) -> Result<[EagerTensor; 3]> {
 /// Sets `blocks` aside in the generator of a call.
 pub(super) fn reserve(call: &RuntimeCall<'_>, blocks: u128) -> Result<Philox> {
     let seeds = [call.attrs.int("seed")?, call.attrs.int("seed2")?];
-    let owner = Owner::new(call.scope.origin, call.op.name, seeds);
+    let owner = GeneratorOwner::new(call.scope.origin, call.op.name, seeds);
     Ok(call.scope.resources.generators().reserve(owner, blocks))
 }
 
@@ -143,7 +143,7 @@ fn distorted_box(call: &mut RuntimeCall<'_>) -> Result<Results> {
     execute(call.context(), op, attrs, &inputs)
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("Multinomial", multinomial),
     ("NonDeterministicInts", non_deterministic),
     ("ParameterizedTruncatedNormal", parameterized),

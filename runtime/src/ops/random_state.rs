@@ -1,7 +1,7 @@
 //! Random ops on generators whose state is a variable: the counter, then the key. Sources:
 //! `stateful_random_ops.cc` and `random_binomial_op.cc` of TensorFlow.
 
-use super::{Body, RuntimeCall, none, one, random::draw};
+use super::{RuntimeCall, RuntimeOpBody, none, one, random::draw};
 use crate::{
     eager_tensor::Results, error::Result, runtime_call::infer_outputs, variable::VariableState,
 };
@@ -123,7 +123,7 @@ fn binomial(call: &mut RuntimeCall<'_>) -> Result<Results> {
     draw(call, op, call.inputs[2].clone(), philox(&state), &call.inputs[3..], dtype)
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("RngReadAndSkip", read_and_skip),
     ("RngSkip", skip),
     ("StatefulRandomBinomial", binomial),

@@ -1,13 +1,13 @@
 //! Calls of a function in each replica of a strategy, from inside a function.
 
-use super::{Body, RuntimeCall};
+use super::{RuntimeCall, RuntimeOpBody};
 use crate::{
     collective::{Replica, Replicas, run_replicas},
     compile::compile,
     eager_tensor::{EagerTensor, Results},
     error::{Error, Result},
     mirrored::mirror_variables,
-    placement::Request,
+    placement::PlacementRequest,
     resource::value_type,
     scope::{OwnedScope, Scope},
     specializations::{CompiledFunctions, Specialization},
@@ -60,10 +60,10 @@ fn program(scope: Scope<'_>, name: &Arc<str>, args: &[EagerTensor]) -> Result<Ar
         resources: scope.resources.clone(),
     };
     let arguments: Vec<Argument> = types.iter().cloned().map(Argument::from).collect();
-    let executable = compile(&owned, &def, &arguments, Vec::new(), &Request::default())?;
+    let executable = compile(&owned, &def, &arguments, Vec::new(), &PlacementRequest::default())?;
     let new = Arc::new(Specialization::new(types, None, Vec::new(), executable));
     compiled.insert(new.clone());
     Ok(new)
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[("_ReplicatedCall", replicated)];
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[("_ReplicatedCall", replicated)];

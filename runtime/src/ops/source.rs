@@ -1,13 +1,13 @@
 //! Sources of values that come from outside.
 
-use super::{Body, RuntimeCall};
+use super::{RuntimeCall, RuntimeOpBody};
 use crate::{
     eager_tensor::Results,
     error::{Error, Result},
 };
 use ferroflow_ir::Code;
 
-pub(super) const BODIES: &[(&str, Body)] = &[("Placeholder", placeholder)];
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[("Placeholder", placeholder)];
 
 /// A placeholder that runs has not been fed: a value that is fed takes its place.
 fn placeholder(call: &mut RuntimeCall<'_>) -> Result<Results> {

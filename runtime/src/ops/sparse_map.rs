@@ -1,6 +1,6 @@
 //! Sparse tensors that wait under a number until they are taken.
 
-use super::{Body, RuntimeCall, one};
+use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{
     eager_tensor::Results,
     error::Result,
@@ -42,7 +42,7 @@ fn take_many(call: &mut RuntimeCall<'_>) -> Result<Results> {
     Ok(results.into_iter().map(Into::into).collect())
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("AddManySparseToTensorsMap", add_many),
     ("AddSparseToTensorsMap", add),
     ("TakeManySparseFromTensorsMap", take_many),

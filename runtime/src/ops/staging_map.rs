@@ -1,6 +1,6 @@
 //! Staging maps: ordered ones and others, which here are the same.
 
-use super::{Body, RuntimeCall, none, one};
+use super::{RuntimeCall, RuntimeOpBody, none, one};
 use crate::{
     eager_tensor::Results,
     error::Result,
@@ -82,7 +82,7 @@ fn clear(call: &mut RuntimeCall<'_>) -> Result<Results> {
     none()
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("MapClear", clear),
     ("MapIncompleteSize", incomplete_size),
     ("MapPeek", peek),

@@ -1,13 +1,13 @@
 //! Variables.
 
-use super::{Body, RuntimeCall, none, one};
+use super::{RuntimeCall, RuntimeOpBody, none, one};
 use crate::{
     eager_tensor::Results,
     error::{Error, Result},
     execute::execute,
     placed_calls::execute_placed,
     resource::{Resource, ResourceHandle},
-    variable::{Variable, VariableState},
+    variable::{ResourceVariable, VariableState},
 };
 use ferroflow_ir::{
     Attrs, Code, DType, Error as IrError, HostTensor, Shape,
@@ -25,8 +25,9 @@ fn var_handle(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let name = call.attrs.string("shared_name")?;
     let container = call.attrs.string("container")?;
     let (dtype, shape) = (call.attrs.dtype("dtype")?, call.attrs.shape("shape")?.clone());
-    let make =
-        || -> Arc<dyn Resource> { Variable::uninitialized(name, dtype, shape, true).resource() };
+    let make = || -> Arc<dyn Resource> {
+        ResourceVariable::uninitialized(name, dtype, shape, true).resource()
+    };
     if name.is_empty() || name == ANONYMOUS {
         return one(ResourceHandle::owning(name, make()).to_tensor());
     }
@@ -195,7 +196,7 @@ fn update(call: &mut RuntimeCall<'_>, op: &str) -> Result<Results> {
 pub(super) const ANYWHERE: &[&str] =
     &["AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp", "ReadVariableOp"];
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("AssignAddVariableOp", add),
     ("AssignSubVariableOp", sub),
     ("AssignVariableOp", assign),

@@ -1,12 +1,12 @@
 //! Lookup tables.
 
-use super::{Body, RuntimeCall, none, one};
+use super::{RuntimeCall, RuntimeOpBody, none, one};
 use crate::{
     eager_tensor::Results,
     error::{Error, Result},
     resource::{Resource, ResourceHandle},
     table::{
-        Table, TableKind, TableOptions,
+        LookupTable, TableKind, TableOptions,
         buckets::Buckets,
         text::{Lines, TextColumns},
     },
@@ -15,7 +15,7 @@ use ferroflow_ir::{Error as IrError, HostTensor, Shape};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-fn table(call: &RuntimeCall<'_>) -> Result<Arc<Table>> {
+fn table(call: &RuntimeCall<'_>) -> Result<Arc<LookupTable>> {
     call.resource(0, "a lookup table")
 }
 
@@ -36,13 +36,13 @@ fn handle(call: &RuntimeCall<'_>, kind: TableKind, key_shape: Shape) -> Result<R
         value_shape,
     };
     let name = attrs.string("shared_name").unwrap_or_default();
-    let make = || Ok(Arc::new(Table::new(options.clone())?) as Arc<dyn Resource>);
+    let make = || Ok(Arc::new(LookupTable::new(options.clone())?) as Arc<dyn Resource>);
     if name.is_empty() {
         return one(ResourceHandle::owning(name, make()?).to_tensor());
     }
     let resource = call.scope.resources.find_or_create(attrs.string("container")?, name, make)?;
     let handle = ResourceHandle::owning(name, resource);
-    let found = handle.downcast::<Table>("a lookup table")?;
+    let found = handle.downcast::<LookupTable>("a lookup table")?;
     if *found.options() != options {
         let found = Some(format!("{:?}", found.options()));
         return Err(wrong(call, "shared_name", "the name of a table of this kind", found));
@@ -172,7 +172,7 @@ fn size(call: &mut RuntimeCall<'_>) -> Result<Results> {
     one(HostTensor::scalar(table(call)?.len() as i64))
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("AnonymousHashTable", constant),
     ("AnonymousMutableDenseHashTable", dense),
     ("AnonymousMutableHashTable", mutable),

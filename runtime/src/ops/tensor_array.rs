@@ -1,13 +1,13 @@
 //! Arrays and stacks of tensors.
 
-use super::{Body, RuntimeCall, none, one};
+use super::{RuntimeCall, RuntimeOpBody, none, one};
 use crate::{
     eager_tensor::Results,
     error::Result,
     execute::execute,
     resource::{Resource, ResourceHandle},
-    rows::{Part, join, row, split, stacked},
-    tensor_array::{ArrayOptions, TensorArray, TensorStack},
+    rows::{RowRun, join, row, split, stacked},
+    tensor_array::{ArrayOptions, TensorArrayResource, TensorStack},
 };
 use ferroflow_ir::{
     Attrs, Code, Error as IrError, HostTensor, PartialShape, shape::counted, workspace,
@@ -15,7 +15,7 @@ use ferroflow_ir::{
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-fn array(call: &RuntimeCall<'_>) -> Result<Arc<TensorArray>> {
+fn array(call: &RuntimeCall<'_>) -> Result<Arc<TensorArrayResource>> {
     call.resource(0, "a tensor array")
 }
 
@@ -41,7 +41,7 @@ fn new(call: &mut RuntimeCall<'_>) -> Result<Results> {
         limit: call.context().limits().tensor_bytes,
     };
     let shape = call.attrs.shape("element_shape")?.clone();
-    let array = Arc::new(TensorArray::new(options, shape, int(call, 0)?)?);
+    let array = Arc::new(TensorArrayResource::new(options, shape, int(call, 0)?)?);
     with_flow(handle(call.attrs.string("tensor_array_name")?, array), HostTensor::scalar(0.0f32))
 }
 
@@ -56,7 +56,7 @@ fn flow(call: &RuntimeCall<'_>) -> Result<Results> {
 
 fn write_all(
     call: &RuntimeCall<'_>,
-    array: &TensorArray,
+    array: &TensorArrayResource,
     items: impl IntoIterator<Item = Result<(i64, HostTensor)>>,
 ) -> Result<Results> {
     let sum = |a: &HostTensor, b: &HostTensor| {
@@ -103,7 +103,7 @@ fn read(call: &mut RuntimeCall<'_>) -> Result<Results> {
     one(array.read(int(call, 1)?)?)
 }
 
-fn check_dtype(call: &RuntimeCall<'_>, array: &TensorArray) -> Result<()> {
+fn check_dtype(call: &RuntimeCall<'_>, array: &TensorArrayResource) -> Result<()> {
     let (expected, found) = (array.options.dtype, call.attrs.dtype("dtype")?);
     if expected == found {
         return Ok(());
@@ -125,7 +125,7 @@ fn gather(call: &mut RuntimeCall<'_>) -> Result<Results> {
         let expected = format!("of one shape, {shape}");
         return Err(IrError::argument(call.op.name, "elements", expected, other.shape()).into());
     }
-    let parts: Vec<Part<'_>> = values.iter().map(Part::Tensor).collect();
+    let parts: Vec<RowRun<'_>> = values.iter().map(RowRun::Tensor).collect();
     one(join(call.context(), array.options.dtype, stacked(values.len(), &shape)?, &parts)?)
 }
 
@@ -160,7 +160,7 @@ fn concat(call: &mut RuntimeCall<'_>) -> Result<Results> {
         lengths.push(*length as i64);
     }
     let n_rows = counted(lengths.iter().sum());
-    let parts: Vec<Part<'_>> = values.iter().map(Part::Tensor).collect();
+    let parts: Vec<RowRun<'_>> = values.iter().map(RowRun::Tensor).collect();
     let joined = join(call.context(), array.options.dtype, stacked(n_rows, &rest)?, &parts)?;
     Ok(SmallVec::from_iter([joined.into(), HostTensor::vector(&lengths)?.into()]))
 }
@@ -212,7 +212,7 @@ fn close_stack(call: &mut RuntimeCall<'_>) -> Result<Results> {
     none()
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("StackCloseV2", close_stack),
     ("StackPopV2", pop),
     ("StackPushV2", push),

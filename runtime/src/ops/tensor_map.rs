@@ -1,11 +1,11 @@
 //! Maps from tensors to tensors. The memory of a map that changes is the old one's if nobody else
 //! holds it.
 
-use super::{Body, RuntimeCall, one};
+use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{
     eager_tensor::Results,
     error::Result,
-    rows::{Part, join, stacked},
+    rows::{RowRun, join, stacked},
     variant::{self, tensor_map::TensorMap},
 };
 use ferroflow_ir::{Error as IrError, HostTensor};
@@ -56,12 +56,12 @@ fn stack_keys(call: &mut RuntimeCall<'_>) -> Result<Results> {
         let expected = format!("of keys of shape {shape}");
         return Err(IrError::argument(call.op.name, "input_handle", expected, other.shape()).into());
     }
-    let parts: Vec<Part<'_>> = keys.iter().map(|&key| Part::Tensor(key)).collect();
+    let parts: Vec<RowRun<'_>> = keys.iter().map(|&key| RowRun::Tensor(key)).collect();
     let dtype = call.attrs.dtype("key_dtype")?;
     one(join(call.context(), dtype, stacked(keys.len(), shape)?, &parts)?)
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("EmptyTensorMap", empty),
     ("TensorMapErase", erase),
     ("TensorMapHasKey", has_key),

@@ -1,12 +1,12 @@
 //! Tokenizers that keep their vocabulary in a resource: word pieces by a lookup table,
 //! SentencePiece.
 
-use super::{Body, RuntimeCall, one};
+use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{
     eager_tensor::Results,
     error::{Error, Result},
     resource::{Resource, ResourceHandle},
-    table::Table,
+    table::LookupTable,
 };
 use bytes::Bytes;
 use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape, workspace};
@@ -62,7 +62,7 @@ fn wordpieces(call: &mut RuntimeCall<'_>) -> Result<Results> {
         unknown_token: use_unknown.then(|| attrs.bytes("unknown_token").cloned()).transpose()?,
         split_unknown_characters: attrs.bool("split_unknown_characters")?,
     };
-    let table: Arc<Table> = call.resource(1, "a lookup table")?;
+    let table: Arc<LookupTable> = call.resource(1, "a lookup table")?;
     let (mut pieces, mut ends) = (Wordpieces::default(), vec![0]);
     table.look_up(|find| {
         // Words of the vocabulary stand for any number but this one.
@@ -235,7 +235,7 @@ fn vocab_size(call: &mut RuntimeCall<'_>) -> Result<Results> {
     one(HostTensor::scalar(model(call)?.len() as i32))
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("SentencepieceDetokenizeOp", detokenize),
     ("SentencepieceIdToStringOp", id_to_string),
     ("SentencepieceOp", create),

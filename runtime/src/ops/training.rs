@@ -10,17 +10,17 @@ use crate::{
     variable::{VariableState, update_all},
 };
 use ferroflow_ir::{AttrValue, Attrs, DType, HostTensor, OpDef};
-use ferroflow_kernels::optimizer::{Optimizer, Update, View};
+use ferroflow_kernels::optimizer::{OptimizerKind, TensorView, Update};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// An input of a step.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Input<'a> {
+pub(crate) enum StepInput<'a> {
     /// A tensor, which may be a handle.
     Tensor(&'a HostTensor),
     /// Numbers that lie in the memory of a program.
-    View(View<'a>),
+    View(TensorView<'a>),
 }
 
 /// Makes a step of an op: the handles among the inputs are the variable and its slots, the others
@@ -29,20 +29,20 @@ pub(crate) fn step(
     context: &Context,
     op: &'static OpDef,
     attrs: &Attrs,
-    optimizer: Optimizer,
-    inputs: &[Input<'_>],
+    optimizer: OptimizerKind,
+    inputs: &[StepInput<'_>],
 ) -> Result<()> {
     let mut variables: SmallVec<[Arc<VariableState>; 4]> = SmallVec::new();
-    let mut scalars: SmallVec<[(&'static str, View<'_>); 8]> = SmallVec::new();
+    let mut scalars: SmallVec<[(&'static str, TensorView<'_>); 8]> = SmallVec::new();
     let (mut gradient, mut indices) = (None, None);
     for (arg, input) in op.inputs.iter().zip(inputs) {
         let view = match *input {
-            Input::Tensor(tensor) if tensor.dtype() == DType::Resource => {
+            StepInput::Tensor(tensor) if tensor.dtype() == DType::Resource => {
                 variables.push(ResourceHandle::of(tensor)?.downcast("a variable")?);
                 continue;
             }
-            Input::Tensor(tensor) => tensor.into(),
-            Input::View(view) => view,
+            StepInput::Tensor(tensor) => tensor.into(),
+            StepInput::View(view) => view,
         };
         match arg.name {
             "grad" | "delta" => gradient = Some(view),
@@ -68,47 +68,47 @@ pub(super) fn body(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let optimizer = optimizer(call.op.name).expect("the table names the op");
     // Dtypes, and the ranks of scalars.
     infer_outputs(call.op, call.attrs, &call.inputs)?;
-    let inputs = (0..call.inputs.len()).map(|index| Ok(Input::Tensor(call.host(index)?)));
-    let inputs: SmallVec<[Input<'_>; 12]> = inputs.collect::<Result<_>>()?;
+    let inputs = (0..call.inputs.len()).map(|index| Ok(StepInput::Tensor(call.host(index)?)));
+    let inputs: SmallVec<[StepInput<'_>; 12]> = inputs.collect::<Result<_>>()?;
     step(call.context(), call.op, call.attrs, optimizer, &inputs)?;
     none()
 }
 
 /// The optimizer of an op, if it is a step of one.
-pub(crate) fn optimizer(op: &str) -> Option<Optimizer> {
+pub(crate) fn optimizer(op: &str) -> Option<OptimizerKind> {
     OPTIMIZERS.iter().find(|(name, _)| *name == op).map(|(_, optimizer)| *optimizer)
 }
 
 /// The optimizer of each op.
-pub(super) const OPTIMIZERS: &[(&str, Optimizer)] = &[
-    ("ResourceApplyAdaMax", Optimizer::AdaMax),
-    ("ResourceApplyAdadelta", Optimizer::Adadelta),
-    ("ResourceApplyAdagrad", Optimizer::Adagrad),
-    ("ResourceApplyAdagradDA", Optimizer::AdagradDa),
-    ("ResourceApplyAdagradV2", Optimizer::AdagradV2),
-    ("ResourceApplyAdam", Optimizer::Adam),
-    ("ResourceApplyAdamWithAmsgrad", Optimizer::AdamWithAmsgrad),
-    ("ResourceApplyAddSign", Optimizer::AddSign),
-    ("ResourceApplyCenteredRMSProp", Optimizer::CenteredRmsProp),
-    ("ResourceApplyFtrl", Optimizer::Ftrl),
-    ("ResourceApplyFtrlV2", Optimizer::Ftrl),
-    ("ResourceApplyGradientDescent", Optimizer::GradientDescent),
-    ("ResourceApplyKerasMomentum", Optimizer::KerasMomentum),
-    ("ResourceApplyMomentum", Optimizer::Momentum),
-    ("ResourceApplyPowerSign", Optimizer::PowerSign),
-    ("ResourceApplyProximalAdagrad", Optimizer::ProximalAdagrad),
-    ("ResourceApplyProximalGradientDescent", Optimizer::ProximalGradientDescent),
-    ("ResourceApplyRMSProp", Optimizer::RmsProp),
-    ("ResourceSparseApplyAdadelta", Optimizer::Adadelta),
-    ("ResourceSparseApplyAdagrad", Optimizer::Adagrad),
-    ("ResourceSparseApplyAdagradDA", Optimizer::AdagradDa),
-    ("ResourceSparseApplyAdagradV2", Optimizer::AdagradV2),
-    ("ResourceSparseApplyCenteredRMSProp", Optimizer::CenteredRmsProp),
-    ("ResourceSparseApplyFtrl", Optimizer::Ftrl),
-    ("ResourceSparseApplyFtrlV2", Optimizer::Ftrl),
-    ("ResourceSparseApplyKerasMomentum", Optimizer::KerasMomentum),
-    ("ResourceSparseApplyMomentum", Optimizer::Momentum),
-    ("ResourceSparseApplyProximalAdagrad", Optimizer::ProximalAdagrad),
-    ("ResourceSparseApplyProximalGradientDescent", Optimizer::ProximalGradientDescent),
-    ("ResourceSparseApplyRMSProp", Optimizer::RmsProp),
+pub(super) const OPTIMIZERS: &[(&str, OptimizerKind)] = &[
+    ("ResourceApplyAdaMax", OptimizerKind::AdaMax),
+    ("ResourceApplyAdadelta", OptimizerKind::Adadelta),
+    ("ResourceApplyAdagrad", OptimizerKind::Adagrad),
+    ("ResourceApplyAdagradDA", OptimizerKind::AdagradDa),
+    ("ResourceApplyAdagradV2", OptimizerKind::AdagradV2),
+    ("ResourceApplyAdam", OptimizerKind::Adam),
+    ("ResourceApplyAdamWithAmsgrad", OptimizerKind::AdamWithAmsgrad),
+    ("ResourceApplyAddSign", OptimizerKind::AddSign),
+    ("ResourceApplyCenteredRMSProp", OptimizerKind::CenteredRmsProp),
+    ("ResourceApplyFtrl", OptimizerKind::Ftrl),
+    ("ResourceApplyFtrlV2", OptimizerKind::Ftrl),
+    ("ResourceApplyGradientDescent", OptimizerKind::GradientDescent),
+    ("ResourceApplyKerasMomentum", OptimizerKind::KerasMomentum),
+    ("ResourceApplyMomentum", OptimizerKind::Momentum),
+    ("ResourceApplyPowerSign", OptimizerKind::PowerSign),
+    ("ResourceApplyProximalAdagrad", OptimizerKind::ProximalAdagrad),
+    ("ResourceApplyProximalGradientDescent", OptimizerKind::ProximalGradientDescent),
+    ("ResourceApplyRMSProp", OptimizerKind::RmsProp),
+    ("ResourceSparseApplyAdadelta", OptimizerKind::Adadelta),
+    ("ResourceSparseApplyAdagrad", OptimizerKind::Adagrad),
+    ("ResourceSparseApplyAdagradDA", OptimizerKind::AdagradDa),
+    ("ResourceSparseApplyAdagradV2", OptimizerKind::AdagradV2),
+    ("ResourceSparseApplyCenteredRMSProp", OptimizerKind::CenteredRmsProp),
+    ("ResourceSparseApplyFtrl", OptimizerKind::Ftrl),
+    ("ResourceSparseApplyFtrlV2", OptimizerKind::Ftrl),
+    ("ResourceSparseApplyKerasMomentum", OptimizerKind::KerasMomentum),
+    ("ResourceSparseApplyMomentum", OptimizerKind::Momentum),
+    ("ResourceSparseApplyProximalAdagrad", OptimizerKind::ProximalAdagrad),
+    ("ResourceSparseApplyProximalGradientDescent", OptimizerKind::ProximalGradientDescent),
+    ("ResourceSparseApplyRMSProp", OptimizerKind::RmsProp),
 ];

@@ -1,6 +1,6 @@
 //! Reading and changing parts of variables, with the kernels for tensors.
 
-use super::{Body, RuntimeCall, none};
+use super::{RuntimeCall, RuntimeOpBody, none};
 use crate::{
     eager_tensor::{EagerTensor, Results},
     error::Result,
@@ -115,7 +115,7 @@ fn strided_slice_assign(call: &mut RuntimeCall<'_>) -> Result<Results> {
     change(call, "TensorStridedSliceUpdate", attrs, |_| Ok(call.inputs[1..].to_vec()))
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("ResourceGather", gather),
     ("ResourceGatherNd", gather_nd),
     ("ResourceScatterAdd", |call| scatter(call, "TensorScatterAdd")),

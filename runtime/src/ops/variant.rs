@@ -1,6 +1,6 @@
 //! Arithmetic on values of dtype variant: that of the tensors in them.
 
-use super::{Body, RuntimeCall, one};
+use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{
     context::Context,
     eager_tensor::{EagerTensor, Results},
@@ -57,7 +57,7 @@ fn run(context: &Context, op: &str, tensors: &[&HostTensor]) -> Result<HostTenso
     execute(context, op, Attrs::new(), &inputs)?.remove(0).into_host()
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
+pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("_AddVariants", add),
     ("_AddVariantGradients", add_gradients),
     ("_VariantZerosLike", zeros_like),

@@ -3,13 +3,13 @@
 //! The planner makes actions on addresses of its own, a range for each buffer; emission moves them to
 //! the arena, where buffers share memory. Nothing else of an action changes.
 
-use crate::{error::Error, origin::Origin, runtime_call::HostBody};
-use ferroflow_ir::{Attrs, DType, Expr, OpDef, Shape, ValueType, op::Call};
+use crate::{error::Error, origin::NodeOrigin, runtime_call::HostBody};
+use ferroflow_ir::{Attrs, DType, Expr, OpDef, Shape, ValueType, op::CallKind};
 use ferroflow_kernels::{
     Device, OperandSpec,
-    frame::{Region, Sink, Source, Step},
-    optimizer::Optimizer,
-    scalar::{Position, Program, Register},
+    frame::{ArenaRange, LaunchStep, StepSink, StepSource},
+    optimizer::OptimizerKind,
+    scalar::{BytecodePosition, Register, ScalarBytecode},
     sequence::Sequence,
 };
 use smallvec::SmallVec;
@@ -46,10 +46,10 @@ pub(crate) enum Action {
 
 /// A call of a kernel.
 pub(crate) struct KernelAction {
-    pub(crate) step: Step,
+    pub(crate) step: LaunchStep,
     /// The call, if it is one on single elements of the host.
     pub(super) scalar: Option<Box<ScalarCall>>,
-    pub(crate) origin: Arc<Origin>,
+    pub(crate) origin: Arc<NodeOrigin>,
 }
 
 impl fmt::Debug for KernelAction {
@@ -65,16 +65,16 @@ pub(crate) struct OpAction {
     /// The body, where it is known ahead.
     pub(crate) body: Option<HostBody>,
     /// The optimizer, where it is a step of one.
-    pub(crate) optimizer: Option<Optimizer>,
+    pub(crate) optimizer: Option<OptimizerKind>,
     pub(crate) attrs: Arc<Attrs>,
-    pub(crate) inputs: SmallVec<[Operand; 4]>,
+    pub(crate) inputs: SmallVec<[TensorOperand; 4]>,
     pub(crate) outputs: SmallVec<[OpOutput; 2]>,
     /// The device of the node, which takes and returns tensors wherever they are; the host if
     /// `None`.
     pub(crate) device: Option<Arc<dyn Device>>,
     /// The only variable that it touches, if that is known.
     pub(super) variable: Option<VariableId>,
-    pub(crate) origin: Arc<Origin>,
+    pub(crate) origin: Arc<NodeOrigin>,
 }
 
 /// A result of an op.
@@ -93,7 +93,7 @@ pub(super) type VariableId = usize;
 /// A copy of a value.
 #[derive(Debug)]
 pub(crate) struct CopyAction {
-    pub(crate) from: Operand,
+    pub(crate) from: TensorOperand,
     pub(crate) to: ValueLocation,
     /// The device whose memory it is copied to; the host's if `None`.
     pub(crate) device: Option<Arc<dyn Device>>,
@@ -102,22 +102,22 @@ pub(crate) struct CopyAction {
 #[derive(Debug)]
 pub(crate) struct WhileAction {
     pub(crate) condition: Vec<Scheduled>,
-    pub(crate) test: Operand,
+    pub(crate) test: TensorOperand,
     pub(crate) body: Vec<Scheduled>,
     /// The variables that rounds assign; `None` for those that never change.
     pub(crate) variables: Vec<Option<ValueLocation>>,
-    pub(crate) origin: Arc<Origin>,
+    pub(crate) origin: Arc<NodeOrigin>,
 }
 
 #[derive(Debug)]
 pub(crate) struct BranchAction {
-    pub(crate) call: Call,
+    pub(crate) call: CallKind,
     /// The predicate or branch index.
-    pub(crate) index: Operand,
+    pub(crate) index: TensorOperand,
     pub(crate) branches: Vec<Vec<Scheduled>>,
     /// The memory in which every branch leaves the results.
     pub(crate) results: Vec<ValueLocation>,
-    pub(crate) origin: Arc<Origin>,
+    pub(crate) origin: Arc<NodeOrigin>,
 }
 
 /// Actions that run as one.
@@ -146,17 +146,17 @@ pub(crate) struct KernelGraph {
     pub(crate) inputs: Vec<usize>,
     pub(crate) outputs: Vec<(usize, DType, Shape)>,
     /// The origins of its calls.
-    pub(crate) origins: Vec<Arc<Origin>>,
+    pub(crate) origins: Vec<Arc<NodeOrigin>>,
 }
 
 /// A run of actions on single numbers as one.
 #[derive(Debug)]
 pub(crate) struct ScalarProgram {
-    pub(crate) program: Program,
+    pub(crate) program: ScalarBytecode,
     pub(crate) loads: Vec<Load>,
     pub(crate) stores: Vec<Store>,
     /// The positions of the program from which on errors stem from a node.
-    pub(crate) origins: Vec<(Position, Arc<Origin>)>,
+    pub(crate) origins: Vec<(BytecodePosition, Arc<NodeOrigin>)>,
 }
 
 /// A number that is read before the program runs.
@@ -170,7 +170,7 @@ pub(crate) struct Load {
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) from: Register,
-    pub(crate) to: Region,
+    pub(crate) to: ArenaRange,
 }
 
 /// A call of an elementwise op on single elements.
@@ -186,9 +186,9 @@ pub(super) struct ScalarCall {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ValueLocation {
     /// Bytes of the arena; while a function is planned, of the addresses of a buffer.
-    Arena(Region),
+    Arena(ArenaRange),
     /// A slot: all of the tensor, or these bytes of it.
-    Slot(usize, Option<Region>),
+    Slot(usize, Option<ArenaRange>),
 }
 
 impl ValueLocation {
@@ -201,27 +201,29 @@ impl ValueLocation {
     }
 
     /// The memory that a step reads; `None` for a value that its kernel was compiled with.
-    pub(crate) fn of_source(source: &Source) -> Option<ValueLocation> {
+    pub(crate) fn of_source(source: &StepSource) -> Option<ValueLocation> {
         match source {
-            Source::Arena(region) => Some(ValueLocation::Arena(region.clone())),
-            Source::Slot(slot) => Some(ValueLocation::Slot(*slot, None)),
-            Source::SlotBytes(slot, bytes) => Some(ValueLocation::Slot(*slot, Some(bytes.clone()))),
-            Source::Compiled => None,
+            StepSource::Arena(region) => Some(ValueLocation::Arena(region.clone())),
+            StepSource::Slot(slot) => Some(ValueLocation::Slot(*slot, None)),
+            StepSource::SlotBytes(slot, bytes) => {
+                Some(ValueLocation::Slot(*slot, Some(bytes.clone())))
+            }
+            StepSource::Compiled => None,
         }
     }
 
     /// The memory that a step writes.
-    pub(crate) fn of_sink(sink: &Sink) -> ValueLocation {
+    pub(crate) fn of_sink(sink: &StepSink) -> ValueLocation {
         match sink {
-            Sink::Arena(region) => ValueLocation::Arena(region.clone()),
-            Sink::Slot(slot, ..) | Sink::Unknown(slot) => ValueLocation::Slot(*slot, None),
+            StepSink::Arena(region) => ValueLocation::Arena(region.clone()),
+            StepSink::Slot(slot, ..) | StepSink::Unknown(slot) => ValueLocation::Slot(*slot, None),
         }
     }
 }
 
 /// A value that is read as a tensor.
 #[derive(Debug, Clone)]
-pub(crate) struct Operand {
+pub(crate) struct TensorOperand {
     pub(crate) place: ValueLocation,
     pub(crate) dtype: DType,
     /// The shape, if it is known ahead; otherwise that of the tensor in the slot.
@@ -232,14 +234,14 @@ pub(crate) struct Operand {
 
 /// The effect of an action on a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Access {
+pub(crate) enum ActionAccess {
     Read,
     Write,
 }
 
 impl Action {
     /// The node that the action stems from; `None` for copies, groups and failures.
-    pub(crate) fn origin(&self) -> Option<&Arc<Origin>> {
+    pub(crate) fn origin(&self) -> Option<&Arc<NodeOrigin>> {
         match self {
             Action::Kernel(kernel) => Some(&kernel.origin),
             Action::Op(op) => Some(&op.origin),
@@ -263,33 +265,33 @@ impl Action {
 
     /// Visits the values that the action itself accesses, reads first; those of nested lists are
     /// accessed by the actions there.
-    pub(crate) fn for_each_access(&self, visit: &mut impl FnMut(Access, &ValueLocation)) {
+    pub(crate) fn for_each_access(&self, visit: &mut impl FnMut(ActionAccess, &ValueLocation)) {
         match self {
             Action::Kernel(KernelAction { step, .. }) => {
                 let sources = step.sources().iter().filter_map(ValueLocation::of_source);
-                sources.for_each(|place| visit(Access::Read, &place));
+                sources.for_each(|place| visit(ActionAccess::Read, &place));
                 step.sinks()
                     .iter()
-                    .for_each(|sink| visit(Access::Write, &ValueLocation::of_sink(sink)));
+                    .for_each(|sink| visit(ActionAccess::Write, &ValueLocation::of_sink(sink)));
             }
             Action::Op(OpAction { inputs, outputs, .. }) => {
-                inputs.iter().for_each(|input| visit(Access::Read, &input.place));
+                inputs.iter().for_each(|input| visit(ActionAccess::Read, &input.place));
                 let outputs = outputs.iter().map(|output| ValueLocation::Slot(output.slot, None));
-                outputs.for_each(|place| visit(Access::Write, &place));
+                outputs.for_each(|place| visit(ActionAccess::Write, &place));
             }
             Action::Copy(CopyAction { from, to, .. }) => {
-                visit(Access::Read, &from.place);
-                visit(Access::Write, to);
+                visit(ActionAccess::Read, &from.place);
+                visit(ActionAccess::Write, to);
             }
-            Action::While(repeat) => visit(Access::Read, &repeat.test.place),
-            Action::Branch(branch) => visit(Access::Read, &branch.index.place),
+            Action::While(repeat) => visit(ActionAccess::Read, &repeat.test.place),
+            Action::Branch(branch) => visit(ActionAccess::Read, &branch.index.place),
             Action::Group(_) | Action::Fail(_) => {}
         }
     }
 
     /// Whether the action takes the tensor out of a slot.
     pub(super) fn takes(&self, slot: usize) -> bool {
-        let is_taken = |operand: &Operand| operand.take && operand.place.slot() == Some(slot);
+        let is_taken = |operand: &TensorOperand| operand.take && operand.place.slot() == Some(slot);
         match self {
             Action::Op(op) => op.inputs.iter().any(is_taken),
             Action::Copy(copy) => is_taken(&copy.from),
@@ -303,7 +305,7 @@ impl Action {
 }
 
 /// Visits the nodes that actions stem from.
-pub(crate) fn for_each_origin(actions: &[Scheduled], visit: &mut impl FnMut(&Origin)) {
+pub(crate) fn for_each_origin(actions: &[Scheduled], visit: &mut impl FnMut(&NodeOrigin)) {
     for Scheduled { action, .. } in actions {
         action.origin().into_iter().for_each(|origin| visit(origin));
         action.nested().into_iter().for_each(|actions| for_each_origin(actions, visit));

@@ -1,10 +1,10 @@
 //! Bodies being planned, and the values in them.
 
 use super::{
-    action::{Operand, Scheduled, ValueLocation},
+    action::{Scheduled, TensorOperand, ValueLocation},
     buffers::Buffers,
 };
-use crate::{error::Result, origin::Origin, place::operand_specs};
+use crate::{error::Result, origin::NodeOrigin, place::operand_specs};
 use ferroflow_ir::{
     NodeDef, NodeId, Outlet,
     pass::{execution::Execution, specialize::Specialized},
@@ -63,10 +63,10 @@ impl PlannedBody<'_> {
     }
 
     /// A value as an operand that leaves its slot as it is.
-    pub(super) fn operand(&self, outlet: Outlet) -> Operand {
+    pub(super) fn operand(&self, outlet: Outlet) -> TensorOperand {
         let ty = self.function.graph.ty(outlet).expect("every node here has typed results");
         let place = self.places[&outlet].clone();
-        Operand { place, dtype: ty.dtype, shape: ty.shape.known(), take: false }
+        TensorOperand { place, dtype: ty.dtype, shape: ty.shape.known(), take: false }
     }
 
     /// The operands of a kernel, whose shapes are known.
@@ -79,8 +79,8 @@ impl PlannedBody<'_> {
 }
 
 /// The origin of an action that computes a node.
-pub(super) fn origin(id: NodeId, node: &NodeDef) -> Arc<Origin> {
-    Arc::new(Origin {
+pub(super) fn origin(id: NodeId, node: &NodeDef) -> Arc<NodeOrigin> {
+    Arc::new(NodeOrigin {
         id,
         node: node.name.clone(),
         op: node.op.name().into(),

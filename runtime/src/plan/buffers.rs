@@ -5,7 +5,7 @@
 
 use crate::error::Result;
 use ferroflow_ir::memory::ALIGNMENT;
-use ferroflow_kernels::frame::Region;
+use ferroflow_kernels::frame::ArenaRange;
 
 /// Buffers in the order of their addresses.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ impl Buffers {
     /// # Errors
     ///
     /// When there are no addresses left.
-    pub(super) fn add(&mut self, bytes: usize) -> Result<Region> {
+    pub(super) fn add(&mut self, bytes: usize) -> Result<ArenaRange> {
         let start = match (self.starts.last(), self.sizes.last()) {
             (Some(start), Some(size)) => start + size + ALIGNMENT,
             _ => 0,
@@ -45,7 +45,7 @@ impl Buffers {
     }
 
     /// The buffer at some addresses, and the bytes of it that they are.
-    pub(super) fn find(&self, region: &Region) -> (usize, Region) {
+    pub(super) fn find(&self, region: &ArenaRange) -> (usize, ArenaRange) {
         let buffer = self.starts.partition_point(|&start| start <= region.start) - 1;
         let start = self.starts[buffer];
         (buffer, region.start - start..region.end - start)

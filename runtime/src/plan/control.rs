@@ -1,14 +1,16 @@
 //! Loops and branches: bodies that run more than once, or not at all.
 
 use super::{
-    action::{Action, BranchAction, CopyAction, Operand, Scheduled, ValueLocation, WhileAction},
+    action::{
+        Action, BranchAction, CopyAction, Scheduled, TensorOperand, ValueLocation, WhileAction,
+    },
     body::{PlannedBody, Root, origin},
-    faults::{Fault, is_planted},
+    faults::{PlanFault, is_planted},
     planner::Planner,
 };
 use crate::error::Result;
 use ferroflow_ir::{
-    NodeDef, NodeId, Outlet, host_tensor::byte_len, op::Call, pass::specialize::Specialized,
+    NodeDef, NodeId, Outlet, host_tensor::byte_len, op::CallKind, pass::specialize::Specialized,
 };
 use ferroflow_kernels::check_size;
 
@@ -22,7 +24,7 @@ impl Planner<'_> {
         let Some(op) = node.op.def() else { return Ok(()) };
         let function = body.function;
         let bodies = function.nested.get(&id).map_or(&[][..], Vec::as_slice);
-        if op.call == Call::While {
+        if op.call == CallKind::While {
             let [condition, repeated] = bodies else { return Ok(()) };
             self.repeat(body, id, node, condition, repeated)?;
         } else {
@@ -36,7 +38,7 @@ impl Planner<'_> {
         body: &mut PlannedBody<'_>,
         id: NodeId,
         node: &NodeDef,
-        call: Call,
+        call: CallKind,
         bodies: &[Specialized],
     ) -> Result<()> {
         let index = body.operand(node.inputs()[0]);
@@ -82,7 +84,7 @@ impl Planner<'_> {
         }
     }
 
-    fn copy(&mut self, actions: &mut Vec<Scheduled>, from: Operand, to: ValueLocation) {
+    fn copy(&mut self, actions: &mut Vec<Scheduled>, from: TensorOperand, to: ValueLocation) {
         let device = self.device_of(&to).map(|device| self.devices[device].clone());
         let action = self.scheduled(Action::Copy(CopyAction { from, to, device }));
         actions.push(action);
@@ -144,17 +146,17 @@ impl Planner<'_> {
         &mut self,
         actions: &mut Vec<Scheduled>,
         variables: &[ValueLocation],
-        results: Vec<Operand>,
+        results: Vec<TensorOperand>,
         fixed: &dyn Fn(usize) -> bool,
     ) -> Result<()> {
-        let mut results: Vec<(usize, Operand)> =
+        let mut results: Vec<(usize, TensorOperand)> =
             results.into_iter().enumerate().filter(|(index, _)| !fixed(*index)).collect();
         for (index, result) in &mut results {
             let root = Root::of(&result.place, &self.buffers);
             let other = variables.iter().enumerate().any(|(variable, place)| {
                 variable != *index && !fixed(variable) && Root::of(place, &self.buffers) == root
             });
-            if !other || is_planted(Fault::AssignInOrder) {
+            if !other || is_planted(PlanFault::AssignInOrder) {
                 continue;
             }
             let aside = match &result.place {

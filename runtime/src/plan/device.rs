@@ -12,7 +12,7 @@ use ferroflow_ir::{
 };
 use ferroflow_kernels::{
     OpCall, check_size,
-    frame::{Sink, Source, Step},
+    frame::{LaunchStep, StepSink, StepSource},
 };
 use smallvec::SmallVec;
 
@@ -74,24 +74,24 @@ impl Planner<'_> {
         let Some(kernel) = target.kernel(&call)? else {
             return Err(misplaced(&format!("{} has no kernel for it", target.name())));
         };
-        let mut sources: SmallVec<[Source; 4]> = SmallVec::new();
+        let mut sources: SmallVec<[StepSource; 4]> = SmallVec::new();
         for &input in node.inputs() {
             let place = &body.places[&input];
             sources.push(match place {
                 ValueLocation::Slot(slot, None) if self.device_of(place).is_some() => {
-                    Source::Slot(*slot)
+                    StepSource::Slot(*slot)
                 }
-                _ if constant(&body.function.graph, input).is_some() => Source::Compiled,
+                _ if constant(&body.function.graph, input).is_some() => StepSource::Compiled,
                 _ => return Err(misplaced("an operand is not on its device")),
             });
         }
-        let mut sinks: SmallVec<[Sink; 1]> = SmallVec::new();
+        let mut sinks: SmallVec<[StepSink; 1]> = SmallVec::new();
         for (index, ty) in call.outputs.iter().enumerate() {
             let slot = self.slot(Some(device));
-            sinks.push(Sink::Slot(slot, ty.dtype, call.output_shape(index)?));
+            sinks.push(StepSink::Slot(slot, ty.dtype, call.output_shape(index)?));
             body.places.insert(Outlet::new(id, index), ValueLocation::Slot(slot, None));
         }
-        let step = Step::new(kernel, sources, sinks).on(target);
+        let step = LaunchStep::new(kernel, sources, sinks).on(target);
         let action = KernelAction { step, scalar: None, origin: origin(id, node) };
         self.push(body, Action::Kernel(action));
         Ok(())

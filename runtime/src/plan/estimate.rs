@@ -1,13 +1,13 @@
 //! Estimates of the memory that a run of a program takes, from the plan alone.
 
 use super::{
-    Program,
+    ExecutionPlan,
     action::{Action, GroupProgram, Scheduled},
 };
 use ferroflow_ir::{PartialShape, Shape, host_tensor::byte_len};
 use ferroflow_kernels::{
     Buffer,
-    frame::{Sink, Step},
+    frame::{LaunchStep, StepSink},
 };
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ impl MemoryEstimate {
     }
 }
 
-impl Program {
+impl ExecutionPlan {
     /// The memory that a run takes.
     pub(crate) fn memory_estimate(&self) -> MemoryEstimate {
         let mut live = LiveTensors::default();
@@ -106,12 +106,14 @@ impl LiveTensors {
         }
     }
 
-    fn step(&mut self, step: &Step) {
+    fn step(&mut self, step: &LaunchStep) {
         for sink in step.sinks() {
             match sink {
-                Sink::Arena(_) => {}
-                Sink::Slot(slot, dtype, shape) => self.value(*slot, byte_len(*dtype, shape).ok()),
-                Sink::Unknown(slot) => self.value(*slot, None),
+                StepSink::Arena(_) => {}
+                StepSink::Slot(slot, dtype, shape) => {
+                    self.value(*slot, byte_len(*dtype, shape).ok())
+                }
+                StepSink::Unknown(slot) => self.value(*slot, None),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 /// A rule of planning that is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum PlanFault {
     /// Steps write over operands that are read later.
     DonateLive,
     /// Bodies of loops take values that the next round reads.
@@ -13,18 +13,18 @@ pub(super) enum Fault {
 
 #[cfg(test)]
 thread_local! {
-    static PLANTED: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
+    static PLANTED: std::cell::Cell<Option<PlanFault>> = const { std::cell::Cell::new(None) };
 }
 
 /// Whether a rule is broken on this thread.
 #[cfg(test)]
-pub(super) fn is_planted(fault: Fault) -> bool {
+pub(super) fn is_planted(fault: PlanFault) -> bool {
     PLANTED.get() == Some(fault)
 }
 
 /// Whether a rule is broken: never, outside of tests.
 #[cfg(not(test))]
-pub(super) const fn is_planted(_: Fault) -> bool {
+pub(super) const fn is_planted(_: PlanFault) -> bool {
     false
 }
 
@@ -32,8 +32,8 @@ pub(super) const fn is_planted(_: Fault) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        Context, context::ContextOptions, optimize::optimize, placement::Request, plan::plan,
-        scope::OwnedScope,
+        Context, context::ContextOptions, optimize::optimize, placement::PlacementRequest,
+        plan::plan, scope::OwnedScope,
     };
     use ferroflow_ir::{
         AttrValue, Attrs, DType, FunctionDef, FunctionLibrary, HostTensor, NameAttrList, Outlet,
@@ -57,7 +57,7 @@ mod tests {
 
     /// The error of planning a function while a rule is broken, or nothing.
     fn planned(
-        fault: Option<Fault>,
+        fault: Option<PlanFault>,
         main: &FunctionDef,
         library: &[FunctionDef],
         types: &[ValueType],
@@ -71,7 +71,7 @@ mod tests {
         let library = Arc::new(functions);
         let scope = OwnedScope { context: context.clone(), library, resources };
         let args: Vec<Argument> = types.iter().cloned().map(Argument::from).collect();
-        let request = Request { device: None, args: Vec::new() };
+        let request = PlacementRequest { device: None, args: Vec::new() };
         let placed = optimize(&scope, main, &args, &[], &request).unwrap();
         PLANTED.set(fault);
         let program = plan(&context, &placed, Vec::new());
@@ -97,7 +97,7 @@ mod tests {
         });
         let types = [matrix(), matrix()];
         assert_eq!(planned(None, &main, &[], &types), Ok(()));
-        let error = planned(Some(Fault::DonateLive), &main, &[], &types).unwrap_err();
+        let error = planned(Some(PlanFault::DonateLive), &main, &[], &types).unwrap_err();
         assert!(error.contains("node `vw` (MatMul): reads `v:0`"), "{error}");
     }
 
@@ -144,7 +144,7 @@ mod tests {
         });
         let types = [ty.clone(), ty];
         assert_eq!(planned(None, &main, &library, &types), Ok(()));
-        let error = planned(Some(Fault::TakeInvariant), &main, &library, &types).unwrap_err();
+        let error = planned(Some(PlanFault::TakeInvariant), &main, &library, &types).unwrap_err();
         assert!(
             error.contains("function `body`, node `longer` (ConcatV2): reads `y:0`"),
             "{error}"
@@ -158,7 +158,7 @@ mod tests {
         });
         let types = [matrix(), matrix()];
         assert_eq!(planned(None, &main, &library, &types), Ok(()));
-        let error = planned(Some(Fault::AssignInOrder), &main, &library, &types).unwrap_err();
+        let error = planned(Some(PlanFault::AssignInOrder), &main, &library, &types).unwrap_err();
         assert!(error.contains("(AddV2): reads `y:0`"), "{error}");
     }
 }

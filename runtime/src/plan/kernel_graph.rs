@@ -8,14 +8,14 @@
 //! actions read are emptied after those.
 
 use super::{
-    action::{Action, CopyAction, KernelAction, OpAction, Operand, Scheduled},
+    action::{Action, CopyAction, KernelAction, OpAction, Scheduled, TensorOperand},
     layout::MemoryLayout,
 };
 use ferroflow_ir::{DType, Shape};
 use ferroflow_kernels::{
     Device,
-    frame::{Sink, Source, Step},
-    sequence::{Call, Plan, Value},
+    frame::{LaunchStep, StepSink, StepSource},
+    sequence::{KernelGraphPlan, KernelLaunch, PlanValue},
 };
 use smallvec::SmallVec;
 use std::{
@@ -52,18 +52,18 @@ enum Turn {
 }
 
 /// The slots that a call reads; `None` for values that its kernel was compiled with.
-fn read_by(step: &Step) -> impl Iterator<Item = Option<usize>> {
+fn read_by(step: &LaunchStep) -> impl Iterator<Item = Option<usize>> {
     step.sources().iter().map(|source| match source {
-        Source::Slot(slot) => Some(*slot),
-        Source::Arena(_) | Source::SlotBytes(..) | Source::Compiled => None,
+        StepSource::Slot(slot) => Some(*slot),
+        StepSource::Arena(_) | StepSource::SlotBytes(..) | StepSource::Compiled => None,
     })
 }
 
 /// The slots that a call fills.
-fn written_by(step: &Step) -> impl Iterator<Item = (usize, DType, &Shape)> {
+fn written_by(step: &LaunchStep) -> impl Iterator<Item = (usize, DType, &Shape)> {
     step.sinks().iter().filter_map(|sink| match sink {
-        Sink::Slot(slot, dtype, shape) => Some((*slot, *dtype, shape)),
-        Sink::Arena(_) | Sink::Unknown(_) => None,
+        StepSink::Slot(slot, dtype, shape) => Some((*slot, *dtype, shape)),
+        StepSink::Arena(_) | StepSink::Unknown(_) => None,
     })
 }
 
@@ -78,7 +78,7 @@ impl Calls {
 
     /// The operands of the actions that are done after these calls, but for the handles of the
     /// variables that they touch.
-    pub(super) fn read_later(&self) -> impl Iterator<Item = &Operand> {
+    pub(super) fn read_later(&self) -> impl Iterator<Item = &TensorOperand> {
         let inputs = self.later.iter().map(|later| match &later.action {
             Action::Op(op) => &op.inputs[..],
             _ => &[],
@@ -94,7 +94,8 @@ impl Calls {
 
     /// The time of an action that comes after these calls, but before others.
     fn turn(&self, layout: &MemoryLayout<'_>, action: &Action) -> Turn {
-        let free = |operand: &Operand| operand.place.slot().is_none_or(|slot| !self.writes(slot));
+        let free =
+            |operand: &TensorOperand| operand.place.slot().is_none_or(|slot| !self.writes(slot));
         // Actions of the host take, and write over, values that are dead at their own position.
         let is_settled = self.read_later().all(|operand| layout.is_device_operand(operand));
         let before = |is_free| if is_free && is_settled { Turn::Before } else { Turn::Between };
@@ -164,7 +165,7 @@ pub(super) fn gathered(layout: &MemoryLayout<'_>, actions: Vec<Scheduled>) -> Ve
 /// The request to a device to make calls ready.
 #[derive(Default)]
 pub(super) struct Wanted {
-    pub(super) plan: Plan,
+    pub(super) plan: KernelGraphPlan,
     pub(super) inputs: Vec<usize>,
     pub(super) outputs: Vec<(usize, DType, Shape)>,
     /// The slots of results that only these calls read.
@@ -181,7 +182,7 @@ impl Wanted {
             for source in read_by(&call.step) {
                 sources.push(source.map(|slot| {
                     *values.entry(slot).or_insert_with(|| {
-                        wanted.plan.values.push(Value::Input(wanted.inputs.len()));
+                        wanted.plan.values.push(PlanValue::Input(wanted.inputs.len()));
                         wanted.inputs.push(slot);
                         wanted.plan.values.len() - 1
                     })
@@ -191,17 +192,21 @@ impl Wanted {
             for (slot, dtype, shape) in written_by(&call.step) {
                 let value = if cleared.contains(&slot) {
                     wanted.inner.insert(slot);
-                    Value::Inner(dtype, shape.clone())
+                    PlanValue::Inner(dtype, shape.clone())
                 } else {
                     wanted.outputs.push((slot, dtype, shape.clone()));
-                    Value::Output(wanted.outputs.len() - 1)
+                    PlanValue::Output(wanted.outputs.len() - 1)
                 };
                 let number = wanted.plan.values.len();
                 wanted.plan.values.push(value);
                 values.insert(slot, number);
                 sinks.push(number);
             }
-            wanted.plan.calls.push(Call { kernel: call.step.kernel().clone(), sources, sinks });
+            wanted.plan.calls.push(KernelLaunch {
+                kernel: call.step.kernel().clone(),
+                sources,
+                sinks,
+            });
         }
         wanted
     }

@@ -1,7 +1,7 @@
 //! The planned memory of a program: addresses of buffers, and slots that die.
 
 use super::{
-    action::{Operand, Scheduled, ValueLocation},
+    action::{Scheduled, TensorOperand, ValueLocation},
     body::PlannedSlot,
     buffers::Buffers,
     liveness::{Deaths, Intervals},
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::compile_options::CompileOptions;
 use ferroflow_ir::HostTensor;
-use ferroflow_kernels::frame::Region;
+use ferroflow_kernels::frame::ArenaRange;
 use std::collections::HashMap;
 
 /// The planned memory, for emitting actions.
@@ -30,7 +30,7 @@ impl<'a> MemoryLayout<'a> {
         slots: &'a [PlannedSlot],
         constants: &'a HashMap<usize, HostTensor>,
         actions: &[Scheduled],
-        results: &[Operand],
+        results: &[TensorOperand],
         options: CompileOptions,
     ) -> MemoryLayout<'a> {
         let intervals = Intervals::of(buffers, actions, results);
@@ -42,7 +42,7 @@ impl<'a> MemoryLayout<'a> {
     }
 
     /// The bytes of the arena that the addresses of a buffer become.
-    pub(super) fn region(&self, region: &Region) -> Region {
+    pub(super) fn region(&self, region: &ArenaRange) -> ArenaRange {
         self.arena.region(self.buffers.find(region))
     }
 
@@ -58,7 +58,7 @@ impl<'a> MemoryLayout<'a> {
     }
 
     /// Whether an operand is in the memory of a device.
-    pub(super) fn is_device_operand(&self, operand: &Operand) -> bool {
+    pub(super) fn is_device_operand(&self, operand: &TensorOperand) -> bool {
         operand.place.slot().is_some_and(|slot| self.is_on_device(slot))
     }
 

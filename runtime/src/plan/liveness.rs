@@ -10,9 +10,9 @@
 //!   slot dies inside the body of a loop when the body writes it before the next round reads it.
 
 use super::{
-    action::{Access, Action, Operand, Scheduled, ValueLocation, WhileAction},
+    action::{Action, ActionAccess, Scheduled, TensorOperand, ValueLocation, WhileAction},
     buffers::Buffers,
-    faults::{Fault, is_planted},
+    faults::{PlanFault, is_planted},
 };
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
@@ -30,7 +30,11 @@ pub(super) struct Intervals(Vec<Option<Interval>>);
 
 impl Intervals {
     /// The intervals of all buffers. `results` are read after all actions.
-    pub(super) fn of(buffers: &Buffers, actions: &[Scheduled], results: &[Operand]) -> Intervals {
+    pub(super) fn of(
+        buffers: &Buffers,
+        actions: &[Scheduled],
+        results: &[TensorOperand],
+    ) -> Intervals {
         let mut intervals = Intervals(vec![None; buffers.len()]);
         let mut loops = Vec::new();
         intervals.walk(buffers, actions, &mut loops);
@@ -105,7 +109,7 @@ impl Deaths {
     /// are read after all actions.
     pub(super) fn of(
         actions: &[Scheduled],
-        results: &[Operand],
+        results: &[TensorOperand],
         kept: &dyn Fn(usize) -> bool,
     ) -> Deaths {
         let mut walk = Backward { deaths: Deaths::default(), kept, loops: 0 };
@@ -168,20 +172,20 @@ impl Backward<'_> {
                 self.die(*position, summary.touched.difference(&after).copied());
             }
             _ => {
-                let mut touched: SmallVec<[(Access, usize); 8]> = SmallVec::new();
+                let mut touched: SmallVec<[(ActionAccess, usize); 8]> = SmallVec::new();
                 action.for_each_access(&mut |access, place| {
                     touched.extend(place.slot().map(|slot| (access, slot)));
                 });
-                let is_faulty = self.loops > 0 && is_planted(Fault::TakeInvariant);
-                let is_dead = |(access, slot): &&(Access, usize)| {
-                    !live.contains(slot) || is_faulty && *access == Access::Read
+                let is_faulty = self.loops > 0 && is_planted(PlanFault::TakeInvariant);
+                let is_dead = |(access, slot): &&(ActionAccess, usize)| {
+                    !live.contains(slot) || is_faulty && *access == ActionAccess::Read
                 };
                 let dead: Live = touched.iter().filter(is_dead).map(|(_, slot)| *slot).collect();
                 self.die(*position, dead.into_iter());
                 for (access, slot) in touched.iter().rev() {
                     match access {
-                        Access::Write => live.remove(slot),
-                        Access::Read => live.insert(*slot),
+                        ActionAccess::Write => live.remove(slot),
+                        ActionAccess::Read => live.insert(*slot),
                     };
                 }
             }
@@ -227,8 +231,8 @@ impl Summary {
                     summary.then(joined);
                 }
                 _ => action.for_each_access(&mut |access, value| match access {
-                    Access::Read => summary.read(value.slot()),
-                    Access::Write => summary.write(value.slot()),
+                    ActionAccess::Read => summary.read(value.slot()),
+                    ActionAccess::Write => summary.write(value.slot()),
                 }),
             }
         }

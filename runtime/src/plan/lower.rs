@@ -3,7 +3,7 @@
 use super::{
     action::{
         Action, ActionGroup, BranchAction, CopyAction, GroupProgram, KernelAction, KernelGraph,
-        OpAction, Operand, Scheduled, WhileAction,
+        OpAction, Scheduled, TensorOperand, WhileAction,
     },
     kernel_graph::{Calls, Gathered, Wanted, gathered},
     layout::{MemoryLayout, clear},
@@ -15,7 +15,7 @@ use std::{collections::HashSet, mem};
 impl MemoryLayout<'_> {
     /// Moves the operands of the action at a position. The last of them that reads a slot of the host
     /// which is dead afterwards takes the tensor out of it.
-    fn operands(&self, operands: &mut [Operand], position: usize) {
+    fn operands(&self, operands: &mut [TensorOperand], position: usize) {
         operands.iter_mut().for_each(|operand| self.relocate(&mut operand.place));
         for dead in self.host_deaths(position).filter(|_| self.options.donate) {
             let mut readers = operands.iter_mut().rev();

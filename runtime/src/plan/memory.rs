@@ -7,11 +7,11 @@
 use super::{
     action::{Action, KernelAction, Scheduled},
     buffers::Buffers,
-    faults::{Fault, is_planted},
+    faults::{PlanFault, is_planted},
     liveness::{Interval, Intervals},
 };
 use ferroflow_ir::memory::ALIGNMENT;
-use ferroflow_kernels::frame::{Region, Sink, Source, Step};
+use ferroflow_kernels::frame::{ArenaRange, LaunchStep, StepSink, StepSource};
 
 /// The offset of every buffer, and the bytes of all.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Arena {
     }
 
     /// The bytes of the arena that a range of a buffer has.
-    pub(super) fn region(&self, (buffer, bytes): (usize, Region)) -> Region {
+    pub(super) fn region(&self, (buffer, bytes): (usize, ArenaRange)) -> ArenaRange {
         let offset = self.offsets[self.roots[buffer]];
         offset + bytes.start..offset + bytes.end
     }
@@ -79,8 +79,8 @@ impl Donation<'_> {
         }
     }
 
-    fn step(&mut self, step: &Step, position: usize) {
-        let Some(Sink::Arena(region)) = step.sinks().first() else { return };
+    fn step(&mut self, step: &LaunchStep, position: usize) {
+        let Some(StepSink::Arena(region)) = step.sinks().first() else { return };
         let (output, _) = self.buffers.find(region);
         let mut operands = 0..step.sources().len();
         let donor = operands.find_map(|index| {
@@ -96,21 +96,22 @@ impl Donation<'_> {
     /// The root behind operand `index`, if a step at this position may write over it.
     fn donor(
         &self,
-        sources: &[Source],
+        sources: &[StepSource],
         index: usize,
         bytes: usize,
         position: usize,
     ) -> Option<usize> {
-        let root_of = |source: &Source| match source {
-            Source::Arena(region) => {
+        let root_of = |source: &StepSource| match source {
+            StepSource::Arena(region) => {
                 let (buffer, range) = self.buffers.find(region);
                 Some((self.roots[buffer], range))
             }
-            Source::Slot(_) | Source::SlotBytes(..) | Source::Compiled => None,
+            StepSource::Slot(_) | StepSource::SlotBytes(..) | StepSource::Compiled => None,
         };
         let (root, range) = root_of(&sources[index])?;
         let is_whole = range == (0..bytes) && self.buffers.size(root) == bytes && bytes > 0;
-        let is_dead = self.intervals.get(root)?.last == position || is_planted(Fault::DonateLive);
+        let is_dead =
+            self.intervals.get(root)?.last == position || is_planted(PlanFault::DonateLive);
         let mut others = sources.iter().enumerate().filter(|(other, _)| *other != index);
         let is_alone = others.all(|(_, source)| root_of(source).is_none_or(|(x, _)| x != root));
         (is_whole && is_dead && is_alone).then_some(root)

@@ -33,15 +33,15 @@ mod scalar;
 mod step;
 mod validate;
 
-use crate::{origin::Origin, placement::Placement};
-use action::{Operand, Scheduled};
+use crate::{origin::NodeOrigin, placement::Placement};
+use action::{Scheduled, TensorOperand};
 use ferroflow_kernels::Buffer;
 
 pub(crate) use planner::plan;
 
 /// A compiled function.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct ExecutionPlan {
     pub(crate) actions: Vec<Scheduled>,
     /// Bytes of arena.
     pub(crate) arena: usize,
@@ -50,7 +50,7 @@ pub(crate) struct Program {
     pub(crate) constants: Vec<(usize, Buffer)>,
     /// The arguments that are not constants.
     pub(crate) args: Vec<ProgramArgument>,
-    pub(crate) results: Vec<Operand>,
+    pub(crate) results: Vec<TensorOperand>,
     /// The devices of all nodes; `None` where everything is on the host.
     pub(crate) placement: Option<Box<Placement>>,
 }
@@ -63,9 +63,9 @@ pub(crate) struct ProgramArgument {
     pub(crate) on_device: bool,
 }
 
-impl Program {
+impl ExecutionPlan {
     /// Visits the nodes that actions stem from.
-    pub(crate) fn for_each_origin(&self, visit: &mut impl FnMut(&Origin)) {
+    pub(crate) fn for_each_origin(&self, visit: &mut impl FnMut(&NodeOrigin)) {
         action::for_each_origin(&self.actions, visit);
     }
 }

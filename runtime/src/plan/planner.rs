@@ -1,8 +1,8 @@
 //! From the nodes of a function to actions on slots and buffers.
 
 use super::{
-    Program, ProgramArgument,
-    action::{Action, OpAction, OpOutput, Operand, Scheduled, ValueLocation, VariableId},
+    ExecutionPlan, ProgramArgument,
+    action::{Action, OpAction, OpOutput, Scheduled, TensorOperand, ValueLocation, VariableId},
     body::{PlannedBody, PlannedSlot, origin},
     buffers::Buffers,
     layout::MemoryLayout,
@@ -17,7 +17,7 @@ use crate::{
 };
 use ferroflow_ir::{
     HostTensor, Lowering, NodeDef, NodeId, OpDef, Outlet,
-    op::Call,
+    op::CallKind,
     pass::{execution::Execution, place::location, specialize::Specialized},
 };
 use ferroflow_kernels::{Buffer, Device};
@@ -37,7 +37,7 @@ pub(crate) fn plan(
     context: &Context,
     placed: &Placed,
     captured: Vec<HostTensor>,
-) -> Result<Program> {
+) -> Result<ExecutionPlan> {
     let function = &placed.function;
     if let Some(error) = &function.failure {
         return Err(error.clone().into());
@@ -132,7 +132,7 @@ impl Planner<'_> {
         function: &Specialized,
         args: Vec<ValueLocation>,
         wants_tensor: &dyn Fn(usize) -> bool,
-    ) -> Result<(Vec<Scheduled>, Vec<Operand>)> {
+    ) -> Result<(Vec<Scheduled>, Vec<TensorOperand>)> {
         let graph = &function.graph;
         let mut body = PlannedBody {
             function,
@@ -237,7 +237,7 @@ impl Planner<'_> {
     /// The body that runs an op of the host whatever its inputs turn out to be.
     fn host_body(&self, op: &'static OpDef) -> Option<ops::HostBody> {
         let always = matches!(op.lowering, Lowering::Runtime)
-            && op.call == Call::None
+            && op.call == CallKind::None
             && op.on_variants.is_none()
             && !op.inputs.is_empty();
         if always { self.context.body(op) } else { None }
@@ -255,8 +255,8 @@ impl Planner<'_> {
         actions: Vec<Scheduled>,
         values: &HashMap<usize, HostTensor>,
         args: Vec<ProgramArgument>,
-        mut results: Vec<Operand>,
-    ) -> Program {
+        mut results: Vec<TensorOperand>,
+    ) -> ExecutionPlan {
         let constants = mem::take(&mut self.constants);
         let options = self.context.compile_options();
         let layout =
@@ -270,6 +270,6 @@ impl Planner<'_> {
             Box::new(placement)
         });
         let n_slots = self.slots.len();
-        Program { actions, arena, n_slots, constants, args, results, placement }
+        ExecutionPlan { actions, arena, n_slots, constants, args, results, placement }
     }
 }

@@ -6,18 +6,18 @@
 
 use super::{
     action::{
-        Action, CopyAction, KernelAction, Load, Operand, ScalarCall, ScalarProgram, Scheduled,
-        Store, ValueLocation, WhileAction,
+        Action, CopyAction, KernelAction, Load, ScalarCall, ScalarProgram, Scheduled, Store,
+        TensorOperand, ValueLocation, WhileAction,
     },
     layout::MemoryLayout,
     liveness::first_position,
 };
-use crate::origin::Origin;
-use ferroflow_ir::{Attrs, DType, Expr, op::Call};
+use crate::origin::NodeOrigin;
+use ferroflow_ir::{Attrs, DType, Expr, op::CallKind};
 use ferroflow_kernels::{
     OpCall,
-    frame::{Region, Sink, Step},
-    scalar::{Position, Program, Register},
+    frame::{ArenaRange, LaunchStep, StepSink},
+    scalar::{BytecodePosition, Register, ScalarBytecode},
 };
 use smallvec::SmallVec;
 use std::{collections::HashMap, sync::Arc};
@@ -30,7 +30,7 @@ impl ScalarCall {
         expr: &Option<Arc<Expr>>,
     ) -> Option<ScalarCall> {
         let [output] = call.outputs.as_slice() else { return None };
-        let mut scratch = Program::new();
+        let mut scratch = ScalarBytecode::new();
         let inputs: SmallVec<[Register; 4]> =
             call.inputs.iter().map(|_| scratch.register()).collect();
         let out = scratch.register();
@@ -45,7 +45,7 @@ impl ScalarCall {
 pub(super) fn is_scalar(action: &Action) -> bool {
     match action {
         Action::Kernel(KernelAction { step, scalar, .. }) => {
-            scalar.is_some() && matches!(step.sinks(), [Sink::Arena(_)])
+            scalar.is_some() && matches!(step.sinks(), [StepSink::Arena(_)])
         }
         Action::Copy(CopyAction { from, to, .. }) => {
             width(from).is_some() && matches!(to, ValueLocation::Arena(_))
@@ -54,7 +54,7 @@ pub(super) fn is_scalar(action: &Action) -> bool {
             is_bool(&repeat.test) && are_scalar(&repeat.condition) && are_scalar(&repeat.body)
         }
         Action::Branch(branch) => {
-            branch.call == Call::If
+            branch.call == CallKind::If
                 && is_bool(&branch.index)
                 && branch.branches.len() == 2
                 && branch.branches.iter().all(|branch| are_scalar(branch))
@@ -67,12 +67,12 @@ fn are_scalar(actions: &[Scheduled]) -> bool {
     actions.iter().all(|scheduled| is_scalar(&scheduled.action))
 }
 
-fn is_bool(operand: &Operand) -> bool {
+fn is_bool(operand: &TensorOperand) -> bool {
     operand.dtype == DType::Bool && operand.shape.as_ref().is_some_and(|shape| shape.rank() == 0)
 }
 
 /// The bytes of an operand that is a single number.
-fn width(operand: &Operand) -> Option<usize> {
+fn width(operand: &TensorOperand) -> Option<usize> {
     let one = operand.shape.as_ref().is_some_and(|shape| shape.num_elements() == 1);
     operand.dtype.size().filter(|&size| one && size <= size_of::<u64>())
 }
@@ -84,7 +84,7 @@ pub(super) fn program(layout: &MemoryLayout<'_>, run: &[Scheduled]) -> Option<Sc
         layout,
         start,
         end,
-        program: Program::new(),
+        program: ScalarBytecode::new(),
         registers: HashMap::new(),
         loads: Vec::new(),
         written: Vec::new(),
@@ -93,8 +93,10 @@ pub(super) fn program(layout: &MemoryLayout<'_>, run: &[Scheduled]) -> Option<Sc
     };
     translation.actions(run)?;
     let Translation { program, loads, written, origins, .. } = translation;
-    let store =
-        |(_, region, from): (usize, Region, Register)| Store { from, to: layout.region(&region) };
+    let store = |(_, region, from): (usize, ArenaRange, Register)| Store {
+        from,
+        to: layout.region(&region),
+    };
     let stores = written.into_iter().map(store).collect();
     Some(ScalarProgram { program, loads, stores, origins })
 }
@@ -105,12 +107,12 @@ struct Translation<'a, 'b> {
     /// The positions of the first and the last action of the run.
     start: usize,
     end: usize,
-    program: Program,
+    program: ScalarBytecode,
     registers: HashMap<Key, Register>,
     loads: Vec<Load>,
     /// The buffers that are written and outlive the run, with their addresses.
-    written: Vec<(usize, Region, Register)>,
-    origins: Vec<(Position, Arc<Origin>)>,
+    written: Vec<(usize, ArenaRange, Register)>,
+    origins: Vec<(BytecodePosition, Arc<NodeOrigin>)>,
     /// Number of loops and branches around the current action.
     depth: usize,
 }
@@ -158,7 +160,7 @@ impl Translation<'_, '_> {
         }
     }
 
-    fn kernel(&mut self, step: &Step, call: &ScalarCall) -> Option<()> {
+    fn kernel(&mut self, step: &LaunchStep, call: &ScalarCall) -> Option<()> {
         let mut inputs: SmallVec<[Register; 4]> = SmallVec::new();
         for (source, spec) in step.sources().iter().zip(&call.specs) {
             inputs.push(self.read(&ValueLocation::of_source(source)?, spec.dtype.size()?)?);

@@ -9,7 +9,7 @@ use crate::{error::Result, kernel_call::compile};
 use ferroflow_ir::{Lowering, NodeDef, NodeId, Outlet, ValueType, host_tensor::byte_len};
 use ferroflow_kernels::{
     OpCall, check_size,
-    frame::{Sink, Source, Step},
+    frame::{LaunchStep, StepSink, StepSource},
 };
 use smallvec::SmallVec;
 
@@ -47,12 +47,12 @@ impl Planner<'_> {
             }
         };
         let sources = node.inputs().iter().map(|input| match body.places[input].clone() {
-            ValueLocation::Arena(region) => Source::Arena(region),
-            ValueLocation::Slot(slot, None) => Source::Slot(slot),
-            ValueLocation::Slot(slot, Some(bytes)) => Source::SlotBytes(slot, bytes),
+            ValueLocation::Arena(region) => StepSource::Arena(region),
+            ValueLocation::Slot(slot, None) => StepSource::Slot(slot),
+            ValueLocation::Slot(slot, Some(bytes)) => StepSource::SlotBytes(slot, bytes),
         });
-        let sources: SmallVec<[Source; 3]> = sources.collect();
-        let mut sinks: SmallVec<[Sink; 1]> = SmallVec::new();
+        let sources: SmallVec<[StepSource; 3]> = sources.collect();
+        let mut sinks: SmallVec<[StepSink; 1]> = SmallVec::new();
         for (index, ty) in call.outputs.iter().enumerate() {
             let outlet = Outlet::new(id, index);
             let sink = self.sink(body, outlet, ty)?;
@@ -60,7 +60,7 @@ impl Planner<'_> {
             sinks.push(sink);
         }
         let scalar = ScalarCall::of(&call, &node.attrs, &node.expr).map(Box::new);
-        let (step, origin) = (Step::new(kernel, sources, sinks), origin(id, node));
+        let (step, origin) = (LaunchStep::new(kernel, sources, sinks), origin(id, node));
         self.push(body, Action::Kernel(KernelAction { step, scalar, origin }));
         Ok(())
     }
@@ -99,14 +99,14 @@ impl Planner<'_> {
 
     /// The value that a kernel's output becomes: a tensor in a slot where one is wanted, or where the
     /// size is unknown; otherwise a buffer.
-    fn sink(&mut self, body: &PlannedBody<'_>, outlet: Outlet, ty: &ValueType) -> Result<Sink> {
+    fn sink(&mut self, body: &PlannedBody<'_>, outlet: Outlet, ty: &ValueType) -> Result<StepSink> {
         let Some(shape) = ty.shape.known().filter(|_| ty.dtype.size().is_some()) else {
-            return Ok(Sink::Unknown(self.slot(None)));
+            return Ok(StepSink::Unknown(self.slot(None)));
         };
         check_size(ty.dtype, &shape, self.context.limits().tensor_bytes)?;
         if body.wanted.contains(&outlet) {
-            return Ok(Sink::Slot(self.slot(None), ty.dtype, shape));
+            return Ok(StepSink::Slot(self.slot(None), ty.dtype, shape));
         }
-        Ok(Sink::Arena(self.buffers.add(byte_len(ty.dtype, &shape)?)?))
+        Ok(StepSink::Arena(self.buffers.add(byte_len(ty.dtype, &shape)?)?))
     }
 }

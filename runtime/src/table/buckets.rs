@@ -129,12 +129,12 @@ fn combined(others: u64, last: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Table, TableKind};
+    use super::super::{LookupTable, TableKind};
     use super::*;
     use crate::context::Context;
 
     /// A table of 16 places or more.
-    fn table(key_dtype: DType, reserved: [HostTensor; 2], value_shape: &[usize]) -> Table {
+    fn table(key_dtype: DType, reserved: [HostTensor; 2], value_shape: &[usize]) -> LookupTable {
         let buckets = Buckets { initial: 16, load: 0.8 };
         let options = TableOptions {
             key_dtype,
@@ -143,7 +143,7 @@ mod tests {
             value_shape: Shape::new(value_shape.iter().copied()).unwrap(),
             kind: TableKind::Dense { reserved, buckets },
         };
-        Table::new(options).unwrap()
+        LookupTable::new(options).unwrap()
     }
 
     fn ints(values: &[i64]) -> HostTensor {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     /// The places of entries that hold something: of the values, which are not 0.
-    fn places(table: &Table) -> Vec<(usize, i64)> {
+    fn places(table: &LookupTable) -> Vec<(usize, i64)> {
         let (_, values) = table.export(&Context::new()).unwrap();
         let values = values.as_slice::<i64>().unwrap().to_vec();
         values.into_iter().enumerate().filter(|(_, value)| *value != 0).collect()

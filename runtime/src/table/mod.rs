@@ -46,7 +46,7 @@ pub(crate) enum TableKind {
 type Key = SmallVec<[u8; 24]>;
 
 /// A lookup table.
-pub(crate) struct Table {
+pub(crate) struct LookupTable {
     options: TableOptions,
     /// `None` until a constant table is filled.
     entries: RwLock<Option<Entries>>,
@@ -71,7 +71,7 @@ enum Column {
     Strings(Vec<Bytes>),
 }
 
-impl fmt::Debug for Table {
+impl fmt::Debug for LookupTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table").field("options", &self.options).finish_non_exhaustive()
     }
@@ -85,13 +85,13 @@ fn precondition(message: impl Into<String>) -> Error {
     Error::Status { code: Code::FailedPrecondition, message: message.into() }
 }
 
-impl Table {
+impl LookupTable {
     /// An empty table.
     ///
     /// # Errors
     ///
     /// [`IrError::Unsupported`] for keys or values that are handles.
-    pub(crate) fn new(options: TableOptions) -> Result<Table> {
+    pub(crate) fn new(options: TableOptions) -> Result<LookupTable> {
         for dtype in [options.key_dtype, options.value_dtype] {
             if matches!(dtype, DType::Resource | DType::Variant) {
                 let what = format!("keys or values of dtype {dtype}").into();
@@ -100,7 +100,7 @@ impl Table {
         }
         let filled = options.kind != TableKind::Constant;
         let entries = filled.then(|| Entries::new(&options));
-        Ok(Table { options, entries: RwLock::new(entries) })
+        Ok(LookupTable { options, entries: RwLock::new(entries) })
     }
 
     /// Properties that are fixed.
@@ -555,7 +555,7 @@ impl Column {
     }
 }
 
-impl Resource for Table {
+impl Resource for LookupTable {
     fn kind(&self) -> &'static str {
         "a lookup table"
     }
@@ -579,7 +579,7 @@ impl Resource for Table {
 mod tests {
     use super::*;
 
-    fn table(kind: TableKind, value_shape: &[usize]) -> Table {
+    fn table(kind: TableKind, value_shape: &[usize]) -> LookupTable {
         let options = TableOptions {
             kind,
             key_dtype: DType::I64,
@@ -587,7 +587,7 @@ mod tests {
             value_dtype: DType::F32,
             value_shape: Shape::new(value_shape.iter().copied()).unwrap(),
         };
-        Table::new(options).unwrap()
+        LookupTable::new(options).unwrap()
     }
 
     fn ints(keys: &[i64]) -> HostTensor {

@@ -1,6 +1,6 @@
 //! Files that belong to a model.
 
-use super::{Description, Identity, Kind, Trackable};
+use super::{Description, Identity, ObjectKind, Trackable};
 use crate::eager_tensor::EagerTensor;
 use ferroflow_ir::{DType, HostTensor};
 use parking_lot::Mutex;
@@ -89,7 +89,7 @@ impl fmt::Debug for Asset {
 
 impl Trackable for Asset {
     fn describe(&self, object: &mut Description<'_>) {
-        object.is(Kind::Asset(self.clone()));
+        object.is(ObjectKind::Asset(self.clone()));
     }
 
     fn identity(&self) -> Option<Identity> {

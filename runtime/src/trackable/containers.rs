@@ -1,7 +1,7 @@
 //! Containers and values of the standard library as objects.
 
-use super::{Description, Identity, Kind, Trackable};
-use crate::variable::Variable;
+use super::{Description, Identity, ObjectKind, Trackable};
+use crate::variable::ResourceVariable;
 use ferroflow_ir::DType;
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,9 +11,9 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
 };
 
-impl Trackable for Variable {
+impl Trackable for ResourceVariable {
     fn describe(&self, object: &mut Description<'_>) {
-        object.is(Kind::Variable(self.clone()));
+        object.is(ObjectKind::Variable(self.clone()));
     }
 
     fn identity(&self) -> Option<Identity> {

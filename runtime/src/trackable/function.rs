@@ -1,6 +1,6 @@
 //! Functions as objects: what saving needs to know of them.
 
-use crate::{concrete_function::Capture, error::Result, resource::ResourceHandle};
+use crate::{concrete_function::CapturedInput, error::Result, resource::ResourceHandle};
 use ferroflow_ir::{
     FunctionDef, FunctionLibrary, FunctionType, HostTensor, TraceType, function_type::ParameterKind,
 };
@@ -71,7 +71,7 @@ pub struct ExportedTrace {
     /// The functions it calls.
     pub library: Arc<FunctionLibrary>,
     /// Captured values.
-    pub captures: Vec<Capture>,
+    pub captures: Vec<CapturedInput>,
     /// Its parameters and its result.
     pub function_type: FunctionType,
 }

@@ -1,9 +1,9 @@
 //! The graph that objects lead to.
 
-use super::{Deferral, Identity, Kind, ObjectType, Origin, Saveable, Trackable};
+use super::{Deferral, Identity, ObjectKind, ObjectOrigin, ObjectType, Saveable, Trackable};
 use crate::{
     error::{Error, Result},
-    variable::Variable,
+    variable::ResourceVariable,
 };
 use ferroflow_ir::Code;
 use std::{
@@ -23,7 +23,7 @@ pub struct ObjectGraph {
 #[derive(Clone, Default)]
 pub struct ObjectNode {
     /// Kind of the object.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     /// The objects it leads to, by name.
     pub children: Vec<(String, usize)>,
     /// Variables it keeps for other variables.
@@ -33,7 +33,7 @@ pub struct ObjectNode {
     /// By what it is known.
     pub identity: Option<Identity>,
     /// Knowledge of the crate that it comes from.
-    pub origin: Option<Origin>,
+    pub origin: Option<ObjectOrigin>,
     /// Where values wait for what it makes later.
     pub deferral: Option<Deferral>,
 }
@@ -153,14 +153,14 @@ impl fmt::Debug for Description<'_> {
 
 impl Description<'_> {
     /// It is this; an object that says nothing is one that only leads to others.
-    pub fn is(&mut self, kind: Kind) -> &mut Self {
+    pub fn is(&mut self, kind: ObjectKind) -> &mut Self {
         self.walk.nodes[self.id].kind = kind;
         self
     }
 
     /// It is of a type that loaders may know.
     pub fn has_type(&mut self, identifier: &str) -> &mut Self {
-        self.is(Kind::Typed(ObjectType::new(identifier)))
+        self.is(ObjectKind::Typed(ObjectType::new(identifier)))
     }
 
     /// It leads to another object.
@@ -201,7 +201,12 @@ impl Description<'_> {
     }
 
     /// It keeps a variable for another variable.
-    pub fn slot(&mut self, name: &str, original: &Variable, slot: &Variable) -> &mut Self {
+    pub fn slot(
+        &mut self,
+        name: &str,
+        original: &ResourceVariable,
+        slot: &ResourceVariable,
+    ) -> &mut Self {
         self.walk.slots.push((self.id, name.into(), original.clone(), slot.clone()));
         self
     }
@@ -219,7 +224,7 @@ impl Description<'_> {
     }
 
     /// Sets the knowledge of the crate that it comes from.
-    pub fn origin(&mut self, origin: Origin) -> &mut Self {
+    pub fn origin(&mut self, origin: ObjectOrigin) -> &mut Self {
         self.walk.nodes[self.id].origin = Some(origin);
         self
     }
@@ -231,7 +236,7 @@ struct Walk {
     nodes: Vec<ObjectNode>,
     by_identity: HashMap<Identity, usize>,
     waiting: VecDeque<(usize, Arc<dyn Trackable>)>,
-    slots: Vec<(usize, String, Variable, Variable)>,
+    slots: Vec<(usize, String, ResourceVariable, ResourceVariable)>,
     is_for_model: bool,
     /// Why a function could not be traced.
     failure: Option<Error>,
@@ -334,8 +339,8 @@ mod tests {
         sync::{Mutex, OnceLock},
     };
 
-    fn variable(name: &str) -> Variable {
-        Variable::new(name, HostTensor::scalar(1.0f32))
+    fn variable(name: &str) -> ResourceVariable {
+        ResourceVariable::new(name, HostTensor::scalar(1.0f32))
     }
 
     /// The paths to all objects, in order.
@@ -348,7 +353,7 @@ mod tests {
     fn containers_lead_to_what_is_in_them() {
         let shared = variable("v");
         let map = HashMap::from([("b".to_string(), shared.clone()), ("a".into(), variable("w"))]);
-        let cell: OnceLock<Variable> = OnceLock::new();
+        let cell: OnceLock<ResourceVariable> = OnceLock::new();
         let object = (vec![Some(shared), None, Some(variable("u"))], map, cell, 3.5f32, "text");
         assert_eq!(paths(&object), ["", "0", "1", "0/0", "0/2", "1/a"]);
         let graph = ObjectGraph::of(&object).unwrap();
@@ -361,7 +366,7 @@ mod tests {
 
     struct Ring {
         next: Mutex<Option<Arc<Ring>>>,
-        v: Variable,
+        v: ResourceVariable,
     }
 
     impl Trackable for Ring {
@@ -380,7 +385,7 @@ mod tests {
         a.next.lock().unwrap().take();
     }
 
-    struct Momentum(Variable, Variable);
+    struct Momentum(ResourceVariable, ResourceVariable);
 
     impl Trackable for Momentum {
         fn describe(&self, object: &mut Description<'_>) {
@@ -410,7 +415,7 @@ mod tests {
         assert_eq!(graph.nodes[1].slots, [slot]);
     }
 
-    struct Twins(Variable);
+    struct Twins(ResourceVariable);
 
     impl Trackable for Twins {
         fn describe(&self, object: &mut Description<'_>) {

@@ -47,7 +47,7 @@ pub use function::{
 };
 pub use graph::{Description, ObjectGraph, ObjectNode, SlotVariable};
 
-use crate::{resource::ResourceHandle, variable::Variable};
+use crate::{resource::ResourceHandle, variable::ResourceVariable};
 use ferroflow_ir::HostTensor;
 use std::{any::Any, fmt, sync::Arc};
 
@@ -98,14 +98,14 @@ impl Identity {
 
 /// Kind of an object.
 #[derive(Clone, Default)]
-pub enum Kind {
+pub enum ObjectKind {
     /// Something that leads to others and has no value itself.
     #[default]
     Plain,
     /// An object of a type that loaders may know.
     Typed(ObjectType),
     /// A variable.
-    Variable(Variable),
+    Variable(ResourceVariable),
     /// A function with any number of traces.
     Function(Arc<dyn ExportedFunction>),
     /// A single trace.
@@ -120,18 +120,18 @@ pub enum Kind {
     Foreign,
 }
 
-impl fmt::Debug for Kind {
+impl fmt::Debug for ObjectKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Plain => f.write_str("an object"),
-            Kind::Typed(ty) => write!(f, "a `{}`", ty.identifier),
-            Kind::Variable(variable) => write!(f, "{variable:?}"),
-            Kind::Function(function) => write!(f, "the function `{}`", function.name()),
-            Kind::ConcreteFunction(function) => write!(f, "a trace of `{}`", function.name()),
-            Kind::Asset(asset) => write!(f, "the file {}", asset.path().display()),
-            Kind::Resource(handle) => write!(f, "{handle:?}"),
-            Kind::Constant(tensor) => write!(f, "{tensor:?}"),
-            Kind::Foreign => f.write_str("a part of a loaded model"),
+            ObjectKind::Plain => f.write_str("an object"),
+            ObjectKind::Typed(ty) => write!(f, "a `{}`", ty.identifier),
+            ObjectKind::Variable(variable) => write!(f, "{variable:?}"),
+            ObjectKind::Function(function) => write!(f, "the function `{}`", function.name()),
+            ObjectKind::ConcreteFunction(function) => write!(f, "a trace of `{}`", function.name()),
+            ObjectKind::Asset(asset) => write!(f, "the file {}", asset.path().display()),
+            ObjectKind::Resource(handle) => write!(f, "{handle:?}"),
+            ObjectKind::Constant(tensor) => write!(f, "{tensor:?}"),
+            ObjectKind::Foreign => f.write_str("a part of a loaded model"),
         }
     }
 }
@@ -183,4 +183,4 @@ pub trait Saveable: Send + Sync {
 }
 
 /// Knowledge of another crate about an object it has described.
-pub type Origin = Arc<dyn Any + Send + Sync>;
+pub type ObjectOrigin = Arc<dyn Any + Send + Sync>;

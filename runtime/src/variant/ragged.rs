@@ -4,7 +4,7 @@
 use crate::{
     context::Context,
     error::{Error, Result},
-    rows::{Part, join},
+    rows::{RowRun, join},
 };
 use ferroflow_ir::{DType, Error as IrError, Handle, HostTensor, Shape};
 use std::{any::Any, fmt::Display, ops::Range};
@@ -176,7 +176,7 @@ fn stack_equal(context: &Context, dtype: DType, tensors: &[&HostTensor]) -> Resu
     if let Some(other) = tensors.iter().find(|tensor| *tensor.shape() != shape) {
         return Err(wrong("values", format!("of shape {shape}"), other.shape()));
     }
-    let parts: Vec<Part<'_>> = tensors.iter().map(|&tensor| Part::Tensor(tensor)).collect();
+    let parts: Vec<RowRun<'_>> = tensors.iter().map(|&tensor| RowRun::Tensor(tensor)).collect();
     join(context, dtype, crate::rows::stacked(parts.len(), &shape)?, &parts)
 }
 
@@ -212,7 +212,7 @@ pub(crate) fn concat(
             _ => return Err(wrong("values", format!("of rows of shape {row:?}"), tensor.shape())),
         }
     }
-    let parts: Vec<Part<'_>> = tensors.iter().map(|&tensor| Part::Tensor(tensor)).collect();
+    let parts: Vec<RowRun<'_>> = tensors.iter().map(|&tensor| RowRun::Tensor(tensor)).collect();
     join(context, dtype, crate::rows::stacked(n_rows, row)?, &parts)
 }
 

@@ -4,7 +4,7 @@ use crate::{devices::device, support::*};
 use ferroflow_ir::{
     Attrs, DType, HostTensor, Outlet, Result, Shape, ValueType, build::GraphBuilder,
 };
-use ferroflow_runtime::{ConcreteFunction, Context, EagerTensor, execute};
+use ferroflow_runtime::{CallableFunction, Context, EagerTensor, execute};
 
 /// Layout of heads.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -95,11 +95,11 @@ impl Case {
     }
 
     /// The function; it gives the weights too where these are asked for.
-    fn function(&self, with_weights: bool) -> ConcreteFunction {
+    fn function(&self, with_weights: bool) -> CallableFunction {
         self.function_in(&context(), with_weights)
     }
 
-    fn function_in(&self, context: &Context, with_weights: bool) -> ConcreteFunction {
+    fn function_in(&self, context: &Context, with_weights: bool) -> CallableFunction {
         let types: Vec<ValueType> =
             self.inputs().iter().map(|x| ValueType::new(x.dtype(), x.shape())).collect();
         let names = ["query", "key", "value", "mask"];
@@ -108,7 +108,7 @@ impl Case {
             let (weights, result) = self.body(b, args)?;
             Ok(if with_weights { vec![result, weights] } else { vec![result] })
         });
-        ConcreteFunction::new(context, def).unwrap()
+        CallableFunction::new(context, def).unwrap()
     }
 
     fn body(&self, b: &mut GraphBuilder, args: &[Outlet]) -> Result<(Outlet, Outlet)> {

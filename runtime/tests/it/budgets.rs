@@ -3,8 +3,8 @@
 use crate::support::*;
 use ferroflow_ir::{Attrs, Code, DType, FunctionDef, HostTensor, Limits, Shape, ValueType};
 use ferroflow_runtime::{
-    CallOptions, Cancellation, ConcreteFunction, Context, ContextOptions, EagerTensor, Error,
-    Interruption, execute, variable::Variable,
+    CallOptions, CallableFunction, Cancellation, Context, ContextOptions, EagerTensor, Error,
+    Interruption, execute, variable::ResourceVariable,
 };
 use std::{
     thread,
@@ -16,7 +16,7 @@ fn int() -> ValueType {
 }
 
 /// Counts to its argument.
-fn counting(context: &Context) -> ConcreteFunction {
+fn counting(context: &Context) -> CallableFunction {
     let args = [("i", int()), ("n", int())];
     let below = function("below", &args, |b, args| b.call("Less", "less", &args[..2]));
     let body = function("body", &args, |b, args| {
@@ -47,7 +47,7 @@ fn interrupted(result: Result<Vec<EagerTensor>, Error>, expected: Interruption) 
 
 /// The function goes on as if nothing had happened.
 #[track_caller]
-fn counts(count: &ConcreteFunction) {
+fn counts(count: &CallableFunction) {
     let five = count.call(&[EagerTensor::scalar(5i64)]).unwrap();
     assert_eq!(five[0].host().unwrap().as_scalar::<i64>().unwrap(), 5);
     let options = CallOptions { loop_rounds: Some(5), ..CallOptions::default() };
@@ -112,7 +112,7 @@ fn a_call_that_waits_for_others_ends_too() {
     let context = context();
     let attrs = Attrs::new().with("component_types", vec![DType::I64]);
     let queue = execute(&context, "FIFOQueueV2", attrs, &[]).unwrap().remove(0);
-    let take = ConcreteFunction::new(&context, taking()).unwrap();
+    let take = CallableFunction::new(&context, taking()).unwrap();
     let soon = || CallOptions {
         deadline: Some(Instant::now() + Duration::from_millis(30)),
         ..CallOptions::default()
@@ -147,7 +147,7 @@ fn filling(n: i32) -> FunctionDef {
 #[test]
 fn arenas_tensors_and_workspaces_count() {
     let context = context();
-    let fill = ConcreteFunction::new(&context, filling(1 << 20)).unwrap();
+    let fill = CallableFunction::new(&context, filling(1 << 20)).unwrap();
     let x = EagerTensor::scalar(0f32);
     let call = |bytes: usize| fill.call_within(&within_memory(bytes), &[&x]);
     exhausted(call(1 << 20), "the memory of the call needs");
@@ -289,7 +289,7 @@ fn cancellations_leave_variables_whole() {
                 let (add, context) = (&add, &context);
                 scope.spawn(move || {
                     let value = HostTensor::zeros(DType::F32, Shape::new([100_000]).unwrap());
-                    let variable = Variable::new("v", value.unwrap());
+                    let variable = ResourceVariable::new("v", value.unwrap());
                     let handle = EagerTensor::from(variable.handle().to_tensor());
                     for number in 0..n / 32 {
                         let moment = (number * 8 + worker) * 2_654_435_761 % 7_000;

@@ -3,7 +3,7 @@
 use crate::support::{context, f32s, function};
 use ferroflow_ir::{Attrs, Code, DType, FunctionDef, HostTensor, Shape};
 use ferroflow_runtime::{
-    ConcreteFunction, Context, EagerTensor, Error, Result, Results,
+    CallableFunction, Context, EagerTensor, Error, Result, Results,
     collective::{CollectiveError, Engine, Replica, threads},
     execute,
 };
@@ -246,7 +246,7 @@ fn reducing(size: i64) -> FunctionDef {
 #[test]
 fn one_compiled_function_runs_in_all_replicas() {
     let context = context();
-    let negated = ConcreteFunction::new(&context, reducing(3)).unwrap();
+    let negated = CallableFunction::new(&context, reducing(3)).unwrap();
     let results = replicas(3, |rank| {
         let x = HostTensor::vector(&[rank as f32, 1.0]).unwrap();
         let y = negated.call(&[x.into()]).unwrap();
@@ -259,10 +259,10 @@ fn one_compiled_function_runs_in_all_replicas() {
 fn a_group_of_one_needs_no_strategy_and_a_larger_one_does() {
     let context = context();
     let x = || EagerTensor::from(HostTensor::vector(&[1.0f32, 2.0]).unwrap());
-    let alone = ConcreteFunction::new(&context, reducing(1)).unwrap();
+    let alone = CallableFunction::new(&context, reducing(1)).unwrap();
     let y = alone.call(&[x()]).unwrap();
     assert_eq!(y[0].host().unwrap().as_slice::<f32>().unwrap(), [-1.0, -2.0]);
-    let error = ConcreteFunction::new(&context, reducing(2)).unwrap().call(&[x()]).unwrap_err();
+    let error = CallableFunction::new(&context, reducing(2)).unwrap().call(&[x()]).unwrap_err();
     assert_eq!(error.code(), Code::FailedPrecondition);
     assert!(error.to_string().contains("node `sum`, op CollectiveReduce"), "{error}");
 }

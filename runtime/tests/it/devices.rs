@@ -5,8 +5,8 @@ use crate::support::*;
 use ferroflow_ir::{Attrs, DType, FunctionDef, HostTensor, Shape, TensorSpec, ValueType, registry};
 use ferroflow_kernels::{Buffer, Device, Kernel, OpCall};
 use ferroflow_runtime::{
-    CallCache, Capture, Context, ContextOptions, EagerTensor, Error, RunOptions, TraceLevel,
-    Variable, placement::Reason,
+    CallCache, CapturedInput, Context, ContextOptions, EagerTensor, Error, ResourceVariable,
+    RunOptions, TraceLevel, placement::Reason,
 };
 use std::sync::{
     Arc,
@@ -129,7 +129,7 @@ fn a_context_may_run_everything_on_a_device() {
 fn variables_live_on_devices_and_pin_what_works_on_them() {
     let context = context();
     let Some(device) = device(&context) else { return };
-    let variable = Variable::new("v", HostTensor::vector(&[1.0f32, 5.0]).unwrap());
+    let variable = ResourceVariable::new("v", HostTensor::vector(&[1.0f32, 5.0]).unwrap());
     variable.live_on(&device).unwrap();
     let handle =
         ValueType::handle(DType::Resource, TensorSpec::new(DType::F32, Shape::new([2]).unwrap()));
@@ -140,7 +140,8 @@ fn variables_live_on_devices_and_pin_what_works_on_them() {
         b.call_with("AssignVariableOp", "assign", attrs(), &[args[0], double])?;
         Ok(vec![double])
     });
-    let step = concrete(&context, def, Vec::new(), vec![Capture::Resource(variable.handle())]);
+    let step =
+        concrete(&context, def, Vec::new(), vec![CapturedInput::Resource(variable.handle())]);
     for expected in [[2.0f32, 10.0], [4.0, 20.0]] {
         let found = step.call(&[]).unwrap();
         assert_eq!((found[0].device(), values(&found, 0)), (Some(WGPU), expected.to_vec()));

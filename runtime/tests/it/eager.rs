@@ -3,7 +3,7 @@
 use crate::support::{context, vector};
 use ferroflow_ir::{AttrValue, Attrs, DType, HostTensor, Limits, OpDef, Shape};
 use ferroflow_runtime::{
-    CallCache, Context, ContextOptions, EagerTensor, Result, Results, Variable, execute,
+    CallCache, Context, ContextOptions, EagerTensor, ResourceVariable, Result, Results, execute,
 };
 
 fn op(name: &str) -> &'static OpDef {
@@ -125,7 +125,7 @@ fn failures() {
 #[test]
 fn state() {
     let (context, mut cache) = (context(), CallCache::default());
-    let variable = Variable::new("v", HostTensor::scalar(1.0f32));
+    let variable = ResourceVariable::new("v", HostTensor::scalar(1.0f32));
     let handle: EagerTensor = variable.handle().to_tensor().into();
     let dtype = Attrs::new().with("dtype", DType::F32);
     for round in 0..4 {

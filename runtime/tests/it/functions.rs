@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use ferroflow_ir::{Attrs, DType, HostTensor, PartialShape, Shape, ValueType};
-use ferroflow_runtime::{ConcreteFunction, Context, ContextOptions, EagerTensor, RunOptions};
+use ferroflow_runtime::{CallableFunction, Context, ContextOptions, EagerTensor, RunOptions};
 use std::num::NonZeroUsize;
 
 #[test]
@@ -15,7 +15,7 @@ fn a_chain_becomes_one_fused_call() {
         let squashed = b.call("Tanh", "squashed", &[scaled])?[0];
         b.call("AddV2", "sum", &[squashed, args[0]])
     });
-    let chain = ConcreteFunction::new(&context, def).unwrap();
+    let chain = CallableFunction::new(&context, def).unwrap();
     let text = chain.optimized_text(&[f32s(&[3]), f32s(&[3])]).unwrap();
     assert_eq!(text.lines().filter(|line| line.contains("_FusedElementwise")).count(), 1, "{text}");
     assert!(!text.contains("Tanh"), "{text}");
@@ -37,7 +37,7 @@ fn bytes_that_come_in_under_two_dtypes_are_not_written_over() {
         let same = b.call_with("Bitcast", "same", attrs, &bits)?[0];
         b.call("Sub", "difference", &[y, same])
     });
-    let twice = ConcreteFunction::new(&context, def).unwrap();
+    let twice = CallableFunction::new(&context, def).unwrap();
     let result = call(&twice, &[vector(&[1.0, 2.0, 3.0])]).unwrap();
     assert_eq!(values(&result, 0), [0.0; 6]);
 }
@@ -55,7 +55,7 @@ fn what_a_window_still_reads_is_not_written_over() {
         let axis = b.constant("axis", HostTensor::scalar(0i32))?;
         b.call_with("ConcatV2", "all", Attrs::new().with("N", 2i64), &[row, negated, axis])
     });
-    let window = ConcreteFunction::new(&context, def).unwrap();
+    let window = CallableFunction::new(&context, def).unwrap();
     let result = call(&window, &[vector(&[1.0, 2.0, 3.0])]).unwrap();
     assert_eq!(values(&result, 0), [1.0, 2.0, 3.0, -1.0, -2.0, -3.0, -1.0, -2.0, -3.0]);
 }
@@ -64,7 +64,7 @@ fn what_a_window_still_reads_is_not_written_over() {
 fn each_set_of_shapes_gets_its_own_form() {
     let context = context();
     let def = function("shape", &[("x", vectors())], |b, args| b.call("Shape", "shape", args));
-    let shape = ConcreteFunction::new(&context, def).unwrap();
+    let shape = CallableFunction::new(&context, def).unwrap();
     for n in [1usize, 4, 2] {
         let result = shape.call(&[vector(&vec![0.0; n])]).unwrap();
         assert_eq!(result[0].host().unwrap().as_slice::<i32>().unwrap(), [n as i32]);
@@ -86,7 +86,7 @@ fn windows_and_other_shapes_share_memory_with_their_source() {
         let sum = b.call("AddV2", "sum", &[rows[0], rows[3]])?[0];
         Ok(vec![column, sum, rows[1]])
     });
-    let rows = ConcreteFunction::new(&context, def).unwrap();
+    let rows = CallableFunction::new(&context, def).unwrap();
     let input: Vec<f32> = (0..12).map(|x| x as f32).collect();
     let x = HostTensor::from_slice(Shape::new([4, 3]).unwrap(), &input).unwrap();
     let result = rows.call(&[x.into()]).unwrap();
@@ -117,7 +117,7 @@ fn memory_is_reused_but_never_too_early() {
         }
         Ok(alive[1..].to_vec())
     });
-    let web = ConcreteFunction::new(&context, def).unwrap();
+    let web = CallableFunction::new(&context, def).unwrap();
     let x: Vec<f32> = (0..64).map(|x| x as f32 / 64.0).collect();
     let mut alive = vec![x.clone()];
     for index in 0..12 {
@@ -165,7 +165,7 @@ fn errors_name_node_op_and_function() {
             let one = b.constant("one", HostTensor::scalar(1i32))?;
             b.call("FloorDiv", "quotient", &[one, args[0]])
         });
-    let divide = ConcreteFunction::new(&context, def).unwrap();
+    let divide = CallableFunction::new(&context, def).unwrap();
     assert!(divide.call(&[EagerTensor::scalar(2i32)]).is_ok());
     let error = divide.call(&[EagerTensor::scalar(0i32)]).unwrap_err();
     assert_eq!(
@@ -185,7 +185,7 @@ fn one_function_runs_on_many_threads_at_once() {
         let total = b.call("Sum", "total", &[sum, axis])?[0];
         b.call("Mul", "scaled", &[args[0], total])
     });
-    let function = ConcreteFunction::new(&context, def).unwrap();
+    let function = CallableFunction::new(&context, def).unwrap();
     std::thread::scope(|scope| {
         for seed in 0..8 {
             let function = &function;
@@ -217,7 +217,7 @@ fn unknown_shapes_are_resolved_while_running() {
             b.call("Sum", "sums", &[squared, axis])
         },
     );
-    let flat = ConcreteFunction::new(&context, def).unwrap();
+    let flat = CallableFunction::new(&context, def).unwrap();
     let shape = |dims: &[i32]| EagerTensor::from(HostTensor::vector(dims).unwrap());
     let x = vector(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let result = flat.call(&[x.clone(), shape(&[2, 3])]).unwrap();

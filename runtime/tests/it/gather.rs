@@ -2,7 +2,7 @@
 
 use crate::support::context;
 use ferroflow_ir::{Attrs, HostTensor, Shape};
-use ferroflow_runtime::{EagerTensor, Variable, execute};
+use ferroflow_runtime::{EagerTensor, ResourceVariable, execute};
 
 fn empty(dims: &[usize]) -> HostTensor {
     let shape = Shape::new(dims.iter().copied()).unwrap();
@@ -60,7 +60,7 @@ fn vectors_of_indices_need_elements_to_name() {
 #[test]
 fn indices_of_variables_are_always_checked() {
     let rows = |params: &[usize], index: i32| {
-        let variable = Variable::new("v", empty(params));
+        let variable = ResourceVariable::new("v", empty(params));
         let handle = variable.handle().to_tensor();
         let attrs = Attrs::new().with("dtype", ferroflow_ir::DType::F32);
         let inputs = [handle.into(), indices(&[1], index)];

@@ -6,7 +6,7 @@ use ferroflow_ir::{
     registry,
 };
 use ferroflow_runtime::{
-    CallCache, ConcreteFunction, Context, EagerTensor, Error, Result, Results, execute,
+    CallCache, CallableFunction, Context, EagerTensor, Error, Result, Results, execute,
     ops::{RuntimeCall, none, one},
 };
 
@@ -194,7 +194,7 @@ fn a_panic_is_an_error_of_the_call_and_the_context_stays_usable() {
         cache.execute(&context, op, &Attrs::new(), &[&scalar(0.0)]).unwrap();
     }
     let function = |value: f32| {
-        let call = ConcreteFunction::new(&context, panicking(op)).unwrap();
+        let call = CallableFunction::new(&context, panicking(op)).unwrap();
         for _ in 0..3 {
             let found = call.call(&[scalar(0.0)]).unwrap().remove(0).into_host().unwrap();
             assert_eq!(found.as_scalar::<f32>().unwrap(), 1.0);
@@ -238,7 +238,7 @@ fn code_that_does_what_its_shape_function_does_not_say_is_an_error() {
     for name in ["WrongShape", "WrongDtype", "NoResult"] {
         let eager = execute(&context, name, Attrs::new(), &[scalar().into()]).unwrap_err();
         let op = context.registry().find(name).unwrap();
-        let call = ConcreteFunction::new(&context, panicking(op)).unwrap();
+        let call = CallableFunction::new(&context, panicking(op)).unwrap();
         for error in [eager, call.call(&[scalar().into()]).unwrap_err()] {
             assert_eq!(error.code(), Code::Internal, "{error}");
             assert!(error.to_string().contains(name), "{error}");

@@ -160,7 +160,7 @@ fn branches_run_alone() {
 }
 
 /// `for i in 0..n { x = if i % 2 == 0 { x + 1 } else { x / 2 }; y -= x }`, all of it scalars.
-fn scalar_loop(context: &Context) -> ferroflow_runtime::ConcreteFunction {
+fn scalar_loop(context: &Context) -> ferroflow_runtime::CallableFunction {
     let float = || ValueType::new(DType::F32, Shape::scalar());
     let extra = [("x", float()), ("y", float())];
     let args: Vec<(&str, ValueType)> =

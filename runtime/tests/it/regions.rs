@@ -5,7 +5,7 @@ use ferroflow_ir::{
     AttrValue, Attrs, HostTensor, Outlet, PartialShape, Result, Shape, ValueType,
     build::GraphBuilder,
 };
-use ferroflow_runtime::{CompileOptions, ConcreteFunction, Context, ContextOptions, EagerTensor};
+use ferroflow_runtime::{CallableFunction, CompileOptions, Context, ContextOptions, EagerTensor};
 use std::num::NonZeroUsize;
 
 /// Numbers of no pattern, between -2 and 2.
@@ -64,7 +64,7 @@ fn compiled(
     inputs: &[EagerTensor],
     all: bool,
     body: &Body<'_>,
-) -> ConcreteFunction {
+) -> CallableFunction {
     let names: Vec<String> = (0..inputs.len()).map(|index| format!("x{index}")).collect();
     let args: Vec<(&str, ValueType)> = names
         .iter()
@@ -79,7 +79,7 @@ fn compiled(
         }
         Ok(results)
     });
-    ConcreteFunction::new(context, def).unwrap()
+    CallableFunction::new(context, def).unwrap()
 }
 
 fn threads(count: usize) -> Context {
@@ -90,7 +90,7 @@ fn threads(count: usize) -> Context {
 }
 
 /// The nodes of the optimized form that compute something.
-fn nodes(f: &ConcreteFunction, inputs: &[EagerTensor]) -> Vec<String> {
+fn nodes(f: &CallableFunction, inputs: &[EagerTensor]) -> Vec<String> {
     let types: Vec<ValueType> =
         inputs.iter().map(|x| ValueType::new(x.dtype(), PartialShape::from(x.shape()))).collect();
     let text = f.optimized_text(&types).unwrap();
@@ -569,7 +569,7 @@ fn convolutions_pad_by_themselves() {
                     compiled(&context, &inputs, false, &body),
                     compiled(&plain, &inputs, false, &body),
                 );
-                let ops = |f: &ConcreteFunction| nodes(f, &inputs).contains(&"Pad".to_string());
+                let ops = |f: &CallableFunction| nodes(f, &inputs).contains(&"Pad".to_string());
                 assert!(!ops(&f) && ops(&g), "{what}");
                 let (found, expected) = (f.call(&inputs).unwrap(), g.call(&inputs).unwrap());
                 assert_eq!(found[0].shape(), expected[0].shape(), "{what}");

@@ -4,7 +4,7 @@ use ferroflow_ir::{
     AttrValue, Attrs, DType, FunctionDef, FunctionLibrary, HostTensor, NameAttrList, Outlet,
     PartialShape, Shape, ValueType, build::GraphBuilder,
 };
-use ferroflow_runtime::{Capture, ConcreteFunction, Context, EagerTensor, Result};
+use ferroflow_runtime::{CallableFunction, CapturedInput, Context, EagerTensor, Result};
 use std::{num::NonZeroUsize, sync::Arc};
 
 pub(crate) fn context() -> Context {
@@ -49,12 +49,12 @@ pub(crate) fn concrete(
     context: &Context,
     def: FunctionDef,
     library: Vec<FunctionDef>,
-    captures: Vec<Capture>,
-) -> ConcreteFunction {
+    captures: Vec<CapturedInput>,
+) -> CallableFunction {
     let functions = Arc::new(FunctionLibrary::new());
     library.into_iter().for_each(|def| drop(functions.insert(def).unwrap()));
     let resources = context.resources().clone();
-    ConcreteFunction::with_captures(context, Arc::new(def), functions, resources, captures)
+    CallableFunction::with_captures(context, Arc::new(def), functions, resources, captures)
 }
 
 pub(crate) fn vector(values: &[f32]) -> EagerTensor {
@@ -65,6 +65,6 @@ pub(crate) fn values(results: &[EagerTensor], index: usize) -> Vec<f32> {
     results[index].host().unwrap().as_slice::<f32>().unwrap().to_vec()
 }
 
-pub(crate) fn call(function: &ConcreteFunction, args: &[EagerTensor]) -> Result<Vec<EagerTensor>> {
+pub(crate) fn call(function: &CallableFunction, args: &[EagerTensor]) -> Result<Vec<EagerTensor>> {
     function.call(args)
 }

@@ -15,15 +15,16 @@ use std::collections::{HashMap, HashSet, VecDeque};
 /// A name of an object that stays the same while other objects appear: its identity, or else the
 /// edges that lead to it from the nearest object that has one.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Owner {
+pub(super) struct StableName {
     identity: Option<Identity>,
     path: Vec<String>,
 }
 
 /// The names of all objects of a graph.
-pub(super) fn owners(graph: &ObjectGraph) -> Vec<Owner> {
-    let named = |identity: &Option<Identity>| Owner { identity: *identity, path: Vec::new() };
-    let mut owners: Vec<Owner> = graph.nodes.iter().map(|node| named(&node.identity)).collect();
+pub(super) fn owners(graph: &ObjectGraph) -> Vec<StableName> {
+    let named = |identity: &Option<Identity>| StableName { identity: *identity, path: Vec::new() };
+    let mut owners: Vec<StableName> =
+        graph.nodes.iter().map(|node| named(&node.identity)).collect();
     // Nodes are in the order of their distance from the root, and what has no identity is reached
     // by one edge only.
     for id in 0..graph.nodes.len() {
@@ -41,7 +42,7 @@ pub(super) fn owners(graph: &ObjectGraph) -> Vec<Owner> {
 /// The objects that stored ones are bound to.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Bindings {
-    owners: HashMap<usize, Owner>,
+    owners: HashMap<usize, StableName>,
 }
 
 impl Bindings {
@@ -50,7 +51,7 @@ impl Bindings {
     pub(super) fn extend(
         &mut self,
         graph: &ObjectGraph,
-        owners: &[Owner],
+        owners: &[StableName],
         stored: &TrackableObjectGraph,
         root: usize,
     ) -> Vec<(usize, usize)> {
@@ -74,14 +75,14 @@ impl Bindings {
     }
 
     /// Forgets what was bound to objects that are no longer there, unless they took values.
-    pub(super) fn retain(&mut self, is_wanted: impl Fn(&Owner) -> bool) {
+    pub(super) fn retain(&mut self, is_wanted: impl Fn(&StableName) -> bool) {
         self.owners.retain(|_, owner| is_wanted(owner));
     }
 }
 
 struct Walk<'a> {
     graph: &'a ObjectGraph,
-    owners: &'a [Owner],
+    owners: &'a [StableName],
     stored: &'a TrackableObjectGraph,
     bindings: &'a mut Bindings,
     pairs: Vec<(usize, usize)>,

@@ -15,8 +15,8 @@ use crate::{
 };
 use ferroflow_ir::HostTensor;
 use ferroflow_runtime::{
-    Variable,
-    trackable::{Kind, ObjectGraph, ObjectNode, Saveable},
+    ResourceVariable,
+    trackable::{ObjectGraph, ObjectKind, ObjectNode, Saveable},
 };
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(crate) struct Keep {
 /// Something that checkpoints store.
 #[derive(Clone)]
 pub(crate) enum Stored {
-    Variable(Variable),
+    Variable(ResourceVariable),
     Saveable(Arc<dyn Saveable>),
 }
 
@@ -65,7 +65,7 @@ impl Stored {
 /// Stored values of an object, with the names of the attributes.
 pub(crate) fn attributes(node: &ObjectNode) -> Vec<(String, Stored)> {
     let mut attributes = Vec::new();
-    if let Kind::Variable(variable) = &node.kind {
+    if let ObjectKind::Variable(variable) = &node.kind {
         attributes.push((VARIABLE_VALUE.into(), Stored::Variable(variable.clone())));
     }
     for saveable in &node.saveables {
@@ -78,9 +78,15 @@ pub(crate) fn attributes(node: &ObjectNode) -> Vec<(String, Stored)> {
 fn is_stored(node: &ObjectNode) -> bool {
     match &node.kind {
         // Signatures are functions by name.
-        Kind::Typed(ty) => ty.identifier != "signature_map",
-        Kind::Plain | Kind::Variable(_) | Kind::Asset(_) | Kind::Resource(_) => true,
-        Kind::Function(_) | Kind::ConcreteFunction(_) | Kind::Constant(_) | Kind::Foreign => false,
+        ObjectKind::Typed(ty) => ty.identifier != "signature_map",
+        ObjectKind::Plain
+        | ObjectKind::Variable(_)
+        | ObjectKind::Asset(_)
+        | ObjectKind::Resource(_) => true,
+        ObjectKind::Function(_)
+        | ObjectKind::ConcreteFunction(_)
+        | ObjectKind::Constant(_)
+        | ObjectKind::Foreign => false,
     }
 }
 
@@ -179,8 +185,8 @@ mod tests {
     use ferroflow_runtime::trackable::{Description, Trackable};
     use std::collections::BTreeMap;
 
-    fn variable(name: &str) -> Variable {
-        Variable::new(name, HostTensor::scalar(1.0f32))
+    fn variable(name: &str) -> ResourceVariable {
+        ResourceVariable::new(name, HostTensor::scalar(1.0f32))
     }
 
     fn keys(root: &dyn Trackable) -> Vec<String> {
@@ -197,7 +203,7 @@ mod tests {
         assert_eq!(keys(&BTreeMap::from(named)), expected);
     }
 
-    struct Momentum(Variable, Variable);
+    struct Momentum(ResourceVariable, ResourceVariable);
 
     impl Trackable for Momentum {
         fn describe(&self, object: &mut Description<'_>) {

@@ -10,7 +10,7 @@ use ferroflow_ir::{
     DType,
     clock::{SystemTime, UNIX_EPOCH},
 };
-use ferroflow_runtime::Variable;
+use ferroflow_runtime::ResourceVariable;
 use std::{
     cell::Cell,
     fs,
@@ -38,7 +38,7 @@ pub struct ManagerOptions {
 #[derive(Debug, Clone)]
 pub struct SaveInterval {
     /// The variable that counts steps: an integer.
-    pub step_counter: Variable,
+    pub step_counter: ResourceVariable,
     /// The fewest steps from one checkpoint to the next.
     pub steps: i64,
     /// The step of the last checkpoint, where that is not told by a restoration.
@@ -47,7 +47,7 @@ pub struct SaveInterval {
 
 impl SaveInterval {
     /// An interval of so many steps.
-    pub fn new(step_counter: &Variable, steps: i64) -> SaveInterval {
+    pub fn new(step_counter: &ResourceVariable, steps: i64) -> SaveInterval {
         SaveInterval { step_counter: step_counter.clone(), steps, last_step: None }
     }
 

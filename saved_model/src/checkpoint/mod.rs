@@ -36,7 +36,7 @@ use crate::error::Result;
 use ferroflow_format::{Error as FormatError, bundle::folder_of};
 use ferroflow_ir::HostTensor;
 use ferroflow_runtime::{
-    Variable, files,
+    ResourceVariable, files,
     trackable::{Description, ObjectGraph, Trackable},
 };
 use restoring::Restoring;
@@ -59,7 +59,7 @@ const SAVE_COUNTER: &str = "save_counter";
 pub struct Checkpoint<'a> {
     objects: RefCell<Vec<(String, Box<dyn Trackable + 'a>)>>,
     root: Option<Box<dyn Trackable + 'a>>,
-    save_counter: RefCell<Option<Variable>>,
+    save_counter: RefCell<Option<ResourceVariable>>,
     /// Last restoration: it may have values for objects that are attached later.
     restoring: RefCell<Option<Arc<Restoring>>>,
 }
@@ -111,8 +111,8 @@ impl<'a> Checkpoint<'a> {
     }
 
     /// The variable that counts how often [`save`](Checkpoint::save) was called.
-    pub fn save_counter(&self) -> Variable {
-        let zero = || Variable::new(SAVE_COUNTER, HostTensor::scalar(0i64));
+    pub fn save_counter(&self) -> ResourceVariable {
+        let zero = || ResourceVariable::new(SAVE_COUNTER, HostTensor::scalar(0i64));
         self.save_counter.borrow_mut().get_or_insert_with(zero).clone()
     }
 

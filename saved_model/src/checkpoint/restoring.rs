@@ -1,7 +1,7 @@
 //! Giving objects the values of a checkpoint.
 
 use super::{
-    binding::{Bindings, Owner, owners},
+    binding::{Bindings, StableName, owners},
     keys::{Stored, attributes},
     prefix_of,
 };
@@ -15,7 +15,7 @@ use ferroflow_format::Error as FormatError;
 use ferroflow_ir::{HostTensor, Limits, PartialShape};
 use ferroflow_runtime::{
     self as runtime,
-    trackable::{DeferredRestore, Kind, ObjectGraph},
+    trackable::{DeferredRestore, ObjectGraph, ObjectKind},
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -41,7 +41,7 @@ pub(crate) struct Restoring {
 struct Progress {
     bindings: Bindings,
     /// The attributes of objects that have taken over their values.
-    restored: HashMap<Owner, HashSet<String>>,
+    restored: HashMap<StableName, HashSet<String>>,
     /// Keys of values that belong to an object.
     consumed: HashSet<String>,
 }
@@ -174,11 +174,11 @@ impl Progress {
     fn by_structure(
         &mut self,
         graph: &ObjectGraph,
-        owners: &[Owner],
+        owners: &[StableName],
         stored: &TrackableObjectGraph,
         root: usize,
     ) -> (Vec<Job>, Vec<(usize, usize)>) {
-        let present: HashSet<&Owner> = owners.iter().collect();
+        let present: HashSet<&StableName> = owners.iter().collect();
         let restored = &self.restored;
         // A part of the objects does not tell which others are gone.
         if root == 0 {
@@ -207,10 +207,10 @@ impl Progress {
     }
 
     /// The values of variables by their names, as checkpoints of TensorFlow 1 have them.
-    fn by_name(&mut self, graph: &ObjectGraph, owners: &[Owner], reader: &Reader) -> Vec<Job> {
+    fn by_name(&mut self, graph: &ObjectGraph, owners: &[StableName], reader: &Reader) -> Vec<Job> {
         let mut jobs = Vec::new();
         for (node, owner) in graph.nodes.iter().zip(owners) {
-            let Kind::Variable(variable) = &node.kind else { continue };
+            let ObjectKind::Variable(variable) = &node.kind else { continue };
             let key = variable.name().to_string();
             if reader.entry(&key).is_none() || self.restored.contains_key(owner) {
                 continue;
@@ -246,7 +246,7 @@ impl Restoring {
             !is_new_counter && !is_restored(id)
         });
         let name = |id: usize| match &graph.nodes[id].kind {
-            Kind::Variable(variable) => variable.name().to_string(),
+            ObjectKind::Variable(variable) => variable.name().to_string(),
             _ => paths[id].as_ref().map(|path| path.join("/")).unwrap_or_default(),
         };
         missing.map(name).collect()

@@ -69,7 +69,7 @@ impl<'c, 'a> RestoreStatus<'c, 'a> {
 mod tests {
     use super::*;
     use ferroflow_ir::HostTensor;
-    use ferroflow_runtime::Variable;
+    use ferroflow_runtime::ResourceVariable;
     use std::{
         fmt,
         sync::{Arc, Mutex},
@@ -117,12 +117,15 @@ mod tests {
         }
     }
 
-    fn variable() -> Variable {
-        Variable::new("v", HostTensor::scalar(1.0f32))
+    fn variable() -> ResourceVariable {
+        ResourceVariable::new("v", HostTensor::scalar(1.0f32))
     }
 
     /// The warnings while a checkpoint of `a` and `b` is restored into `own` and dropped.
-    fn warnings(own: &[(&str, Variable)], and: impl Fn(RestoreStatus<'_, '_>)) -> Vec<String> {
+    fn warnings(
+        own: &[(&str, ResourceVariable)],
+        and: impl Fn(RestoreStatus<'_, '_>),
+    ) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let stored = Checkpoint::new().with("a", variable()).with("b", variable());
         let prefix = stored.write(folder.path().join("m")).unwrap();

@@ -8,7 +8,7 @@ use crate::{
     restore::OBJECT_GRAPH_KEY,
 };
 use ferroflow_ir::{HostTensor, Limits};
-use ferroflow_runtime::trackable::{Kind, ObjectGraph};
+use ferroflow_runtime::trackable::{ObjectGraph, ObjectKind};
 use prost::Message;
 use std::{
     num::NonZeroUsize,
@@ -81,7 +81,7 @@ impl Snapshot {
                 let found = format!("state called `{}`", saveable.name());
                 return Err(ferroflow_ir::Error::argument(kind, "objects", expected, found).into());
             }
-            if let Kind::Variable(variable) = &node.kind {
+            if let ObjectKind::Variable(variable) = &node.kind {
                 let value = variable.read().map_err(Error::from);
                 let value = value.map_err(|error| error.at_tensor(variable.name()))?;
                 tensors.push((variable.name().to_string(), value));

@@ -3,5 +3,5 @@
 mod ops;
 
 pub use ferroflow_format::events::{EventsWriter, read};
-pub use ops::SummaryWriter;
+pub use ops::SummaryWriterResource;
 pub(crate) use ops::add_ops;

@@ -37,12 +37,12 @@ pub(crate) fn add_ops(context: &Context) {
 ///
 /// Dropping the last handle of it closes the file.
 #[derive(Debug, Default)]
-pub struct SummaryWriter(Mutex<Option<EventsWriter>>);
+pub struct SummaryWriterResource(Mutex<Option<EventsWriter>>);
 
-impl SummaryWriter {
+impl SummaryWriterResource {
     /// A writer of a file.
-    pub fn new(file: EventsWriter) -> SummaryWriter {
-        SummaryWriter(Mutex::new(Some(file)))
+    pub fn new(file: EventsWriter) -> SummaryWriterResource {
+        SummaryWriterResource(Mutex::new(Some(file)))
     }
 
     /// Does something with the file.
@@ -73,7 +73,7 @@ impl SummaryWriter {
     }
 }
 
-impl Resource for SummaryWriter {
+impl Resource for SummaryWriterResource {
     fn kind(&self) -> &'static str {
         "a summary writer"
     }
@@ -91,13 +91,13 @@ fn status(error: ferroflow_format::Error) -> Error {
     Error::Status { code: error.code(), message: error.to_string() }
 }
 
-fn writer(call: &RuntimeCall<'_>) -> Result<Arc<SummaryWriter>> {
+fn writer(call: &RuntimeCall<'_>) -> Result<Arc<SummaryWriterResource>> {
     call.resource(0, "a summary writer")
 }
 
 fn new(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let name = call.attrs.string("shared_name")?;
-    let make = || Ok(Arc::<SummaryWriter>::default() as Arc<dyn Resource>);
+    let make = || Ok(Arc::<SummaryWriterResource>::default() as Arc<dyn Resource>);
     let resource = match name {
         "" => make()?,
         name => {

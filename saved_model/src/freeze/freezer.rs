@@ -2,14 +2,14 @@
 
 use super::{
     missing,
-    values::{Body, Frozen, constant, gathered},
+    values::{Frozen, FrozenBody, constant, gathered},
 };
 use crate::error::{Error, Result};
 use ferroflow_ir::{
     Attrs, DType, FunctionDef, FunctionLibrary, Graph, Limits, NameAttrList, NodeDef, NodeId,
-    Outlet, ValueType, attr::AttrValue, function, op::Call, pass::infer_types::infer_types,
+    Outlet, ValueType, attr::AttrValue, function, op::CallKind, pass::infer_types::infer_types,
 };
-use ferroflow_runtime::Variable;
+use ferroflow_runtime::ResourceVariable;
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -17,7 +17,7 @@ use std::{
 
 /// Makes functions of others, in which values take the place of variables.
 pub(super) struct Freezer {
-    variables: BTreeMap<String, Variable>,
+    variables: BTreeMap<String, ResourceVariable>,
     /// The functions of the model, and those made of them.
     library: FunctionLibrary,
     made: HashMap<(Arc<str>, String), Arc<str>>,
@@ -31,7 +31,7 @@ pub(super) struct Freezer {
 impl Freezer {
     /// With these variables by name, and the functions of the model.
     pub(super) fn new(
-        variables: BTreeMap<String, Variable>,
+        variables: BTreeMap<String, ResourceVariable>,
         library: FunctionLibrary,
         limits: Limits,
     ) -> Freezer {
@@ -70,7 +70,7 @@ impl Freezer {
                 None => Frozen::Tensor(id.into()),
             });
         }
-        let mut body = Body { graph: &mut graph, constants: HashMap::new() };
+        let mut body = FrozenBody { graph: &mut graph, constants: HashMap::new() };
         let results = self.inline(&mut body, def, &given, "")?;
         let names = def.results.iter().map(|(name, _)| name.clone());
         let results = names.zip(results.into_iter().map(Frozen::outlet)).collect();
@@ -86,7 +86,7 @@ impl Freezer {
     /// Besides those of its nodes, [`ferroflow_ir::Error::Limit`].
     fn inline(
         &mut self,
-        body: &mut Body<'_>,
+        body: &mut FrozenBody<'_>,
         def: &FunctionDef,
         args: &[Frozen],
         prefix: &str,
@@ -103,7 +103,7 @@ impl Freezer {
 
     fn add(
         &mut self,
-        body: &mut Body<'_>,
+        body: &mut FrozenBody<'_>,
         def: &FunctionDef,
         args: &[Frozen],
         prefix: &str,
@@ -138,7 +138,7 @@ impl Freezer {
     /// Frozen form of a node.
     fn node(
         &mut self,
-        body: &mut Body<'_>,
+        body: &mut FrozenBody<'_>,
         node: &NodeDef,
         inputs: &[Frozen],
         controls: Vec<NodeId>,
@@ -157,28 +157,28 @@ impl Freezer {
             ("Identity", &[variable]) if of_variable => return Ok(vec![variable]),
             _ => {}
         }
-        let call = node.op.def().map_or(Call::None, |op| op.call);
+        let call = node.op.def().map_or(CallKind::None, |op| op.call);
         let has_variables = inputs.iter().any(|input| matches!(input, Frozen::Variable(_)));
         let mut attrs = Attrs::clone(&node.attrs);
         match call {
-            Call::Inline => {
+            CallKind::Inline => {
                 let callee = function::callees(&node.attrs);
                 let callee = callee.first().ok_or_else(|| missing("function of", &node.name))?;
                 let callee = self.library.get(callee)?;
                 let arguments = node.op.def().map_or(inputs, |op| op.handed_on(inputs));
                 return self.inline(body, &callee, arguments, &format!("{name}/"));
             }
-            Call::Module => {
+            CallKind::Module => {
                 let callee = self.library.module(&node.attrs)?;
                 return self.inline(body, &callee, inputs, &format!("{name}/"));
             }
-            Call::If | Call::Case | Call::While if has_variables => {
+            CallKind::If | CallKind::Case | CallKind::While if has_variables => {
                 self.hand_values(&mut attrs, body, inputs, call)?;
             }
             _ if has_variables => return Err(stateful(node, "changes or passes on a variable")),
             _ => {}
         }
-        if node.outputs().iter().any(|ty| ty.dtype == DType::Resource) && call == Call::None {
+        if node.outputs().iter().any(|ty| ty.dtype == DType::Resource) && call == CallKind::None {
             return Err(stateful(node, "needs state other than variables"));
         }
         let own = body.graph.unique_name(&name);
@@ -187,7 +187,7 @@ impl Freezer {
             .with_controls(controls);
         // What a loop hands on of a variable is its value.
         let is_variable = |index: usize| {
-            call == Call::While && matches!(inputs.get(index), Some(Frozen::Variable(_)))
+            call == CallKind::While && matches!(inputs.get(index), Some(Frozen::Variable(_)))
         };
         let outputs =
             node.outputs().iter().enumerate().map(|(index, ty)| match is_variable(index) {
@@ -207,7 +207,7 @@ impl Freezer {
     }
 
     /// The value of a variable, as a constant.
-    fn constant(&self, body: &mut Body<'_>, node: &NodeDef, name: &str) -> Result<Frozen> {
+    fn constant(&self, body: &mut FrozenBody<'_>, node: &NodeDef, name: &str) -> Result<Frozen> {
         let shared = node.attrs.string("shared_name")?;
         if let Some(&constant) = body.constants.get(shared) {
             return Ok(Frozen::Variable(constant));
@@ -223,11 +223,11 @@ impl Freezer {
     fn hand_values(
         &mut self,
         attrs: &mut Attrs,
-        body: &Body<'_>,
+        body: &FrozenBody<'_>,
         inputs: &[Frozen],
-        call: Call,
+        call: CallKind,
     ) -> Result<()> {
-        let skipped = usize::from(call != Call::While);
+        let skipped = usize::from(call != CallKind::While);
         let mut values = Vec::new();
         for input in &inputs[skipped..] {
             values.push(match input {
@@ -238,7 +238,7 @@ impl Freezer {
                 }
             });
         }
-        let dtypes = if call == Call::While { "T" } else { "Tin" };
+        let dtypes = if call == CallKind::While { "T" } else { "Tin" };
         let mut types = attrs.types(dtypes)?.to_vec();
         for (ty, value) in types.iter_mut().zip(&values) {
             if let Some(value) = value {
@@ -248,7 +248,7 @@ impl Freezer {
         attrs.set(dtypes, types);
         // What was noted of the results may be of handles.
         attrs.remove("_output_shapes");
-        if call == Call::While {
+        if call == CallKind::While {
             attrs.remove("output_shapes");
         }
         let mut renamed = Vec::new();

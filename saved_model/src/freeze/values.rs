@@ -23,14 +23,14 @@ impl Frozen {
 }
 
 /// A graph in the making.
-pub(super) struct Body<'b> {
+pub(super) struct FrozenBody<'b> {
     pub(super) graph: &'b mut Graph,
     /// The constants of variables.
     pub(super) constants: HashMap<String, Outlet>,
 }
 
 /// A constant of a graph.
-pub(super) fn constant(body: &mut Body<'_>, name: &str, value: HostTensor) -> Result<Outlet> {
+pub(super) fn constant(body: &mut FrozenBody<'_>, name: &str, value: HostTensor) -> Result<Outlet> {
     let ty = ValueType::new(value.dtype(), value.shape());
     let attrs = Attrs::new().with("dtype", value.dtype()).with("value", value);
     let name = body.graph.unique_name(name);
@@ -39,7 +39,7 @@ pub(super) fn constant(body: &mut Body<'_>, name: &str, value: HostTensor) -> Re
 
 /// Rows of a variable are rows of its value.
 pub(super) fn gathered(
-    body: &mut Body<'_>,
+    body: &mut FrozenBody<'_>,
     node: &NodeDef,
     [value, indices]: [Outlet; 2],
     name: &str,

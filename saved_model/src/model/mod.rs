@@ -9,7 +9,7 @@ use crate::{
     convert,
     error::{Error, Result},
     function::Signature,
-    load::Parts,
+    load::LoadedParts,
     partial,
     proto::{self, SavedConcreteFunction, SavedObject, saved_object::Kind},
     session::{INIT_OP, Session},
@@ -17,8 +17,8 @@ use crate::{
 };
 use ferroflow_ir::{TensorSpec, ValueType};
 use ferroflow_runtime::{
-    Capture, ConcreteFunction, EagerTensor, MemoryEstimate, ResourceManager, RunMetadata,
-    RunOptions, Variable,
+    CallableFunction, CapturedInput, EagerTensor, MemoryEstimate, ResourceManager,
+    ResourceVariable, RunMetadata, RunOptions,
     mirrored::{VariableAggregation, VariableSynchronization},
 };
 use std::{
@@ -151,7 +151,7 @@ impl SavedModel {
 pub struct Model(Arc<State>);
 
 struct State {
-    parts: Arc<Parts>,
+    parts: Arc<LoadedParts>,
     /// Resources by name.
     resources: Arc<ResourceManager>,
     objects: Arc<Vec<SavedObject>>,
@@ -160,7 +160,7 @@ struct State {
     kept: Vec<bool>,
     /// State of each object while the program runs.
     live: Vec<Live>,
-    functions: Mutex<HashMap<String, ConcreteFunction>>,
+    functions: Mutex<HashMap<String, CallableFunction>>,
     session: OnceLock<Arc<Session>>,
     /// Held while variables get their first values.
     first_values: Arc<Mutex<()>>,
@@ -168,7 +168,7 @@ struct State {
 
 /// An object while the program runs.
 enum Live {
-    Variable(Variable),
+    Variable(ResourceVariable),
     /// The handle, once the creator has run; or why there is none.
     Resource(OnceLock<Result<EagerTensor, ferroflow_runtime::Error>>),
     Plain,
@@ -181,7 +181,7 @@ impl fmt::Debug for Model {
 }
 
 impl Model {
-    pub(crate) fn load(mut parts: Parts, only: Option<&[String]>) -> Result<Model> {
+    pub(crate) fn load(mut parts: LoadedParts, only: Option<&[String]>) -> Result<Model> {
         let saved = parts.meta_graph.object_graph_def.take().unwrap_or_default();
         let kept = match only {
             Some(paths) => partial::kept(&saved, paths)?,
@@ -314,7 +314,7 @@ impl Model {
         let mut meta_graph = parts.meta_graph.clone();
         let graph = meta_graph.graph_def.get_or_insert_default();
         graph.library = Some(parts.definitions.library().clone());
-        let parts = Parts::new(&parts.context, &parts.folder, meta_graph)?;
+        let parts = LoadedParts::new(&parts.context, &parts.folder, meta_graph)?;
         let session = Arc::new(Session::load(parts)?);
         Ok(self.0.session.get_or_init(|| session).clone())
     }
@@ -336,7 +336,7 @@ impl Model {
     }
 
     /// A concrete function with its captures.
-    fn concrete_function(&self, name: &str) -> Result<ConcreteFunction> {
+    fn concrete_function(&self, name: &str) -> Result<CallableFunction> {
         let state = &*self.0;
         let known =
             state.functions.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
@@ -346,7 +346,7 @@ impl Model {
         let saved = state.concrete.get(name).ok_or_else(|| {
             Error::from(ferroflow_ir::Error::NotFound { kind: "function", name: name.into() })
         })?;
-        let captures: Vec<Capture> = saved
+        let captures: Vec<CapturedInput> = saved
             .bound_inputs
             .iter()
             .map(|&input| self.object(input)?.capture())
@@ -358,7 +358,7 @@ impl Model {
             return Err(ferroflow_ir::Error::argument(name, "captures", expected, found).into());
         }
         let (library, resources) = (state.parts.library.clone(), state.resources.clone());
-        let function = ConcreteFunction::with_captures(
+        let function = CallableFunction::with_captures(
             &state.parts.context,
             def,
             library,
@@ -393,7 +393,8 @@ fn live(object: &SavedObject) -> Result<Live> {
                 Some(shape) => convert::shape(shape)?,
                 None => ferroflow_ir::PartialShape::Unknown,
             };
-            let variable = Variable::uninitialized(&*saved.name, dtype, shape, saved.trainable);
+            let variable =
+                ResourceVariable::uninitialized(&*saved.name, dtype, shape, saved.trainable);
             let (synchronization, aggregation) = annotations(saved)?;
             variable.annotate(synchronization, aggregation);
             Live::Variable(variable)

@@ -8,7 +8,9 @@ use crate::{
     session::path_tensor,
 };
 use ferroflow_ir::HostTensor;
-use ferroflow_runtime::{Capture, ConcreteFunction, EagerTensor, ResourceHandle, Variable};
+use ferroflow_runtime::{
+    CallableFunction, CapturedInput, EagerTensor, ResourceHandle, ResourceVariable,
+};
 
 /// An object of a loaded model. The model lives as long as any of its objects.
 #[derive(Clone, Debug)]
@@ -107,7 +109,7 @@ impl Object {
     }
 
     /// The variable, if the object is one.
-    pub fn variable(&self) -> Option<&Variable> {
+    pub fn variable(&self) -> Option<&ResourceVariable> {
         match &self.model.0.live[self.id] {
             Live::Variable(variable) => Some(variable),
             Live::Resource(_) | Live::Plain => None,
@@ -161,13 +163,13 @@ impl Object {
     }
 
     /// The concrete function, of an object that is one, with what it takes and gives.
-    pub(crate) fn described(&self) -> Result<(ConcreteFunction, SavedSignature)> {
+    pub(crate) fn described(&self) -> Result<(CallableFunction, SavedSignature)> {
         let (name, function) = self.concrete()?;
         Ok((function, self.model.saved_function(&name)?))
     }
 
     /// The concrete function, of an object that is one, with its name.
-    pub(super) fn concrete(&self) -> Result<(String, ConcreteFunction)> {
+    pub(super) fn concrete(&self) -> Result<(String, CallableFunction)> {
         let Some(Kind::BareConcreteFunction(function)) = self.kind() else {
             return Err(Error::NotAFunction { found: self.describe() });
         };
@@ -177,7 +179,7 @@ impl Object {
     }
 
     /// The only concrete function of an object that takes no choice.
-    pub(crate) fn only_function(&self) -> Result<ConcreteFunction> {
+    pub(crate) fn only_function(&self) -> Result<CallableFunction> {
         match self.kind() {
             Some(Kind::Function(function)) => match &function.concrete_functions[..] {
                 [only] => self.model.concrete_function(only),
@@ -208,18 +210,18 @@ impl Object {
         }
     }
 
-    pub(super) fn capture(&self) -> Result<Capture> {
+    pub(super) fn capture(&self) -> Result<CapturedInput> {
         match &self.model.0.live[self.id] {
-            Live::Variable(variable) => Ok(Capture::Resource(variable.handle())),
+            Live::Variable(variable) => Ok(CapturedInput::Resource(variable.handle())),
             Live::Resource(handle) => match handle.get() {
                 Some(Ok(handle)) => match ResourceHandle::of(handle.host()?) {
-                    Ok(found) => Ok(Capture::Resource(found.clone())),
-                    Err(_) => Ok(Capture::Tensor(handle.clone())),
+                    Ok(found) => Ok(CapturedInput::Resource(found.clone())),
+                    Err(_) => Ok(CapturedInput::Tensor(handle.clone())),
                 },
                 Some(Err(error)) => Err(error.clone().into()),
                 None => Err(no_creator(self.id).into()),
             },
-            Live::Plain => Ok(Capture::Tensor(self.tensor()?.into())),
+            Live::Plain => Ok(CapturedInput::Tensor(self.tensor()?.into())),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result},
     restore::{VARIABLE_VALUE, checkpoint_keys, object_graph},
 };
-use ferroflow_runtime::{ConcreteFunction, EagerTensor, Variable};
+use ferroflow_runtime::{CallableFunction, EagerTensor, ResourceVariable};
 use std::{collections::HashMap, sync::OnceLock};
 
 impl Model {
@@ -32,7 +32,7 @@ impl Model {
         &self,
         id: usize,
         name: &str,
-    ) -> Result<Option<ConcreteFunction>> {
+    ) -> Result<Option<CallableFunction>> {
         let child = self.at(id).child(name);
         child.map(|child| child.only_function()).transpose()
     }
@@ -54,7 +54,7 @@ impl Model {
     /// Reads the values of variables and tables from the checkpoint, on several threads.
     pub(super) fn restore(&self) -> Result<()> {
         let state = &*self.0;
-        let variables: Vec<(usize, &Variable)> = state
+        let variables: Vec<(usize, &ResourceVariable)> = state
             .live
             .iter()
             .enumerate()

@@ -5,7 +5,7 @@
 //! function of each name and one place of its captures, so every node gets a name and a function of
 //! its own.
 
-use super::{library::Library, objects::Objects};
+use super::{library::SavedLibrary, objects::Objects};
 use crate::{
     convert::{structured_message, tensor_name},
     error::Result,
@@ -41,7 +41,7 @@ struct Captured {
     argument: Option<usize>,
 }
 
-impl Library {
+impl SavedLibrary {
     /// Adds the custom gradients of the nodes of a function.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use std::{
 };
 
 #[derive(Default)]
-pub(super) struct Library {
+pub(super) struct SavedLibrary {
     functions: BTreeMap<String, proto::FunctionDef>,
     gradients: BTreeMap<String, proto::GradientDef>,
     registered: BTreeMap<String, proto::RegisteredGradient>,
@@ -37,7 +37,7 @@ pub(super) struct Library {
     registry: OpRegistry,
 }
 
-impl Library {
+impl SavedLibrary {
     pub(super) fn get(&self, name: &str) -> Option<&proto::FunctionDef> {
         self.functions.get(name)
     }

@@ -4,7 +4,7 @@ use super::{
     nodes::{Nodes, call, constant_attrs, placeholder_attrs},
     objects::{Objects, loaded},
     saver::{Saved, SavedState, SavedValue},
-    signature::Signature,
+    signature::WrittenSignature,
 };
 use crate::{
     checkpoint::{Keyed, Stored},
@@ -20,7 +20,7 @@ use crate::{
 use ferroflow_ir::{
     Attrs, DType, FunctionDef, FunctionLibrary, HostTensor, PartialShape, tensor_name,
 };
-use ferroflow_runtime::trackable::Kind;
+use ferroflow_runtime::trackable::ObjectKind;
 use prost::Message;
 use std::{
     collections::{BTreeMap, HashMap},
@@ -43,7 +43,7 @@ pub(super) struct MainGraph {
 pub(super) fn main_graph(
     objects: &mut Objects<'_>,
     keyed: &Keyed,
-    signatures: &[Signature],
+    signatures: &[WrittenSignature],
     asset_names: &[String],
 ) -> Result<MainGraph> {
     let mut writer = Writer { objects, nodes: Nodes::default(), tensors: HashMap::new() };
@@ -192,7 +192,7 @@ impl Writer<'_, '_> {
             return Ok(Some((library.get(name)?, library.clone())));
         }
         match &node.kind {
-            Kind::Function(function) | Kind::ConcreteFunction(function) => {
+            ObjectKind::Function(function) | ObjectKind::ConcreteFunction(function) => {
                 let trace = function.traces()?.into_iter().next();
                 Ok(trace.map(|trace| (trace.def, trace.library)))
             }
@@ -260,7 +260,7 @@ impl Writer<'_, '_> {
         self.nodes.add("NoOp", "NoOp", controls, &Attrs::new())
     }
 
-    fn signature(&mut self, signature: &Signature) -> Result<proto::SignatureDef> {
+    fn signature(&mut self, signature: &WrittenSignature) -> Result<proto::SignatureDef> {
         let original = signature.loaded.as_ref().and_then(|object| {
             let known = object.model().meta_graph().signature_def.get(&signature.key)?;
             Some((object, known.clone()))
@@ -305,7 +305,7 @@ impl Writer<'_, '_> {
     /// A signature of a loaded model with the nodes it has there: placeholders and a call.
     fn copied(
         &mut self,
-        signature: &Signature,
+        signature: &WrittenSignature,
         object: &crate::model::Object,
         mut message: proto::SignatureDef,
     ) -> Result<Option<proto::SignatureDef>> {

@@ -35,9 +35,9 @@ use crate::{
     output_file::hold,
     proto,
 };
-use ferroflow_runtime::trackable::{Kind, ObjectGraph, ObjectNode, Trackable};
+use ferroflow_runtime::trackable::{ObjectGraph, ObjectKind, ObjectNode, Trackable};
 use objects::Objects;
-use signature::{DEFAULT_KEY, SIGNATURES, Signature};
+use signature::{DEFAULT_KEY, SIGNATURES, WrittenSignature};
 use std::path::Path;
 
 /// The tag of models that are served.
@@ -210,7 +210,7 @@ fn trace_all(graph: &ObjectGraph, options: &SaveOptions) -> Result<()> {
         Signatures::Inferred => &[],
     };
     for node in graph.nodes.iter().chain(given.iter().map(|(_, node)| node)) {
-        if let Kind::Function(function) = &node.kind
+        if let ObjectKind::Function(function) = &node.kind
             && function.input_signature().is_some()
         {
             function.traces()?;
@@ -245,7 +245,7 @@ enum Kept {
 fn take_signatures(graph: &mut ObjectGraph, options: &SaveOptions) -> Result<Option<Kept>> {
     let Some(map) = graph.nodes[0].child(SIGNATURES) else { return Ok(None) };
     match &graph.nodes[map].kind {
-        Kind::Typed(ty) if ty.identifier == "signature_map" => {}
+        ObjectKind::Typed(ty) if ty.identifier == "signature_map" => {}
         kind => return Err(Error::SignaturesTaken { found: format!("{kind:?}") }),
     }
     let is_inferred = matches!(options.signatures, Signatures::Inferred);
@@ -270,15 +270,15 @@ fn inferred_signature(
     for (_, child) in &graph.nodes[0].children {
         let node = &graph.nodes[*child];
         let is_typed = match &node.kind {
-            Kind::Function(function) => function.input_signature().is_some(),
-            Kind::ConcreteFunction(_) => true,
-            Kind::Plain
-            | Kind::Typed(_)
-            | Kind::Variable(_)
-            | Kind::Asset(_)
-            | Kind::Resource(_)
-            | Kind::Constant(_)
-            | Kind::Foreign => false,
+            ObjectKind::Function(function) => function.input_signature().is_some(),
+            ObjectKind::ConcreteFunction(_) => true,
+            ObjectKind::Plain
+            | ObjectKind::Typed(_)
+            | ObjectKind::Variable(_)
+            | ObjectKind::Asset(_)
+            | ObjectKind::Resource(_)
+            | ObjectKind::Constant(_)
+            | ObjectKind::Foreign => false,
         };
         if is_typed && objects.can_be_signature(node)? {
             found.push((DEFAULT_KEY.to_string(), node.clone()));
@@ -290,7 +290,7 @@ fn inferred_signature(
 fn message(
     objects: &mut Objects<'_>,
     keyed: &crate::checkpoint::Keyed,
-    signatures: &[Signature],
+    signatures: &[WrittenSignature],
     asset_names: &[String],
     options: &SaveOptions,
 ) -> Result<proto::SavedModel> {
@@ -347,7 +347,8 @@ fn aliases(
         }
     }
     for (alias, node) in given {
-        let (Kind::Function(function) | Kind::ConcreteFunction(function)) = &node.kind else {
+        let (ObjectKind::Function(function) | ObjectKind::ConcreteFunction(function)) = &node.kind
+        else {
             let (function, rule) = (format!("{:?}", node.kind), "it is no function".to_string());
             return Err(Error::NotASignature { signature: alias.clone(), function, rule });
         };

@@ -83,14 +83,16 @@ impl Nodes {
 }
 
 /// A function written node by node.
-pub(super) struct Function {
+pub(super) struct FunctionWriter {
     pub(super) def: proto::FunctionDef,
 }
 
-impl Function {
-    pub(super) fn new(name: &str) -> Function {
+impl FunctionWriter {
+    pub(super) fn new(name: &str) -> FunctionWriter {
         let signature = proto::OpDef { name: name.into(), ..proto::OpDef::default() };
-        Function { def: proto::FunctionDef { signature: Some(signature), ..Default::default() } }
+        FunctionWriter {
+            def: proto::FunctionDef { signature: Some(signature), ..Default::default() },
+        }
     }
 
     fn signature(&mut self) -> &mut proto::OpDef {

@@ -1,6 +1,6 @@
 //! The objects of a graph as the file describes them.
 
-use super::{library::Library, spec};
+use super::{library::SavedLibrary, spec};
 use crate::{
     construct::{INITIALIZED, INITIALIZER},
     convert::{partial_shape_message, structured_message, structured_type},
@@ -14,9 +14,10 @@ use crate::{
 };
 use ferroflow_ir::HostTensor;
 use ferroflow_runtime::{
-    Capture, EagerTensor,
+    CapturedInput, EagerTensor,
     trackable::{
-        Asset, ExportedFunction, ExportedParameter, ExportedTrace, Kind, ObjectGraph, ObjectNode,
+        Asset, ExportedFunction, ExportedParameter, ExportedTrace, ObjectGraph, ObjectKind,
+        ObjectNode,
     },
 };
 use std::{
@@ -39,7 +40,7 @@ pub(super) struct Objects<'g> {
     /// The objects of the graph in its order, then those that come with functions.
     pub(super) list: Vec<SavedObject>,
     pub(super) concrete: BTreeMap<String, SavedConcreteFunction>,
-    pub(super) library: Library,
+    pub(super) library: SavedLibrary,
     /// Captured tensors, and the nodes they have become.
     pub(super) constants: Vec<(usize, HostTensor)>,
     /// The files, each with its node.
@@ -60,7 +61,7 @@ impl<'g> Objects<'g> {
             graph,
             list: vec![SavedObject::default(); graph.nodes.len()],
             concrete: BTreeMap::new(),
-            library: Library::default(),
+            library: SavedLibrary::default(),
             constants: Vec::new(),
             assets: Vec::new(),
             untraced: Vec::new(),
@@ -70,13 +71,13 @@ impl<'g> Objects<'g> {
         };
         for (id, node) in graph.nodes.iter().enumerate() {
             match &node.kind {
-                Kind::Variable(variable) => {
+                ObjectKind::Variable(variable) => {
                     objects.resources.insert(variable.handle().id(), id);
                 }
-                Kind::Resource(handle) => {
+                ObjectKind::Resource(handle) => {
                     objects.resources.insert(handle.id(), id);
                 }
-                Kind::Asset(asset) => objects.assets.push((id, asset.clone())),
+                ObjectKind::Asset(asset) => objects.assets.push((id, asset.clone())),
                 _ => {}
             }
             if let Some(object) = loaded(node) {
@@ -130,9 +131,9 @@ impl<'g> Objects<'g> {
     fn of_new(&mut self, node: &ObjectNode) -> Result<SavedObject> {
         let mut children = references(&node.children);
         let kind = match &node.kind {
-            Kind::Plain => user_object(GENERIC, ""),
-            Kind::Typed(ty) => user_object(&ty.identifier, &ty.metadata),
-            Kind::Variable(variable) => SavedKind::Variable(proto::SavedVariable {
+            ObjectKind::Plain => user_object(GENERIC, ""),
+            ObjectKind::Typed(ty) => user_object(&ty.identifier, &ty.metadata),
+            ObjectKind::Variable(variable) => SavedKind::Variable(proto::SavedVariable {
                 dtype: variable.dtype().number(),
                 shape: Some(partial_shape_message(variable.shape())),
                 trainable: variable.is_trainable(),
@@ -141,7 +142,7 @@ impl<'g> Objects<'g> {
                 name: variable.name().into(),
                 ..Default::default()
             }),
-            Kind::Function(function) => {
+            ObjectKind::Function(function) => {
                 let (names, traces) = self.traces(&**function)?;
                 children.extend(references(&traces));
                 children.extend(references(&self.initializers(&**function)?));
@@ -151,7 +152,7 @@ impl<'g> Objects<'g> {
                     function_spec,
                 })
             }
-            Kind::ConcreteFunction(function) => {
+            ObjectKind::ConcreteFunction(function) => {
                 let traces = function.traces()?;
                 let trace = traces
                     .first()
@@ -160,13 +161,13 @@ impl<'g> Objects<'g> {
                 children.extend(object.children);
                 object.kind.unwrap_or_else(|| user_object(GENERIC, ""))
             }
-            Kind::Asset(asset) => SavedKind::Asset(self.asset(asset)),
-            Kind::Resource(_) => SavedKind::Resource(proto::SavedResource::default()),
-            Kind::Constant(tensor) => {
+            ObjectKind::Asset(asset) => SavedKind::Asset(self.asset(asset)),
+            ObjectKind::Resource(_) => SavedKind::Resource(proto::SavedResource::default()),
+            ObjectKind::Constant(tensor) => {
                 let id = self.constant(tensor.clone());
                 return Ok(SavedObject { children, ..self.list[id].clone() });
             }
-            Kind::Foreign => user_object(GENERIC, ""),
+            ObjectKind::Foreign => user_object(GENERIC, ""),
         };
         Ok(SavedObject { children, kind: Some(kind), ..SavedObject::default() })
     }
@@ -262,9 +263,9 @@ impl<'g> Objects<'g> {
     }
 
     /// The node of something that a function uses.
-    fn captured(&mut self, function: &str, capture: &Capture) -> Result<usize> {
+    fn captured(&mut self, function: &str, capture: &CapturedInput) -> Result<usize> {
         match capture {
-            Capture::Resource(handle) => {
+            CapturedInput::Resource(handle) => {
                 let resource = handle.resource()?;
                 self.resources.get(&handle.id()).copied().ok_or_else(|| Error::Untracked {
                     function: function.into(),
@@ -272,7 +273,7 @@ impl<'g> Objects<'g> {
                     name: handle.name().into(),
                 })
             }
-            Capture::Tensor(tensor) => self.captured_tensor(tensor),
+            CapturedInput::Tensor(tensor) => self.captured_tensor(tensor),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The functions by which session-style loaders save and restore a model.
 
-use super::nodes::{Function, call, plain_arg, variable_arg};
+use super::nodes::{FunctionWriter, call, plain_arg, variable_arg};
 use crate::{error::Result, proto};
 use ferroflow_ir::{Attrs, DType, HostTensor, Shape};
 
@@ -33,7 +33,7 @@ pub(super) struct Saved {
 impl Saved {
     /// The function that saves: of the name of a checkpoint, which it gives again, and handles.
     pub(super) fn save_function(&self, name: &str) -> Result<proto::FunctionDef> {
-        let mut f = Function::new(name);
+        let mut f = FunctionWriter::new(name);
         let prefix = f.arg(plain_arg("file_prefix", DType::String.number()));
         let mut keys: Vec<&str> = Vec::new();
         let (mut dtypes, mut tensors) = (Vec::new(), Vec::new());
@@ -72,7 +72,7 @@ impl Saved {
 
     /// The function that restores: of the name of a checkpoint, which it gives again, and handles.
     pub(super) fn restore_function(&self, name: &str) -> Result<proto::FunctionDef> {
-        let mut f = Function::new(name);
+        let mut f = FunctionWriter::new(name);
         let prefix = f.arg(plain_arg("file_prefix", DType::String.number()));
         let mut keys: Vec<&str> = Vec::new();
         let mut dtypes = Vec::new();
@@ -135,7 +135,7 @@ impl Saved {
     }
 }
 
-fn names_and_slices(f: &mut Function, keys: &[&str]) -> Result<[String; 2]> {
+fn names_and_slices(f: &mut FunctionWriter, keys: &[&str]) -> Result<[String; 2]> {
     let shape = Shape::new([keys.len()])?;
     let texts = |texts: Vec<&str>| {
         let texts = texts.into_iter().map(|text| text.to_string().into()).collect();
@@ -147,7 +147,7 @@ fn names_and_slices(f: &mut Function, keys: &[&str]) -> Result<[String; 2]> {
 }
 
 /// Gives the name of the checkpoint once the node has run.
-fn give_prefix(f: &mut Function, prefix: String, after: &str) -> Result<()> {
+fn give_prefix(f: &mut FunctionWriter, prefix: String, after: &str) -> Result<()> {
     let controls = f.def.signature.as_ref().map_or_else(Vec::new, |s| s.control_output.clone());
     let mut inputs = vec![prefix];
     inputs.extend(controls.iter().map(|name| format!("^{name}")));

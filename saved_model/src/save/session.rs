@@ -9,7 +9,7 @@ use crate::{
     session::{Session, path_tensor},
 };
 use ferroflow_ir::pass::carve::OtherEffects;
-use ferroflow_runtime::{Asset, ConcreteFunction, Context, ContextOptions, FileAccess, files};
+use ferroflow_runtime::{Asset, CallableFunction, Context, ContextOptions, FileAccess, files};
 use std::{path::Path, sync::Arc};
 
 /// Saves a session that was loaded from a SavedModel: the MetaGraph as it was in the file, and the
@@ -62,7 +62,7 @@ fn save_variables(session: &Session, saver: &proto::SaverDef, folder: &Path) -> 
     crate::host_ops::add_ops(&context);
     let (library, resources) = (session.graph().library().clone(), session.resources().clone());
     let function =
-        ConcreteFunction::with_captures(&context, Arc::new(def), library, resources, Vec::new());
+        CallableFunction::with_captures(&context, Arc::new(def), library, resources, Vec::new());
     let variables = folder.join("variables");
     std::fs::create_dir_all(&variables)
         .map_err(|source| Error::Io { path: variables.clone(), source })?;

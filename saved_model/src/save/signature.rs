@@ -1,7 +1,7 @@
 //! Signatures: functions that take tensors by name and give tensors by name.
 
 use super::{
-    nodes::{Function, call},
+    nodes::{FunctionWriter, call},
     objects::{Objects, loaded, references, user_object},
     spec,
 };
@@ -16,7 +16,7 @@ use crate::{
     structured_value::StructuredValue,
 };
 use ferroflow_ir::{Attrs, DType, Limits, TensorSpec};
-use ferroflow_runtime::trackable::{Kind, ObjectNode};
+use ferroflow_runtime::trackable::{ObjectKind, ObjectNode};
 use std::collections::BTreeMap;
 
 /// The key of the signature of a model that has one only.
@@ -26,7 +26,7 @@ pub(super) const DEFAULT_KEY: &str = "serving_default";
 pub(super) const SIGNATURES: &str = "signatures";
 
 /// A signature of the model.
-pub(super) struct Signature {
+pub(super) struct WrittenSignature {
     pub(super) key: String,
     /// The function that implements it.
     pub(super) function: String,
@@ -56,7 +56,7 @@ impl Objects<'_> {
     pub(super) fn add_signatures(
         &mut self,
         given: &[(String, ObjectNode)],
-    ) -> Result<Vec<Signature>> {
+    ) -> Result<Vec<WrittenSignature>> {
         let mut signatures = Vec::new();
         let mut children = Vec::new();
         for (key, function) in given {
@@ -76,12 +76,12 @@ impl Objects<'_> {
     }
 
     /// The signatures that the root has already, being that of a loaded model.
-    pub(super) fn kept_signatures(&self, map: usize) -> Result<Vec<Signature>> {
+    pub(super) fn kept_signatures(&self, map: usize) -> Result<Vec<WrittenSignature>> {
         let mut signatures = Vec::new();
         for (key, child) in &self.graph.nodes[map].children {
             let names = self.concrete_names(*child);
             let Some(&function) = names.first() else { continue };
-            let signature = Signature {
+            let signature = WrittenSignature {
                 key: key.clone(),
                 function: function.into(),
                 known: self.known(function)?,
@@ -145,7 +145,7 @@ impl Objects<'_> {
                 };
                 (shown.to_string(), self.loaded_function(object.model(), name)?)
             }
-            (Kind::Function(function), None) => {
+            (ObjectKind::Function(function), None) => {
                 let shown = function.name();
                 let rule = "it needs an input signature, or one of its traces must be given";
                 if function.input_signature().is_none() {
@@ -155,7 +155,7 @@ impl Objects<'_> {
                 let trace = traces.first().ok_or_else(|| refused(shown, rule))?;
                 (shown.to_string(), self.trace(&**function, trace)?)
             }
-            (Kind::ConcreteFunction(function), None) => {
+            (ObjectKind::ConcreteFunction(function), None) => {
                 let traces = function.traces()?;
                 let absent = || refused(function.name(), "it has no trace");
                 let trace = traces.first().ok_or_else(absent)?;
@@ -190,7 +190,7 @@ impl Objects<'_> {
     }
 
     /// The function that implements a signature, and its object.
-    fn wrap(&mut self, key: &str, callee: &Callee) -> Result<(Signature, SavedObject)> {
+    fn wrap(&mut self, key: &str, callee: &Callee) -> Result<(WrittenSignature, SavedObject)> {
         let refused = |rule: String| Error::NotASignature {
             signature: key.into(),
             function: callee.shown.clone(),
@@ -238,7 +238,7 @@ impl Objects<'_> {
             ..SavedObject::default()
         };
         let known = Some(Known { inputs: sorted, outputs: results });
-        Ok((Signature { key: key.into(), function: name, known, loaded: None }, object))
+        Ok((WrittenSignature { key: key.into(), function: name, known, loaded: None }, object))
     }
 }
 
@@ -336,7 +336,7 @@ fn wrapper(
     outputs: &[(String, TensorSpec)],
 ) -> Result<proto::FunctionDef> {
     let signature = callee.signature.clone().unwrap_or_default();
-    let mut function = Function::new(name);
+    let mut function = FunctionWriter::new(name);
     let mut order: Vec<usize> = (0..inputs.len()).collect();
     order.sort_by(|&a, &b| inputs[a].0.cmp(&inputs[b].0));
     order.extend(inputs.len()..signature.input_arg.len());

@@ -2,8 +2,8 @@
 
 use crate::proto::{SavedObject, SavedVariable, saved_object::Kind as SavedKind};
 use ferroflow_runtime::{
-    Variable,
-    trackable::{Kind, ObjectGraph},
+    ResourceVariable,
+    trackable::{ObjectGraph, ObjectKind},
 };
 
 /// Record of the devices of variables, with TensorFlow's names
@@ -28,7 +28,7 @@ pub(super) fn apply(policy: VariablePolicy, graph: &ObjectGraph, list: &mut [Sav
     for (node, object) in graph.nodes.iter().zip(list) {
         let Some(SavedKind::Variable(saved)) = &mut object.kind else { continue };
         let variable = match &node.kind {
-            Kind::Variable(variable) => variable.clone(),
+            ObjectKind::Variable(variable) => variable.clone(),
             _ => continue,
         };
         saved.device = device(&variable, 0);
@@ -40,14 +40,14 @@ pub(super) fn apply(policy: VariablePolicy, graph: &ObjectGraph, list: &mut [Sav
 }
 
 /// The device of a component: that of the variable's values, else the logical CPU of the replica.
-fn device(variable: &Variable, replica: usize) -> String {
+fn device(variable: &ResourceVariable, replica: usize) -> String {
     match variable.home() {
         Some(device) => device.name().to_string(),
         None => format!("/device:CPU:{replica}"),
     }
 }
 
-fn component(saved: &SavedVariable, variable: &Variable, replica: usize) -> SavedVariable {
+fn component(saved: &SavedVariable, variable: &ResourceVariable, replica: usize) -> SavedVariable {
     let name = match replica {
         0 => saved.name.clone(),
         replica => format!("{}/replica_{replica}", saved.name),

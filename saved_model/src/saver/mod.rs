@@ -10,7 +10,7 @@ use crate::{
     session::Session,
 };
 use ferroflow_ir::HostTensor;
-use ferroflow_runtime::{ResourceHandle, Variable, VariableState};
+use ferroflow_runtime::{ResourceHandle, ResourceVariable, VariableState};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -22,7 +22,7 @@ impl Session {
     /// # Errors
     ///
     /// When the state of the session could not be restored.
-    pub fn variables(&self) -> Result<BTreeMap<String, Variable>> {
+    pub fn variables(&self) -> Result<BTreeMap<String, ResourceVariable>> {
         let graph = self.graph().graph();
         let handles = graph.iter().filter(|(_, node)| node.op.name() == "VarHandleOp");
         let mut variables = BTreeMap::new();
@@ -64,7 +64,7 @@ impl Session {
         let reader = Reader::open(prefix, self.context().limits())?;
         let named = self.variables()?.into_iter();
         let values = named.map(|(name, variable)| Ok((variable, reader.read(&name)?)));
-        let values: Vec<(Variable, HostTensor)> = values.collect::<Result<_>>()?;
+        let values: Vec<(ResourceVariable, HostTensor)> = values.collect::<Result<_>>()?;
         for (variable, value) in values {
             variable.assign(value)?;
         }

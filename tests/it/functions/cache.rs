@@ -6,8 +6,8 @@ use ferroflow::{
     ir::DType,
     runtime::Context,
     tracer::{
-        Args, Error, Function, FunctionOptions, IntoArgs, Result, RetracePolicy, Tensor, Value,
-        device, function, function_with, print, with_context,
+        Args, Error, Function, FunctionOptions, IntoArgs, NestedValue, Result, RetracePolicy,
+        Tensor, device, function, function_with, print, with_context,
     },
 };
 use std::{
@@ -36,7 +36,7 @@ fn check<A: Args + 'static>(
 // spec: 24, 25, 26, 47
 #[test]
 fn each_dtype_and_each_number_has_a_graph() -> Result<()> {
-    let f = function(|x: Value| operand(&x)?.square());
+    let f = function(|x: NestedValue| operand(&x)?.square());
     check(&f, (&Tensor::from(1i32),), 1.0, 1)?;
     check(&f, (&Tensor::from(1.0f32),), 1.0, 2)?;
     check(&f, (1.0,), 1.0, 3)?;

@@ -159,7 +159,7 @@ fn code_that_works_eagerly_may_not_work_as_a_function() -> Result<()> {
 
 /// Runs a function without the crate that traced it.
 fn run(def: &FunctionDef, arg: f32) -> Result<f32> {
-    let function = runtime::ConcreteFunction::new(&Context::new(), def.clone())?;
+    let function = runtime::CallableFunction::new(&Context::new(), def.clone())?;
     let results = function.call(&[EagerTensor::scalar(arg)])?;
     Ok(results[0].host()?.as_scalar()?)
 }

@@ -62,7 +62,7 @@ fn a_free_function() {
                     (Tensor, Act, ::std::string::String),
                     Tensor,
                 > {
-                    static FUNCTION: m::Slot = m::Slot::new();
+                    static FUNCTION: m::FunctionSlot = m::FunctionSlot::new();
                     let _ = (dense, Self::signatures, Self::tracing_count);
                     let _ = |args: (Tensor, Act, ::std::string::String)| Self::call(args);
                     let _ = |args: (Tensor, Act, ::std::string::String)| Self::concrete(args);
@@ -252,9 +252,9 @@ fn operators_after_operators() {
         fn f() {
             #[allow(unused_imports, reason = "which of them is asked for is not known")]
             use m::flow::{AnyCompared as _, AnyOperand as _};
-            m::flow::Operand(
-                    -m::flow::Operand(
-                            m::flow::Operand(x * 2.0).value()? - 1,
+            m::flow::NestedOperand(
+                    -m::flow::NestedOperand(
+                            m::flow::NestedOperand(x * 2.0).value()? - 1,
                         )
                         .value()?,
                 )
@@ -297,7 +297,7 @@ fn an_if() {
         quote!(if x.less(y)? { total = x; } Ok(total)),
         expect![[r#"
             fn f() {
-                let __frame = m::flow::Frame::<Result<Tensor>>::new();
+                let __frame = m::flow::RegionStack::<Result<Tensor>>::new();
                 __frame
                     .close({
                         {
@@ -307,7 +307,7 @@ fn an_if() {
                             ) {
                                 return m::flow::fail(&__if_1, __failed_1);
                             }
-                            let mut __slot_1 = m::flow::Slot::new();
+                            let mut __slot_1 = m::flow::ValueSlot::new();
                             '__if_1: loop {
                                 if false {
                                     m::flow::never();
@@ -395,11 +395,11 @@ fn a_while_that_returns() {
         quote!(while x.less(y)? { return Ok(x); } Ok(y)),
         expect![[r#"
             fn f() {
-                let __frame = m::flow::Frame::<Result<Tensor>>::new();
+                let __frame = m::flow::RegionStack::<Result<Tensor>>::new();
                 __frame
                     .close({
                         {
-                            let mut __loop_1 = m::flow::Loop::new(
+                            let mut __loop_1 = m::flow::AutographLoop::new(
                                 m::flow::Repeats::While,
                                 true,
                             );
@@ -535,7 +535,7 @@ fn nests() {
             where
                 T: m::Nest,
             {
-                fn to_value(&self) -> m::Value {
+                fn to_value(&self) -> m::NestedValue {
                     match self {
                         Self::Relu {} => m::structs::value("Act::Relu", []),
                         Self::Leaky { slope: field_0, r#type: field_1 } => {
@@ -556,9 +556,9 @@ fn nests() {
                     }
                 }
                 fn from_value(
-                    value: m::Value,
+                    value: m::NestedValue,
                 ) -> m::Result<Self> {
-                    let mut fields = m::structs::Fields::of(value, "Act")?;
+                    let mut fields = m::structs::StructFields::of(value, "Act")?;
                     if fields.are("Act::Relu", &[]) {
                         return ::core::result::Result::Ok(Self::Relu {});
                     }
@@ -620,7 +620,7 @@ fn nests() {
                 fn leaves(
                     &self,
                     aliases: &mut m::Aliases,
-                    leaves: &mut m::Leaves,
+                    leaves: &mut m::TensorLeaves,
                 ) {
                     match self {
                         Self::Relu {} => {}
@@ -689,14 +689,14 @@ fn trace_types() {
         where
             Fruit<T>: ::core::clone::Clone + ::core::cmp::PartialEq + Send + Sync + 'static,
         {
-            fn to_value(&self) -> m::Value {
+            fn to_value(&self) -> m::NestedValue {
                 let object = ::std::sync::Arc::new(<Self as ::core::clone::Clone>::clone(self));
-                m::Value::Custom(
+                m::NestedValue::Custom(
                     m::custom::by_kept_value(&object),
                 )
             }
             fn from_value(
-                value: m::Value,
+                value: m::NestedValue,
             ) -> m::Result<Self> {
                 let object = m::custom::object::<Self>(&value)?;
                 ::core::result::Result::Ok(<Self as ::core::clone::Clone>::clone(&object))
@@ -711,7 +711,7 @@ fn trace_types() {
             fn leaves(
                 &self,
                 _: &mut m::Aliases,
-                _: &mut m::Leaves,
+                _: &mut m::TensorLeaves,
             ) {}
         }
     "#]],

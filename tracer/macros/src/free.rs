@@ -7,7 +7,7 @@
 use crate::{
     crate_path,
     generics::{lifetimes, without_lifetimes},
-    item::{self, Attrs, Body, Definition, Failing},
+    item::{self, Definition, Failing, FunctionAttrs, FunctionBody},
     parameter::nest_bounds,
 };
 use proc_macro2::{Ident, Span, TokenStream};
@@ -19,8 +19,8 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let macros = crate_path::macros();
     let Definition { item, parameters, output, options } = definition;
     let (vis, sig) = (&item.vis, &item.sig);
-    let Body { lints: of_body, code: body } = item.body(options.autograph);
-    let Attrs { conditions, lints, others } = item.attrs();
+    let FunctionBody { lints: of_body, code: body } = item.body(options.autograph);
+    let FunctionAttrs { conditions, lints, others } = item.attrs();
     let names: Vec<_> = parameters.iter().map(|parameter| &parameter.name).collect();
     let given = parameters.iter().map(|parameter| parameter.given());
     let lent: Vec<_> = parameters.iter().map(|parameter| parameter.lent()).collect();
@@ -47,7 +47,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let (given_types, chosen, assumptions) = assumed.split_for_impl();
     let turbofish = chosen.as_turbofish();
     let (slots, fields) = match choice.params.is_empty() {
-        true => (quote!(Slot), quote!({})),
+        true => (quote!(FunctionSlot), quote!({})),
         false => (
             quote!(Slots),
             quote!({ __choice: ::core::marker::PhantomData<fn() -> (#(#types,)*)> }),

@@ -3,7 +3,7 @@
 use crate::{
     autograph, free, method,
     options::Options,
-    parameter::{Parameter, check_owned, ungrouped},
+    parameter::{FunctionParameter, check_owned, ungrouped},
     results,
 };
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
@@ -15,7 +15,7 @@ use syn::{
 };
 
 /// A function or method, with its body as it is written.
-pub(crate) struct Item {
+pub(crate) struct FunctionItem {
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) vis: Visibility,
     pub(crate) sig: Signature,
@@ -24,8 +24,8 @@ pub(crate) struct Item {
 
 /// A function that can be traced.
 pub(crate) struct Definition {
-    pub(crate) item: Item,
-    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) item: FunctionItem,
+    pub(crate) parameters: Vec<FunctionParameter>,
     /// Type of its value when it does not fail.
     pub(crate) output: Type,
     pub(crate) options: Options,
@@ -33,7 +33,7 @@ pub(crate) struct Definition {
 
 /// The code for a function with this attribute.
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
-    let mut item: Item = match syn::parse2(item.clone()) {
+    let mut item: FunctionItem = match syn::parse2(item.clone()) {
         Ok(parsed) => parsed,
         Err(error) => {
             let error = error.into_compile_error();
@@ -54,8 +54,8 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-impl Parse for Item {
-    fn parse(input: ParseStream<'_>) -> syn::Result<Item> {
+impl Parse for FunctionItem {
+    fn parse(input: ParseStream<'_>) -> syn::Result<FunctionItem> {
         let attrs = input.call(Attribute::parse_outer)?;
         let vis = input.parse()?;
         let is_function = input.fork().parse::<Signature>();
@@ -65,15 +65,15 @@ impl Parse for Item {
         is_function?;
         let sig = input.parse()?;
         match input.parse()? {
-            TokenTree::Group(body) => Ok(Item { attrs, vis, sig, body }),
+            TokenTree::Group(body) => Ok(FunctionItem { attrs, vis, sig, body }),
             other => Err(syn::Error::new(other.span(), "a function that is traced has a body")),
         }
     }
 }
 
-impl ToTokens for Item {
+impl ToTokens for FunctionItem {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Item { attrs, vis, sig, body } = self;
+        let FunctionItem { attrs, vis, sig, body } = self;
         tokens.extend(quote!(#(#attrs)* #vis #sig #body));
     }
 }
@@ -102,7 +102,10 @@ impl Problems {
 impl Definition {
     /// Parameters, results and options of `item`. Takes the attributes of its parameters that are
     /// ours.
-    fn of(item: &mut Item, options: TokenStream) -> syn::Result<(Vec<Parameter>, Type, Options)> {
+    fn of(
+        item: &mut FunctionItem,
+        options: TokenStream,
+    ) -> syn::Result<(Vec<FunctionParameter>, Type, Options)> {
         let mut problems = Problems::default();
         check_qualifiers(&item.sig, &mut problems);
         check_generics(&item.sig, &mut problems);
@@ -111,7 +114,7 @@ impl Definition {
             match argument {
                 FnArg::Receiver(receiver) => check_receiver(receiver, &mut problems),
                 FnArg::Typed(written) => {
-                    parameters.extend(problems.take(Parameter::of(written)));
+                    parameters.extend(problems.take(FunctionParameter::of(written)));
                 }
             }
         }
@@ -181,7 +184,7 @@ fn check_generics(sig: &Signature, problems: &mut Problems) {
             GenericParam::Type(_) | GenericParam::Const(_) => problems.at(
                 parameter,
                 "a traced method is one method, not one for each type: a `Tensor` is of any dtype, a \
-                 `Value` of any structure; functions may be generic",
+                 `NestedValue` of any structure; functions may be generic",
             ),
         }
     }
@@ -237,7 +240,7 @@ pub(crate) fn name_of(ident: &Ident) -> String {
 }
 
 /// The attributes of a function, told apart by what they are about.
-pub(crate) struct Attrs<'a> {
+pub(crate) struct FunctionAttrs<'a> {
     /// Those that say whether it exists.
     pub(crate) conditions: Vec<&'a Attribute>,
     /// Those about lints; what is expected is allowed, as it is found in one place only.
@@ -247,26 +250,26 @@ pub(crate) struct Attrs<'a> {
 }
 
 /// The body of a function as it is compiled.
-pub(crate) struct Body {
+pub(crate) struct FunctionBody {
     /// The attribute of the function it belongs to.
     pub(crate) lints: Option<TokenStream>,
     pub(crate) code: TokenStream,
 }
 
-impl Item {
+impl FunctionItem {
     /// The body, with control flow for graphs if that is asked for.
-    pub(crate) fn body(&self, autograph: bool) -> Body {
+    pub(crate) fn body(&self, autograph: bool) -> FunctionBody {
         let body = &self.body;
         match autograph.then(|| autograph::rewritten(body, &self.sig.output)).flatten() {
-            Some(rewritten) => Body {
+            Some(rewritten) => FunctionBody {
                 lints: rewritten.has_control_flow.then(autograph::lints),
                 code: rewritten.code,
             },
-            None => Body { lints: None, code: quote!(#body) },
+            None => FunctionBody { lints: None, code: quote!(#body) },
         }
     }
 
-    pub(crate) fn attrs(&self) -> Attrs<'_> {
+    pub(crate) fn attrs(&self) -> FunctionAttrs<'_> {
         let (mut conditions, mut lints, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for attr in &self.attrs {
             let name = attr.path().get_ident().map(Ident::to_string).unwrap_or_default();
@@ -278,7 +281,7 @@ impl Item {
                 _ => others.push(attr),
             }
         }
-        Attrs { conditions, lints, others }
+        FunctionAttrs { conditions, lints, others }
     }
 }
 

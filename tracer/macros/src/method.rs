@@ -2,7 +2,7 @@
 
 use crate::{
     crate_path,
-    item::{self, Attrs, Body, Definition, Failing},
+    item::{self, Definition, Failing, FunctionAttrs, FunctionBody},
     parameter::nest_bounds,
 };
 use proc_macro2::{Ident, Span, TokenStream};
@@ -13,8 +13,8 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let macros = crate_path::macros();
     let Definition { item, parameters, output, options } = definition;
     let (vis, sig) = (&item.vis, &item.sig);
-    let Body { lints: of_body, code: body } = item.body(options.autograph);
-    let Attrs { conditions, lints, others } = item.attrs();
+    let FunctionBody { lints: of_body, code: body } = item.body(options.autograph);
+    let FunctionAttrs { conditions, lints, others } = item.attrs();
     let name = item::name_of(&sig.ident);
     let mut method = sig.ident.clone();
     method.set_span(Span::call_site());

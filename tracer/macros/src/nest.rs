@@ -22,12 +22,12 @@ pub(crate) fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     Ok(quote! {
         #[automatically_derived]
         impl #impl_generics #macros::Nest for #ident #ty_generics #where_clause {
-            fn to_value(&self) -> #macros::Value {
+            fn to_value(&self) -> #macros::NestedValue {
                 match self { #(#to_value)* }
             }
 
-            fn from_value(value: #macros::Value) -> #macros::Result<Self> {
-                let mut fields = #macros::structs::Fields::of(value, #name)?;
+            fn from_value(value: #macros::NestedValue) -> #macros::Result<Self> {
+                let mut fields = #macros::structs::StructFields::of(value, #name)?;
                 #(#from_value)*
                 ::core::result::Result::Err(fields.are_not(#name))
             }
@@ -36,7 +36,7 @@ pub(crate) fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 match self { #(#has_type)* }
             }
 
-            fn leaves(&self, aliases: &mut #macros::Aliases, leaves: &mut #macros::Leaves) {
+            fn leaves(&self, aliases: &mut #macros::Aliases, leaves: &mut #macros::TensorLeaves) {
                 match self { #(#leaves)* }
             }
 

@@ -3,7 +3,7 @@
 use crate::{
     crate_path,
     input_signature::{self, Spec},
-    parameter::Parameter,
+    parameter::FunctionParameter,
 };
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -97,7 +97,7 @@ impl Options {
     }
 
     /// An expression of type `FunctionOptions`.
-    pub(crate) fn code(&self, function: &Ident, parameters: &[Parameter]) -> TokenStream {
+    pub(crate) fn code(&self, function: &Ident, parameters: &[FunctionParameter]) -> TokenStream {
         let macros = crate_path::macros();
         let name = match &self.name {
             Some(name) => quote!(#name),

@@ -9,7 +9,7 @@ use syn::{
 };
 
 /// A parameter of a function.
-pub(crate) struct Parameter {
+pub(crate) struct FunctionParameter {
     pub(crate) name: Ident,
     /// The type of the argument as the trace has it.
     pub(crate) owned: Type,
@@ -36,15 +36,15 @@ enum Referent {
     Unsized,
 }
 
-impl Parameter {
+impl FunctionParameter {
     /// The parameter that is written so. Takes its default out of its attributes.
-    pub(crate) fn of(written: &mut PatType) -> syn::Result<Parameter> {
+    pub(crate) fn of(written: &mut PatType) -> syn::Result<FunctionParameter> {
         let default = take_default(&mut written.attrs)?;
         let name = name(&written.pat)?;
         let ty = ungrouped(&written.ty);
         let (passing, owned) = passing(ty)?;
         check_owned(&owned, "an argument by value")?;
-        Ok(Parameter { name, owned, span: ty.span(), passing, default })
+        Ok(FunctionParameter { name, owned, span: ty.span(), passing, default })
     }
 
     /// The argument of the trace, made of the one that is given.
@@ -113,8 +113,23 @@ pub(crate) fn nest_bounds<'a>(types: impl IntoIterator<Item = &'a Type>) -> Vec<
 /// Whether the type is a nest by its name: most are, and bounds are for those that are read.
 fn is_known_nest(ty: &Type) -> bool {
     const KNOWN: &[&str] = &[
-        "Tensor", "Variable", "Value", "bool", "i8", "i16", "i32", "i64", "isize", "u8", "u16",
-        "u32", "u64", "usize", "f32", "f64", "String",
+        "Tensor",
+        "Variable",
+        "NestedValue",
+        "bool",
+        "i8",
+        "i16",
+        "i32",
+        "i64",
+        "isize",
+        "u8",
+        "u16",
+        "u32",
+        "u64",
+        "usize",
+        "f32",
+        "f64",
+        "String",
     ];
     match ty {
         Type::Tuple(tuple) => tuple.elems.iter().all(is_known_nest),

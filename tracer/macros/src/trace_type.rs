@@ -28,12 +28,12 @@ pub(crate) fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     Ok(quote! {
         #[automatically_derived]
         impl #impl_generics #macros::Nest for #ident #ty_generics #where_clause {
-            fn to_value(&self) -> #macros::Value {
+            fn to_value(&self) -> #macros::NestedValue {
                 let object = ::std::sync::Arc::new(<Self as ::core::clone::Clone>::clone(self));
-                #macros::Value::Custom(#macros::custom::#by(&object))
+                #macros::NestedValue::Custom(#macros::custom::#by(&object))
             }
 
-            fn from_value(value: #macros::Value) -> #macros::Result<Self> {
+            fn from_value(value: #macros::NestedValue) -> #macros::Result<Self> {
                 let object = #macros::custom::object::<Self>(&value)?;
                 ::core::result::Result::Ok(<Self as ::core::clone::Clone>::clone(&object))
             }
@@ -42,7 +42,7 @@ pub(crate) fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 #macros::custom::has_type(self, ty)
             }
 
-            fn leaves(&self, _: &mut #macros::Aliases, _: &mut #macros::Leaves) {}
+            fn leaves(&self, _: &mut #macros::Aliases, _: &mut #macros::TensorLeaves) {}
         }
     })
 }

@@ -4,7 +4,7 @@ use crate::{
     layers::Penalty,
     summary::{ModuleSummary, WeightSummary},
 };
-use ferroflow_runtime::trackable::{Kind, ObjectGraph, ObjectNode, Trackable};
+use ferroflow_runtime::trackable::{ObjectGraph, ObjectKind, ObjectNode, Trackable};
 use ferroflow_tracer::{error::Result, tensor::Tensor, variable::Variable};
 
 /// Variables and losses of an object, found in its object graph: those of layers, of structures of
@@ -61,15 +61,15 @@ impl<T: Trackable> Module for T {
     fn variables(&self) -> Result<Vec<Variable>> {
         let graph = ObjectGraph::of(self)?;
         let variables = graph.nodes.into_iter().filter_map(|node| match node.kind {
-            Kind::Variable(variable) => Some(variable.into()),
-            Kind::Plain
-            | Kind::Typed(_)
-            | Kind::Function(_)
-            | Kind::ConcreteFunction(_)
-            | Kind::Asset(_)
-            | Kind::Resource(_)
-            | Kind::Constant(_)
-            | Kind::Foreign => None,
+            ObjectKind::Variable(variable) => Some(variable.into()),
+            ObjectKind::Plain
+            | ObjectKind::Typed(_)
+            | ObjectKind::Function(_)
+            | ObjectKind::ConcreteFunction(_)
+            | ObjectKind::Asset(_)
+            | ObjectKind::Resource(_)
+            | ObjectKind::Constant(_)
+            | ObjectKind::Foreign => None,
         });
         Ok(variables.collect())
     }
@@ -77,7 +77,7 @@ impl<T: Trackable> Module for T {
     fn summary(&self) -> Result<ModuleSummary> {
         let graph = ObjectGraph::of(self)?;
         let weight = |(path, node): (Option<Vec<&str>>, &ObjectNode)| match &node.kind {
-            Kind::Variable(variable) => Some(WeightSummary {
+            ObjectKind::Variable(variable) => Some(WeightSummary {
                 path: path.unwrap_or_default().join("."),
                 dtype: variable.dtype(),
                 shape: variable.shape().clone(),

@@ -2,7 +2,7 @@
 
 use super::kind::{Carries, Control};
 use crate::{
-    control_flow::TensorArray, error::Result, nest::Nest, tensor::Tensor, value::Value,
+    control_flow::TensorArray, error::Result, nest::Nest, tensor::Tensor, value::NestedValue,
     variable::Variable,
 };
 use std::collections::{BTreeMap, HashMap};
@@ -21,7 +21,7 @@ pub trait Carry: Nest {}
 
 impl Carry for Tensor {}
 impl Carry for Variable {}
-impl Carry for Value {}
+impl Carry for NestedValue {}
 impl Carry for TensorArray {}
 impl Carry for () {}
 impl<T: Carry> Carry for Option<T> {}
@@ -54,64 +54,64 @@ tuples! {
     note = "a value of Rust is known while tracing and cannot depend on a Tensor: make it a `Tensor`, \
             or a tuple, `Vec` or `#[derive(Nest)]` structure of tensors; a reference is cloned"
 )]
-pub trait Outcome: Sized {
+pub trait FunctionResult: Sized {
     /// The value.
     ///
     /// # Errors
     ///
     /// The failure itself.
-    fn into_value(self) -> std::result::Result<Value, Self>;
+    fn into_value(self) -> std::result::Result<NestedValue, Self>;
 
     /// Converts a value back.
     ///
     /// # Errors
     ///
     /// When it has another structure.
-    fn from_value(value: Value) -> Result<Self>;
+    fn from_value(value: NestedValue) -> Result<Self>;
 }
 
-impl<T: Carry> Outcome for T {
-    fn into_value(self) -> std::result::Result<Value, T> {
+impl<T: Carry> FunctionResult for T {
+    fn into_value(self) -> std::result::Result<NestedValue, T> {
         Ok(self.to_value())
     }
 
-    fn from_value(value: Value) -> Result<T> {
+    fn from_value(value: NestedValue) -> Result<T> {
         Nest::from_value(value)
     }
 }
 
-impl<T: Carry, E> Outcome for std::result::Result<T, E> {
-    fn into_value(self) -> std::result::Result<Value, Self> {
+impl<T: Carry, E> FunctionResult for std::result::Result<T, E> {
+    fn into_value(self) -> std::result::Result<NestedValue, Self> {
         match self {
             Ok(value) => Ok(value.to_value()),
             Err(error) => Err(Err(error)),
         }
     }
 
-    fn from_value(value: Value) -> Result<Self> {
+    fn from_value(value: NestedValue) -> Result<Self> {
         Ok(Ok(T::from_value(value)?))
     }
 }
 
 /// A place whose value can be taken and set.
-pub trait Place {
+pub trait Assignable {
     /// The value.
-    fn get(&self) -> Value;
+    fn get(&self) -> NestedValue;
 
     /// Sets the value.
     ///
     /// # Errors
     ///
     /// When it has another structure.
-    fn set(&mut self, value: Value) -> Result<()>;
+    fn set(&mut self, value: NestedValue) -> Result<()>;
 }
 
-impl<T: Nest> Place for T {
-    fn get(&self) -> Value {
+impl<T: Nest> Assignable for T {
+    fn get(&self) -> NestedValue {
         self.to_value()
     }
 
-    fn set(&mut self, value: Value) -> Result<()> {
+    fn set(&mut self, value: NestedValue) -> Result<()> {
         *self = T::from_value(value)?;
         Ok(())
     }
@@ -120,7 +120,7 @@ impl<T: Nest> Place for T {
 /// A variable that a construct changes.
 pub struct Var<'a> {
     pub(super) name: &'static str,
-    pub(super) place: &'a mut dyn Place,
+    pub(super) place: &'a mut dyn Assignable,
 }
 
 impl std::fmt::Debug for Var<'_> {
@@ -137,11 +137,11 @@ where
     Var { name, place: C::Kind::place(value) }
 }
 
-pub(super) fn values(vars: &[Var<'_>]) -> Vec<Value> {
+pub(super) fn values(vars: &[Var<'_>]) -> Vec<NestedValue> {
     vars.iter().map(|var| var.place.get()).collect()
 }
 
-pub(super) fn set(vars: &mut [Var<'_>], values: &[Value]) -> Result<()> {
+pub(super) fn set(vars: &mut [Var<'_>], values: &[NestedValue]) -> Result<()> {
     vars.iter_mut().zip(values).try_for_each(|(var, value)| var.place.set(value.clone()))
 }
 
@@ -152,13 +152,13 @@ pub(super) fn names(vars: &[Var<'_>]) -> Vec<String> {
 
 /// The value of a branch, on its way out.
 #[derive(Debug)]
-pub struct Slot<V>(pub(super) Option<V>);
+pub struct ValueSlot<V>(pub(super) Option<V>);
 
-impl<V> Slot<V> {
+impl<V> ValueSlot<V> {
     /// Nothing yet.
     #[expect(clippy::new_without_default, reason = "only macros make it")]
-    pub fn new() -> Slot<V> {
-        Slot(None)
+    pub fn new() -> ValueSlot<V> {
+        ValueSlot(None)
     }
 
     /// Keeps the value.

@@ -1,8 +1,8 @@
 //! `match` on integers, of Rust or of a tensor.
 
 use super::{
-    choice::{Condition, StagedIf, State},
-    repeat::{Loop, StagedWhile},
+    choice::{AutographCondition, ChoiceState, StagedIf},
+    repeat::{AutographLoop, StagedWhile},
 };
 use crate::{
     error::{Error, Result},
@@ -26,7 +26,7 @@ pub fn subject<S: Subject>(subject: &S) -> S {
 /// A number that patterns are compared with.
 pub trait Cases<L> {
     /// The answer.
-    type Is: Condition;
+    type Is: AutographCondition;
 
     /// Whether the number is in one of these ranges, whose ends are part of them.
     fn is_one_of(&self, ranges: &[(L, L)]) -> Self::Is;
@@ -102,18 +102,18 @@ fn in_ranges(number: &Tensor, ranges: &[(i64, i64)]) -> Result<Tensor> {
 pub struct Found(Result<Tensor>);
 
 #[diagnostic::do_not_recommend]
-impl Condition for Found {
+impl AutographCondition for Found {
     type If = StagedIf;
     type While = StagedWhile;
 
     fn into_if(self, location: SourceLocation) -> StagedIf {
         match self.0 {
             Ok(found) => found.into_if(location),
-            Err(error) => StagedIf::new(State::Failed(error), location),
+            Err(error) => StagedIf::new(ChoiceState::Failed(error), location),
         }
     }
 
-    fn into_while(self, of: &mut Loop) -> StagedWhile {
+    fn into_while(self, of: &mut AutographLoop) -> StagedWhile {
         of.condition(self.0.as_ref())
     }
 }

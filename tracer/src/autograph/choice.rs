@@ -1,17 +1,17 @@
 //! `if`.
 
 use super::{
-    carry::{Outcome, Slot, Var, names, set, values},
-    flow::{Side, join},
+    carry::{FunctionResult, ValueSlot, Var, names, set, values},
+    flow::{TracedBranch, join},
     frame::{Flows, Next, closed, here},
     kind::{Control, Host, Staged},
-    repeat::{HostWhile, Loop, StagedWhile, While},
+    repeat::{AutographLoop, HostWhile, StagedWhile, While},
 };
 use crate::{
     control_flow::stage,
     error::{Error, Result},
     tensor::Tensor,
-    value::Value,
+    value::NestedValue,
 };
 use ferroflow_ir::error::SourceLocation;
 use std::cell::Cell;
@@ -22,7 +22,7 @@ use std::cell::Cell;
     label = "neither `bool` nor `Tensor`",
     note = "comparisons of tensors, such as `x.less(&y)`, give a `Result`: write `?` after them"
 )]
-pub trait Condition {
+pub trait AutographCondition {
     /// An `if` with such a condition.
     type If: If;
     /// A `while` with such a condition.
@@ -32,16 +32,16 @@ pub trait Condition {
     fn into_if(self, location: SourceLocation) -> Self::If;
 
     /// Begins an iteration of a `while`, or the loop.
-    fn into_while(self, of: &mut Loop) -> Self::While;
+    fn into_while(self, of: &mut AutographLoop) -> Self::While;
 }
 
 /// Begins an `if`.
 #[track_caller]
-pub fn if_<C: Condition>(condition: C) -> C::If {
+pub fn if_<C: AutographCondition>(condition: C) -> C::If {
     condition.into_if(here())
 }
 
-impl Condition for bool {
+impl AutographCondition for bool {
     type If = HostIf;
     type While = HostWhile;
 
@@ -49,31 +49,31 @@ impl Condition for bool {
         HostIf { condition: self, is_over: Cell::new(false) }
     }
 
-    fn into_while(self, of: &mut Loop) -> HostWhile {
+    fn into_while(self, of: &mut AutographLoop) -> HostWhile {
         of.in_host();
         HostWhile(self)
     }
 }
 
-impl Condition for Tensor {
+impl AutographCondition for Tensor {
     type If = StagedIf;
     type While = StagedWhile;
 
     fn into_if(self, location: SourceLocation) -> StagedIf {
         let state = match stage::condition(&self) {
-            Ok(stage::Condition::Known(known)) => State::Known(known),
-            Ok(stage::Condition::Staged(chooser)) => State::Then(chooser),
-            Err(error) => State::Failed(error),
+            Ok(stage::Condition::Known(known)) => ChoiceState::Known(known),
+            Ok(stage::Condition::Staged(chooser)) => ChoiceState::Then(chooser),
+            Err(error) => ChoiceState::Failed(error),
         };
         StagedIf::new(state, location)
     }
 
-    fn into_while(self, of: &mut Loop) -> StagedWhile {
+    fn into_while(self, of: &mut AutographLoop) -> StagedWhile {
         of.condition(Ok(&self))
     }
 }
 
-impl Condition for &Tensor {
+impl AutographCondition for &Tensor {
     type If = StagedIf;
     type While = StagedWhile;
 
@@ -81,7 +81,7 @@ impl Condition for &Tensor {
         self.clone().into_if(location)
     }
 
-    fn into_while(self, of: &mut Loop) -> StagedWhile {
+    fn into_while(self, of: &mut AutographLoop) -> StagedWhile {
         of.condition(Ok(self))
     }
 }
@@ -109,7 +109,8 @@ pub trait Ends<V>: If {
     /// # Errors
     ///
     /// [`Error::Branches`] when the branches differ.
-    fn end(&mut self, flows: &Flows, vars: &mut [Var<'_>], slot: &mut Slot<V>) -> Result<Next>;
+    fn end(&mut self, flows: &Flows, vars: &mut [Var<'_>], slot: &mut ValueSlot<V>)
+    -> Result<Next>;
 }
 
 /// An `if` of Rust.
@@ -147,7 +148,7 @@ impl If for HostIf {
 }
 
 impl<V> Ends<V> for HostIf {
-    fn end(&mut self, _: &Flows, _: &mut [Var<'_>], _: &mut Slot<V>) -> Result<Next> {
+    fn end(&mut self, _: &Flows, _: &mut [Var<'_>], _: &mut ValueSlot<V>) -> Result<Next> {
         Ok(Next::Value)
     }
 }
@@ -155,28 +156,28 @@ impl<V> Ends<V> for HostIf {
 /// An `if` whose condition is a tensor.
 #[derive(Debug)]
 pub struct StagedIf {
-    state: State,
+    state: ChoiceState,
     /// The variables before it.
-    before: Vec<Value>,
+    before: Vec<NestedValue>,
     location: SourceLocation,
     /// Number of regions that were open before it.
     depth: usize,
 }
 
 #[derive(Debug)]
-pub(super) enum State {
+pub(super) enum ChoiceState {
     /// The condition has a value: one branch is run.
     Known(bool),
     /// The first branch is traced.
     Then(Tensor),
     /// The second branch is traced.
-    Else(Tensor, Box<Side>),
+    Else(Tensor, Box<TracedBranch>),
     Failed(Error),
     Done,
 }
 
 impl StagedIf {
-    pub(super) fn new(state: State, location: SourceLocation) -> StagedIf {
+    pub(super) fn new(state: ChoiceState, location: SourceLocation) -> StagedIf {
         StagedIf { state, before: Vec::new(), location, depth: 0 }
     }
 }
@@ -185,14 +186,14 @@ impl Control for StagedIf {
     type Kind = Staged;
 
     fn is_live(&self) -> bool {
-        matches!(self.state, State::Then(_) | State::Else(..))
+        matches!(self.state, ChoiceState::Then(_) | ChoiceState::Else(..))
     }
 }
 
 impl If for StagedIf {
     fn error(&mut self) -> Option<Error> {
-        match std::mem::replace(&mut self.state, State::Done) {
-            State::Failed(error) => Some(error),
+        match std::mem::replace(&mut self.state, ChoiceState::Done) {
+            ChoiceState::Failed(error) => Some(error),
             state => {
                 self.state = state;
                 None
@@ -201,12 +202,12 @@ impl If for StagedIf {
     }
 
     fn test(&self) -> bool {
-        matches!(self.state, State::Known(true) | State::Then(_))
+        matches!(self.state, ChoiceState::Known(true) | ChoiceState::Then(_))
     }
 
     fn begin(&mut self, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()> {
         let mut flow = flows.0.borrow_mut();
-        if let State::Else(..) = self.state {
+        if let ChoiceState::Else(..) = self.state {
             set(vars, &self.before)?;
             flow.open("cond_false")?;
         } else {
@@ -217,9 +218,14 @@ impl If for StagedIf {
     }
 }
 
-impl<V: Outcome> Ends<V> for StagedIf {
-    fn end(&mut self, flows: &Flows, vars: &mut [Var<'_>], slot: &mut Slot<V>) -> Result<Next> {
-        let state = std::mem::replace(&mut self.state, State::Done);
+impl<V: FunctionResult> Ends<V> for StagedIf {
+    fn end(
+        &mut self,
+        flows: &Flows,
+        vars: &mut [Var<'_>],
+        slot: &mut ValueSlot<V>,
+    ) -> Result<Next> {
+        let state = std::mem::replace(&mut self.state, ChoiceState::Done);
         let value = match slot.0.take().map(V::into_value) {
             None => None,
             Some(Ok(value)) => Some(value),
@@ -232,17 +238,17 @@ impl<V: Outcome> Ends<V> for StagedIf {
         };
         let side = closed(flows, vars, value)?;
         match state {
-            State::Then(chooser) => {
-                self.state = State::Else(chooser, Box::new(side));
+            ChoiceState::Then(chooser) => {
+                self.state = ChoiceState::Else(chooser, Box::new(side));
                 Ok(Next::Again)
             }
-            State::Else(chooser, then) => {
+            ChoiceState::Else(chooser, then) => {
                 let joined = join(&chooser, &names(vars), [*then, side], self.location)?;
                 set(vars, &joined.vars)?;
                 slot.0 = joined.value.map(V::from_value).transpose()?;
                 Ok(Next::after(joined.exit, self.location))
             }
-            State::Known(_) | State::Failed(_) | State::Done => Ok(Next::Value),
+            ChoiceState::Known(_) | ChoiceState::Failed(_) | ChoiceState::Done => Ok(Next::Value),
         }
     }
 }

@@ -8,14 +8,14 @@
 use crate::{
     context::Inside,
     control_flow::{
-        stage::{Choice, Closed, Part, choose},
+        stage::{ChoiceKind, Closed, RegionTrace, choose},
         structure::{difference, tensors, with_tensors},
     },
     error::{Error, Result},
     func_graph::FuncGraph,
     ops,
     tensor::{Repr, Tensor},
-    value::Value,
+    value::NestedValue,
 };
 use ferroflow_ir::{DType, error::SourceLocation};
 use std::{
@@ -36,7 +36,7 @@ pub(super) struct Exit {
     /// Code of the way, where there are several.
     pub(super) code: Option<Tensor>,
     /// The values of those that have one: `return`, and `break` with a value.
-    pub(super) values: BTreeMap<u32, Value>,
+    pub(super) values: BTreeMap<u32, NestedValue>,
 }
 
 impl Exit {
@@ -46,12 +46,12 @@ impl Exit {
     }
 
     /// By this way, with a value.
-    pub(super) fn with(code: u32, value: Value) -> Exit {
+    pub(super) fn with(code: u32, value: NestedValue) -> Exit {
         Exit { values: BTreeMap::from([(code, value)]), ..Exit::by(code) }
     }
 
     /// The value that is returned.
-    pub(super) fn returned(&mut self) -> Value {
+    pub(super) fn returned(&mut self) -> NestedValue {
         self.values.remove(&RETURNS).unwrap_or_default()
     }
 
@@ -88,18 +88,18 @@ impl Exit {
 /// A part that has been traced: what variables are at its end, its value if it has one, and how it
 /// ends.
 #[derive(Debug)]
-pub(super) struct Side {
+pub(super) struct TracedBranch {
     pub(super) graph: Arc<FuncGraph>,
-    pub(super) vars: Vec<Value>,
-    pub(super) value: Option<Value>,
+    pub(super) vars: Vec<NestedValue>,
+    pub(super) value: Option<NestedValue>,
     pub(super) exit: Exit,
 }
 
 /// Results of a choice between two sides.
 #[derive(Debug)]
 pub(super) struct Joined {
-    pub(super) vars: Vec<Value>,
-    pub(super) value: Option<Value>,
+    pub(super) vars: Vec<NestedValue>,
+    pub(super) value: Option<NestedValue>,
     pub(super) exit: Exit,
 }
 
@@ -107,7 +107,7 @@ pub(super) struct Joined {
 pub(super) fn join(
     chooser: &Tensor,
     names: &[String],
-    sides: [Side; 2],
+    sides: [TracedBranch; 2],
     location: SourceLocation,
 ) -> Result<Joined> {
     let [a, b] = &sides;
@@ -120,13 +120,13 @@ pub(super) fn join(
     let values = outputs.values(&a.exit, &b.exit)?;
     let codes: BTreeSet<u32> = a.exit.codes.union(&b.exit.codes).copied().collect();
     let code = (codes.len() > 1).then(|| {
-        let code = |side: &Side| Value::Tensor(side.exit.tensor());
+        let code = |side: &TracedBranch| NestedValue::Tensor(side.exit.tensor());
         outputs.pair(&code(a), &code(b))
     });
     let Outputs { sides: [a, b], tensors } = outputs;
     let (first, second) = tensors.into_iter().unzip();
     let branches = vec![Closed::of(a, first)?, Closed::of(b, second)?];
-    let results = choose(Choice::If, chooser, branches, location)?;
+    let results = choose(ChoiceKind::If, chooser, branches, location)?;
     let filled = |slots: Slots| slots.filled(&results);
     Ok(Joined {
         vars: vars.into_iter().map(filled).collect(),
@@ -139,7 +139,7 @@ pub(super) fn join(
     })
 }
 
-fn check(a: &Value, b: &Value, name: &str) -> Result<()> {
+fn check(a: &NestedValue, b: &NestedValue, name: &str) -> Result<()> {
     match difference(a, b, name) {
         None => Ok(()),
         Some(found) => Err(Error::Branches {
@@ -159,12 +159,12 @@ struct Outputs {
 
 /// A value whose tensors are results of a choice; those without a number are the same on both sides.
 struct Slots {
-    like: Value,
+    like: NestedValue,
     numbers: Vec<Option<usize>>,
 }
 
 impl Slots {
-    fn filled(self, results: &[Tensor]) -> Value {
+    fn filled(self, results: &[Tensor]) -> NestedValue {
         let own = tensors(&self.like);
         let tensors = own.iter().zip(&self.numbers).map(|(own, number)| {
             number.and_then(|number| results.get(number)).unwrap_or(own).clone()
@@ -174,7 +174,7 @@ impl Slots {
 }
 
 impl Outputs {
-    fn pair(&mut self, a: &Value, b: &Value) -> Slots {
+    fn pair(&mut self, a: &NestedValue, b: &NestedValue) -> Slots {
         let pairs = tensors(a).into_iter().zip(tensors(b));
         let numbers = pairs.map(|(a, b)| {
             if is_same(&a, &b) {
@@ -189,8 +189,8 @@ impl Outputs {
     /// A value that one side may lack: there it is never looked at, and zeros stand for it.
     fn either(
         &mut self,
-        a: Option<&Value>,
-        b: Option<&Value>,
+        a: Option<&NestedValue>,
+        b: Option<&NestedValue>,
         what: &str,
     ) -> Result<Option<Slots>> {
         Ok(Some(match (a, b) {
@@ -247,7 +247,7 @@ fn is_same(a: &Tensor, b: &Tensor) -> bool {
 }
 
 /// A value like this one that nobody will look at, made in `graph`.
-pub(super) fn blank(like: &Value, graph: &Arc<FuncGraph>) -> Result<Value> {
+pub(super) fn blank(like: &NestedValue, graph: &Arc<FuncGraph>) -> Result<NestedValue> {
     let _inside = Inside::enter(graph.clone());
     let blanks = tensors(like).iter().map(blank_tensor).collect::<Result<Vec<_>>>()?;
     Ok(with_tensors(like, &mut blanks.into_iter()))
@@ -271,7 +271,7 @@ fn blank_tensor(like: &Tensor) -> Result<Tensor> {
 /// A part that is open, or a guard within one.
 #[derive(Debug)]
 struct Open {
-    part: Part,
+    part: RegionTrace,
     /// Exit from the region so far.
     exit: Exit,
     guard: Option<Guard>,
@@ -284,7 +284,7 @@ struct Guard {
     /// Exit from the code before it.
     before: Exit,
     /// The variables before it.
-    vars: Vec<Value>,
+    vars: Vec<NestedValue>,
     location: SourceLocation,
 }
 
@@ -298,12 +298,12 @@ impl Flow {
     }
 
     /// Opens a part.
-    pub(super) fn open(&mut self, name: &str) -> Result<&Part> {
-        self.push(Part::open(name)?, None);
+    pub(super) fn open(&mut self, name: &str) -> Result<&RegionTrace> {
+        self.push(RegionTrace::open(name)?, None);
         Ok(&self.0[self.0.len() - 1].part)
     }
 
-    fn push(&mut self, part: Part, guard: Option<Guard>) {
+    fn push(&mut self, part: RegionTrace, guard: Option<Guard>) {
         self.0.push(Open { part, exit: Exit::by(STAYS), guard });
     }
 
@@ -323,12 +323,12 @@ impl Flow {
     pub(super) fn guard(
         &mut self,
         before: Exit,
-        vars: Vec<Value>,
+        vars: Vec<NestedValue>,
         location: SourceLocation,
     ) -> Result<()> {
         let chooser = before.tensor().equal(STAYS as i32)?;
         let guard = Guard { chooser, before, vars, location };
-        self.push(Part::open("cond_true")?, Some(guard));
+        self.push(RegionTrace::open("cond_true")?, Some(guard));
         Ok(())
     }
 
@@ -336,27 +336,29 @@ impl Flow {
     pub(super) fn close(
         &mut self,
         names: &[String],
-        mut vars: Vec<Value>,
-        mut value: Option<Value>,
-    ) -> Result<Side> {
+        mut vars: Vec<NestedValue>,
+        mut value: Option<NestedValue>,
+    ) -> Result<TracedBranch> {
         let mut later: Option<Exit> = None;
         while let Some(open) = self.0.pop() {
             let exit = later.take().unwrap_or(open.exit);
             let graph = open.part.leave();
-            let Some(guard) = open.guard else { return Ok(Side { graph, vars, value, exit }) };
-            let joined = guard.close(names, Side { graph, vars, value, exit })?;
+            let Some(guard) = open.guard else {
+                return Ok(TracedBranch { graph, vars, value, exit });
+            };
+            let joined = guard.close(names, TracedBranch { graph, vars, value, exit })?;
             (vars, value, later) = (joined.vars, joined.value, Some(joined.exit));
         }
         Err(unbalanced())
     }
 
     /// Closes the guards that stand outside all parts; gives how the code around ends.
-    pub(super) fn close_guards(&mut self, returned: Value) -> Result<Exit> {
+    pub(super) fn close_guards(&mut self, returned: NestedValue) -> Result<Exit> {
         let mut exit = Exit::with(RETURNS, returned);
         while let Some(open) = self.0.pop() {
             let Some(guard) = open.guard else { return Err(unbalanced()) };
             let graph = open.part.leave();
-            let side = Side { graph, vars: Vec::new(), value: None, exit };
+            let side = TracedBranch { graph, vars: Vec::new(), value: None, exit };
             exit = guard.close(&[], side)?.exit;
         }
         Ok(exit)
@@ -377,11 +379,11 @@ impl Drop for Flow {
 }
 
 impl Guard {
-    fn close(self, names: &[String], inside: Side) -> Result<Joined> {
+    fn close(self, names: &[String], inside: TracedBranch) -> Result<Joined> {
         let mut exit = self.before;
         exit.codes.remove(&STAYS);
-        let part = Part::open("cond_false")?;
-        let other = Side { graph: part.leave(), vars: self.vars, value: None, exit };
+        let part = RegionTrace::open("cond_false")?;
+        let other = TracedBranch { graph: part.leave(), vars: self.vars, value: None, exit };
         join(&self.chooser, names, [inside, other], self.location)
     }
 }

@@ -1,22 +1,22 @@
 //! The surroundings of the constructs of one function: its open parts, and the way its results take.
 
 use super::{
-    carry::{Outcome, Var, names, values},
+    carry::{FunctionResult, Var, names, values},
     flow::{Exit, Flow, RETURNS},
     kind::{Control, FromError, Returns},
 };
 use crate::{
     error::{Error, Result},
-    value::Value,
+    value::NestedValue,
 };
 use ferroflow_ir::error::SourceLocation;
 use std::{cell::RefCell, panic::Location};
 
 /// Regions of a function that are open while it is traced.
 #[derive(Debug)]
-pub struct Frame<R> {
+pub struct RegionStack<R> {
     flows: Flows,
-    results: RefCell<Option<Results<R>>>,
+    results: RefCell<Option<ResultConversion<R>>>,
 }
 
 /// The parts of a graph that are open.
@@ -24,37 +24,37 @@ pub struct Frame<R> {
 pub struct Flows(pub(super) RefCell<Flow>);
 
 /// Conversions of the results of a function to tensors and back.
-pub struct Results<R> {
-    take: fn(R) -> std::result::Result<Value, R>,
-    make: fn(Value) -> Result<R>,
+pub struct ResultConversion<R> {
+    take: fn(R) -> std::result::Result<NestedValue, R>,
+    make: fn(NestedValue) -> Result<R>,
     fail: fn(Error) -> R,
 }
 
-impl<R> std::fmt::Debug for Results<R> {
+impl<R> std::fmt::Debug for ResultConversion<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Results")
     }
 }
 
-impl<R> Clone for Results<R> {
-    fn clone(&self) -> Results<R> {
+impl<R> Clone for ResultConversion<R> {
+    fn clone(&self) -> ResultConversion<R> {
         *self
     }
 }
 
-impl<R> Copy for Results<R> {}
+impl<R> Copy for ResultConversion<R> {}
 
-impl<R: Outcome + FromError> Results<R> {
-    pub(super) fn new() -> Results<R> {
-        Results { take: R::into_value, make: R::from_value, fail: R::from_error }
+impl<R: FunctionResult + FromError> ResultConversion<R> {
+    pub(super) fn new() -> ResultConversion<R> {
+        ResultConversion { take: R::into_value, make: R::from_value, fail: R::from_error }
     }
 }
 
-impl<R> Frame<R> {
+impl<R> RegionStack<R> {
     /// A function that begins.
     #[expect(clippy::new_without_default, reason = "only macros make it")]
-    pub fn new() -> Frame<R> {
-        Frame { flows: Flows::default(), results: RefCell::new(None) }
+    pub fn new() -> RegionStack<R> {
+        RegionStack { flows: Flows::default(), results: RefCell::new(None) }
     }
 
     /// The parts that are open.
@@ -78,7 +78,7 @@ impl<R> Frame<R> {
         }
     }
 
-    fn knowing<C: Control>(&self) -> Results<R>
+    fn knowing<C: Control>(&self) -> ResultConversion<R>
     where
         C::Kind: Returns<R>,
     {
@@ -92,7 +92,7 @@ impl<R> Frame<R> {
         self.ended(results, way.exit.returned())
     }
 
-    fn ended(&self, results: Results<R>, value: Value) -> R {
+    fn ended(&self, results: ResultConversion<R>, value: NestedValue) -> R {
         let exit = self.flows.0.borrow_mut().close_guards(value);
         let made = exit.and_then(|mut exit| (results.make)(exit.returned()));
         made.unwrap_or_else(results.fail)
@@ -139,7 +139,7 @@ impl Flows {
     /// # Errors
     ///
     /// When the loop is not staged.
-    pub fn jump_with(&self, code: u32, to_live: bool, value: Value) -> Result<()> {
+    pub fn jump_with(&self, code: u32, to_live: bool, value: NestedValue) -> Result<()> {
         self.leave(Exit::with(code, value), to_live)
     }
 
@@ -195,8 +195,8 @@ impl Next {
 pub(super) fn closed(
     flows: &Flows,
     vars: &[Var<'_>],
-    value: Option<Value>,
-) -> Result<super::flow::Side> {
+    value: Option<NestedValue>,
+) -> Result<super::flow::TracedBranch> {
     flows.0.borrow_mut().close(&names(vars), values(vars), value)
 }
 

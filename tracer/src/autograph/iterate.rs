@@ -4,8 +4,8 @@ use super::{
     carry::Var,
     frame::Flows,
     kind::{Control, Host, Staged},
-    ranges::{Number, dtype_of},
-    repeat::Loop,
+    ranges::{RangeNumber, dtype_of},
+    repeat::AutographLoop,
 };
 use crate::{
     context,
@@ -64,10 +64,10 @@ pub trait Iterate {
     /// # Errors
     ///
     /// When the tensor cannot be looped over.
-    fn start(&self, of: &mut Loop, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()>;
+    fn start(&self, of: &mut AutographLoop, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()>;
 
     /// The next item.
-    fn next(&mut self, of: &Loop) -> Option<Result<Self::Item>>;
+    fn next(&mut self, of: &AutographLoop) -> Option<Result<Self::Item>>;
 }
 
 /// A `for` of Rust.
@@ -82,11 +82,11 @@ impl<I: Iterator> Iterate for HostLoop<I> {
         Host
     }
 
-    fn start(&self, _: &mut Loop, _: &Flows, _: &mut [Var<'_>]) -> Result<()> {
+    fn start(&self, _: &mut AutographLoop, _: &Flows, _: &mut [Var<'_>]) -> Result<()> {
         Ok(())
     }
 
-    fn next(&mut self, _: &Loop) -> Option<Result<I::Item>> {
+    fn next(&mut self, _: &AutographLoop) -> Option<Result<I::Item>> {
         self.0.next().map(Ok)
     }
 }
@@ -143,7 +143,7 @@ impl TensorLoop {
     }
 
     /// The loop from a first number to an end, in steps.
-    pub(super) fn between(bounds: [Number; 2], step: Option<Number>) -> TensorLoop {
+    pub(super) fn between(bounds: [RangeNumber; 2], step: Option<RangeNumber>) -> TensorLoop {
         let made = stepping(bounds, step);
         let (end, items) = match made {
             Ok((end, items)) => (Ok(end), items),
@@ -189,10 +189,10 @@ impl TensorLoop {
 
 /// The number of iterations between bounds, and what they are about. A step of 0 is divided by when
 /// the graph runs, which fails.
-fn stepping(bounds: [Number; 2], step: Option<Number>) -> Result<(Tensor, Items)> {
-    let all: Vec<&Number> = bounds.iter().chain(&step).collect();
+fn stepping(bounds: [RangeNumber; 2], step: Option<RangeNumber>) -> Result<(Tensor, Items)> {
+    let all: Vec<&RangeNumber> = bounds.iter().chain(&step).collect();
     let dtype = dtype_of(&all)?;
-    let [start, end] = bounds.map(Number::tensor);
+    let [start, end] = bounds.map(RangeNumber::tensor);
     let start = start?;
     let distance = (end? - &start)?;
     let Some(step) = step else {
@@ -211,11 +211,11 @@ impl Iterate for TensorLoop {
         TensorFor(context::is_tracing())
     }
 
-    fn start(&self, of: &mut Loop, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()> {
+    fn start(&self, of: &mut AutographLoop, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()> {
         of.start(Some(self.end.clone()?), flows, vars)
     }
 
-    fn next(&mut self, of: &Loop) -> Option<Result<Tensor>> {
+    fn next(&mut self, of: &AutographLoop) -> Option<Result<Tensor>> {
         match of.counter() {
             Some(counter) => Some(self.item(counter.clone())),
             None => self.eager_next().transpose(),

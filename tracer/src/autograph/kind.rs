@@ -5,10 +5,10 @@
 //! without values for [`Host`]: the compiler drops the code after it, and with it everything that
 //! would ask more of a body than Rust does.
 
-use super::carry::{Carry, Outcome};
+use super::carry::{Carry, FunctionResult};
 use crate::{
     error::{Error, Result},
-    value::Value,
+    value::NestedValue,
 };
 use std::convert::Infallible;
 
@@ -177,36 +177,36 @@ where
 /// Values that may leave a function that returns `R` from within a construct of this kind.
 pub trait Returns<R>: Fails<R> {
     /// Conversions of results to tensors and back.
-    fn results() -> super::frame::Results<R>;
+    fn results() -> super::frame::ResultConversion<R>;
 }
 
 impl<R> Returns<R> for Host {
-    fn results() -> super::frame::Results<R> {
+    fn results() -> super::frame::ResultConversion<R> {
         unreachable!("results of the host are returned as they are")
     }
 }
 
-impl<R: Outcome + FromError> Returns<R> for Staged {
-    fn results() -> super::frame::Results<R> {
-        super::frame::Results::new()
+impl<R: FunctionResult + FromError> Returns<R> for Staged {
+    fn results() -> super::frame::ResultConversion<R> {
+        super::frame::ResultConversion::new()
     }
 }
 
 /// Values that a construct of this kind can change.
 pub trait Carries<T> {
     /// The place of the value.
-    fn place(value: &mut T) -> &mut dyn super::carry::Place;
+    fn place(value: &mut T) -> &mut dyn super::carry::Assignable;
 }
 
 #[diagnostic::do_not_recommend]
 impl<T> Carries<T> for Host {
-    fn place(_: &mut T) -> &mut dyn super::carry::Place {
+    fn place(_: &mut T) -> &mut dyn super::carry::Assignable {
         unreachable!("the host changes values as Rust does")
     }
 }
 
 impl<T: Carry> Carries<T> for Staged {
-    fn place(value: &mut T) -> &mut dyn super::carry::Place {
+    fn place(value: &mut T) -> &mut dyn super::carry::Assignable {
         value
     }
 }
@@ -214,39 +214,39 @@ impl<T: Carry> Carries<T> for Staged {
 /// Values that a `break` under a construct of this kind may take along.
 pub trait Breaks<V> {
     /// The value, with its structure told at run time.
-    fn take(value: V) -> Value;
+    fn take(value: V) -> NestedValue;
 
     /// The value of this structure.
     ///
     /// # Errors
     ///
     /// When it has another one.
-    fn make(value: Value) -> Result<V>;
+    fn make(value: NestedValue) -> Result<V>;
 }
 
 #[diagnostic::do_not_recommend]
 impl<V> Breaks<V> for Host {
-    fn take(_: V) -> Value {
+    fn take(_: V) -> NestedValue {
         unreachable!("the host leaves loops as Rust does")
     }
 
-    fn make(_: Value) -> Result<V> {
+    fn make(_: NestedValue) -> Result<V> {
         unreachable!("the host leaves loops as Rust does")
     }
 }
 
 impl<V: Carry> Breaks<V> for Staged {
-    fn take(value: V) -> Value {
+    fn take(value: V) -> NestedValue {
         value.to_value()
     }
 
-    fn make(value: Value) -> Result<V> {
+    fn make(value: NestedValue) -> Result<V> {
         V::from_value(value)
     }
 }
 
 /// The value that a `break` takes along.
-pub fn broken<C: Control, V>(_: &C, value: V) -> Value
+pub fn broken<C: Control, V>(_: &C, value: V) -> NestedValue
 where
     C::Kind: Breaks<V>,
 {
@@ -254,11 +254,11 @@ where
 }
 
 /// Whether a jump from a construct of this kind may end or continue a loop of kind `L`.
-pub trait Leaves<L> {}
+pub trait MayLeave<L> {}
 
-impl<L> Leaves<L> for Host {}
+impl<L> MayLeave<L> for Host {}
 
-impl<L: LeftByTensors> Leaves<L> for Staged {}
+impl<L: LeftByTensors> MayLeave<L> for Staged {}
 
 /// Loops that a condition that is a tensor may end.
 #[diagnostic::on_unimplemented(
@@ -275,7 +275,7 @@ impl LeftByTensors for Staged {}
 /// Checks that a jump out of `from` may leave `to`.
 pub fn may_leave<C: Control, L: Control>(_: &C, _: &L)
 where
-    C::Kind: Leaves<L::Kind>,
+    C::Kind: MayLeave<L::Kind>,
 {
 }
 

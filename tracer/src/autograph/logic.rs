@@ -5,7 +5,7 @@ use super::{
     kind::{Control, Host, Kind, Staged},
 };
 use crate::{
-    control_flow::stage::{self, Choice, Closed, Part, choose},
+    control_flow::stage::{self, ChoiceKind, Closed, RegionTrace, choose},
     error::Result,
     ops,
     tensor::Tensor,
@@ -82,22 +82,22 @@ impl Truth for &Tensor {
 
 /// The left side of `&&` or `||`.
 #[derive(Debug)]
-pub struct Left<A> {
+pub struct LeftSide<A> {
     side: A,
     /// The value that asks for the right side.
     asks: bool,
-    part: Option<(Part, Tensor)>,
+    part: Option<(RegionTrace, Tensor)>,
     known: bool,
     location: SourceLocation,
 }
 
 /// Begins an `&&`, for which `asks` is true, or an `||`.
 #[track_caller]
-pub fn left<A: Truth>(side: A, asks: bool) -> Left<A> {
-    Left { side, asks, part: None, known: !asks, location: here() }
+pub fn left<A: Truth>(side: A, asks: bool) -> LeftSide<A> {
+    LeftSide { side, asks, part: None, known: !asks, location: here() }
 }
 
-impl<A: Truth> Control for Left<A> {
+impl<A: Truth> Control for LeftSide<A> {
     type Kind = A::Kind;
 
     fn is_live(&self) -> bool {
@@ -105,7 +105,7 @@ impl<A: Truth> Control for Left<A> {
     }
 }
 
-impl<A: Truth> Left<A> {
+impl<A: Truth> LeftSide<A> {
     /// Whether the right side is asked for.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl<A: Truth> Left<A> {
             }
             stage::Condition::Staged(chooser) => {
                 let name = if self.asks { "cond_true" } else { "cond_false" };
-                self.part = Some((Part::open(name)?, chooser));
+                self.part = Some((RegionTrace::open(name)?, chooser));
                 Ok(true)
             }
         }
@@ -209,11 +209,14 @@ logic_of_tensors! {
 }
 
 /// The value of `&&` or `||`.
-pub fn right<A: Truth, B: Logic<A>>(left: Left<A>, right: Option<B>) -> Given<B::Whole, B::Given> {
+pub fn right<A: Truth, B: Logic<A>>(
+    left: LeftSide<A>,
+    right: Option<B>,
+) -> Given<B::Whole, B::Given> {
     given(both(left, right))
 }
 
-fn both<A: Truth, B: Logic<A>>(left: Left<A>, right: Option<B>) -> Result<B::Given> {
+fn both<A: Truth, B: Logic<A>>(left: LeftSide<A>, right: Option<B>) -> Result<B::Given> {
     let Some(right) = right else { return Ok(B::of_known(left.known)) };
     let Some((part, chooser)) = left.part else { return Ok(right.of_right()) };
     let right = match right.known()? {
@@ -222,9 +225,9 @@ fn both<A: Truth, B: Logic<A>>(left: Left<A>, right: Option<B>) -> Result<B::Giv
     };
     let right = part.close(vec![right])?;
     let name = if left.asks { "cond_false" } else { "cond_true" };
-    let other = Part::open(name)?.close(vec![Tensor::from(!left.asks)])?;
+    let other = RegionTrace::open(name)?.close(vec![Tensor::from(!left.asks)])?;
     let branches: Vec<Closed> = if left.asks { vec![right, other] } else { vec![other, right] };
-    let mut results = choose(Choice::If, &chooser, branches, left.location)?;
+    let mut results = choose(ChoiceKind::If, &chooser, branches, left.location)?;
     Ok(B::of_tensor(results.remove(0)))
 }
 
@@ -283,7 +286,7 @@ impl Negate for &Tensor {
     label = "neither `bool` nor `Tensor`",
     note = "comparisons of tensors, such as `x.less(&y)`, give a `Result`: write `?` after them"
 )]
-pub trait Check {
+pub trait AssertCondition {
     /// The kind.
     type Kind: Kind;
 
@@ -292,7 +295,7 @@ pub trait Check {
     fn check(self, message: impl FnOnce() -> String) -> Given<Self::Kind, ()>;
 }
 
-impl Check for bool {
+impl AssertCondition for bool {
     type Kind = Host;
 
     #[track_caller]
@@ -304,7 +307,7 @@ impl Check for bool {
     }
 }
 
-impl Check for Tensor {
+impl AssertCondition for Tensor {
     type Kind = Staged;
 
     #[track_caller]
@@ -313,7 +316,7 @@ impl Check for Tensor {
     }
 }
 
-impl Check for &Tensor {
+impl AssertCondition for &Tensor {
     type Kind = Staged;
 
     #[track_caller]

@@ -9,9 +9,9 @@ use crate::{
 /// Operand of an operator that is the result of another: asks by its type whether that may have
 /// failed.
 #[derive(Debug)]
-pub struct Operand<T>(pub T);
+pub struct NestedOperand<T>(pub T);
 
-impl Operand<Result<Tensor>> {
+impl NestedOperand<Result<Tensor>> {
     /// The tensor that an operator of tensors gave.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ pub trait AnyOperand {
     fn value(self) -> Result<Self::Value, Error>;
 }
 
-impl<T> AnyOperand for Operand<T> {
+impl<T> AnyOperand for NestedOperand<T> {
     type Value = T;
 
     fn value(self) -> Result<T, Error> {

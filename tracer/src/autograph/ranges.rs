@@ -116,27 +116,27 @@ where
 
 impl<N: HostInteger> IntoIterator for RangeOf<(N, N, N)> {
     type Item = N;
-    type IntoIter = Steps<N>;
+    type IntoIter = RangeSteps<N>;
 
     /// # Panics
     ///
     /// When the step is 0, as [`Iterator::step_by`] does.
-    fn into_iter(self) -> Steps<N> {
+    fn into_iter(self) -> RangeSteps<N> {
         let (start, end, step) = self.0;
         assert!(step != N::ZERO, "the step of a range is 0");
-        Steps { next: Some(start), end, step }
+        RangeSteps { next: Some(start), end, step }
     }
 }
 
 /// The numbers from `next` to `end`, in steps.
 #[derive(Clone, Debug)]
-pub struct Steps<N> {
+pub struct RangeSteps<N> {
     next: Option<N>,
     end: N,
     step: N,
 }
 
-impl<N: HostInteger> Iterator for Steps<N> {
+impl<N: HostInteger> Iterator for RangeSteps<N> {
     type Item = N;
 
     fn next(&mut self) -> Option<N> {
@@ -149,7 +149,7 @@ impl<N: HostInteger> Iterator for Steps<N> {
 
 /// A bound of a range.
 #[derive(Clone, Debug)]
-pub enum Number {
+pub enum RangeNumber {
     /// Known while tracing, if it is one of 64 bits.
     Host(Option<i64>),
     /// A tensor.
@@ -159,24 +159,24 @@ pub enum Number {
 /// Bounds of a range that another bound makes one of tensors.
 pub trait RangeBound {
     /// The bound.
-    fn into_number(self) -> Number;
+    fn into_number(self) -> RangeNumber;
 }
 
 impl<N: HostInteger> RangeBound for N {
-    fn into_number(self) -> Number {
-        Number::Host(self.into_i64())
+    fn into_number(self) -> RangeNumber {
+        RangeNumber::Host(self.into_i64())
     }
 }
 
 impl RangeBound for Tensor {
-    fn into_number(self) -> Number {
-        Number::Tensor(self)
+    fn into_number(self) -> RangeNumber {
+        RangeNumber::Tensor(self)
     }
 }
 
 impl RangeBound for &Tensor {
-    fn into_number(self) -> Number {
-        Number::Tensor(self.clone())
+    fn into_number(self) -> RangeNumber {
+        RangeNumber::Tensor(self.clone())
     }
 }
 
@@ -264,19 +264,21 @@ impl<T> HostBetween for Between<T, T> {
     }
 }
 
-impl Number {
+impl RangeNumber {
     /// The number as a tensor of 64 bits.
     pub(super) fn tensor(self) -> Result<Tensor> {
         match self {
-            Number::Tensor(tensor) => tensor.cast(DType::I64),
-            Number::Host(number) => number.map(Tensor::from).ok_or_else(|| wrong("a larger one")),
+            RangeNumber::Tensor(tensor) => tensor.cast(DType::I64),
+            RangeNumber::Host(number) => {
+                number.map(Tensor::from).ok_or_else(|| wrong("a larger one"))
+            }
         }
     }
 
     fn fits(&self, dtype: DType) -> bool {
         match self {
-            Number::Tensor(_) => true,
-            Number::Host(number) => {
+            RangeNumber::Tensor(_) => true,
+            RangeNumber::Host(number) => {
                 number.is_some_and(|number| dtype == DType::I64 || i32::try_from(number).is_ok())
             }
         }
@@ -284,10 +286,10 @@ impl Number {
 }
 
 /// The dtype of the numbers between bounds: that of the tensors among these.
-pub(super) fn dtype_of(bounds: &[&Number]) -> Result<DType> {
+pub(super) fn dtype_of(bounds: &[&RangeNumber]) -> Result<DType> {
     let mut found = None;
     for bound in bounds {
-        let Number::Tensor(tensor) = bound else { continue };
+        let RangeNumber::Tensor(tensor) = bound else { continue };
         let is_whole = matches!(tensor.dtype(), DType::I32 | DType::I64);
         let is_scalar = tensor.shape().rank().is_none_or(|rank| rank == 0);
         if !is_whole || !is_scalar || found.is_some_and(|dtype| dtype != tensor.dtype()) {

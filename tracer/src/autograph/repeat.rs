@@ -1,22 +1,22 @@
 //! `while` and `loop`, and what `for` shares with them.
 
 use super::{
-    carry::{Slot, Var, names, set, values},
-    flow::{Exit, STAYS, Side, blank},
+    carry::{ValueSlot, Var, names, set, values},
+    flow::{Exit, STAYS, TracedBranch, blank},
     frame::{Flows, Next, closed, here},
     kind::{Breaks, Control, Host, Staged},
 };
 use crate::{
     context::{self, Inside},
     control_flow::{
-        stage::{self, Choice, Closed, Part, choose, generalized, repeat},
+        stage::{self, ChoiceKind, Closed, RegionTrace, choose, generalized, repeat},
         structure::{difference, names as leaf_names, tensors, with_tensors},
         while_loop::{arguments, unchanged},
     },
     error::{Error, Result},
     func_graph::Mark,
     tensor::{Repr, Tensor},
-    value::Value,
+    value::NestedValue,
 };
 use ferroflow_ir::{DType, HostTensor, PartialShape, Shape, ValueType, error::SourceLocation};
 use std::{collections::BTreeMap, sync::Arc};
@@ -44,23 +44,23 @@ impl Repeats {
 
 /// A loop at hand.
 #[derive(Debug)]
-pub struct Loop {
+pub struct AutographLoop {
     construct: Repeats,
     /// Whether jumps may end it, or lead out of it.
     may_exit: bool,
     location: SourceLocation,
     phase: Phase,
     /// The variables before the loop, and the types of their tensors in all iterations.
-    before: Vec<Value>,
+    before: Vec<NestedValue>,
     types: Vec<ValueType>,
     /// Initial values of the variables in the current region.
-    params: Vec<Value>,
+    params: Vec<NestedValue>,
     /// Of loops that count: the number at which they end.
     limit: Option<Tensor>,
     counter: Option<Tensor>,
     condition: Option<Closed>,
     /// Value that a `break` gave it.
-    value: Option<Value>,
+    value: Option<NestedValue>,
 }
 
 #[derive(Debug)]
@@ -88,7 +88,7 @@ pub trait While: Control {
     /// # Errors
     ///
     /// When the condition changes variables.
-    fn enter(&self, of: &mut Loop, flows: &Flows, vars: &mut [Var<'_>]) -> Result<bool>;
+    fn enter(&self, of: &mut AutographLoop, flows: &Flows, vars: &mut [Var<'_>]) -> Result<bool>;
 }
 
 /// An iteration of a `while` of Rust.
@@ -112,7 +112,7 @@ impl While for HostWhile {
         !self.0
     }
 
-    fn enter(&self, _: &mut Loop, _: &Flows, _: &mut [Var<'_>]) -> Result<bool> {
+    fn enter(&self, _: &mut AutographLoop, _: &Flows, _: &mut [Var<'_>]) -> Result<bool> {
         Ok(false)
     }
 }
@@ -143,7 +143,7 @@ impl While for StagedWhile {
         matches!(self.state, Ok(Some(false)))
     }
 
-    fn enter(&self, of: &mut Loop, flows: &Flows, vars: &mut [Var<'_>]) -> Result<bool> {
+    fn enter(&self, of: &mut AutographLoop, flows: &Flows, vars: &mut [Var<'_>]) -> Result<bool> {
         match std::mem::replace(&mut of.phase, Phase::Condition(None)) {
             Phase::Condition(Some(holds)) => {
                 of.check_params(vars)?;
@@ -168,15 +168,18 @@ impl While for StagedWhile {
 }
 
 /// Begins an iteration of a `while`.
-pub fn while_<C: super::choice::Condition>(condition: C, of: &mut Loop) -> C::While {
+pub fn while_<C: super::choice::AutographCondition>(
+    condition: C,
+    of: &mut AutographLoop,
+) -> C::While {
     condition.into_while(of)
 }
 
-impl Loop {
+impl AutographLoop {
     /// A loop, which jumps may leave.
     #[track_caller]
-    pub fn new(construct: Repeats, may_exit: bool) -> Loop {
-        Loop {
+    pub fn new(construct: Repeats, may_exit: bool) -> AutographLoop {
+        AutographLoop {
             construct,
             may_exit,
             location: here(),
@@ -245,7 +248,7 @@ impl Loop {
     }
 
     /// Makes the variables those of the part that was opened; gives the code of the loop.
-    fn set_params(&mut self, part: &Part, vars: &mut [Var<'_>]) -> Result<Option<Tensor>> {
+    fn set_params(&mut self, part: &RegionTrace, vars: &mut [Var<'_>]) -> Result<Option<Tensor>> {
         let types = self.all_types();
         let args = arguments(part, &self.leaf_names(vars), &types)?;
         let mut left = args.iter().cloned();
@@ -277,10 +280,10 @@ impl Loop {
         }
         let asked = flow.close(&[], Vec::new(), None)?.graph;
         let code = flow.exit().and_then(|exit| exit.code.clone()).unwrap_or(STAYS.into_tensor());
-        let other = Part::open("cond_false")?.close(vec![Tensor::from(false)])?;
+        let other = RegionTrace::open("cond_false")?.close(vec![Tensor::from(false)])?;
         let asked = Closed::of(asked, vec![holds])?;
         let goes_on = code.equal(STAYS as i32)?;
-        let holds = choose(Choice::If, &goes_on, vec![asked, other], self.location)?;
+        let holds = choose(ChoiceKind::If, &goes_on, vec![asked, other], self.location)?;
         let graph = flow.close(&[], Vec::new(), None)?.graph;
         self.condition = Some(Closed::of(graph, holds)?);
         Ok(())
@@ -367,7 +370,7 @@ impl Loop {
         }
         let results = self.stage(side, &exit, vars)?;
         let mut results = results.into_iter();
-        let after: Vec<Value> =
+        let after: Vec<NestedValue> =
             self.before.iter().map(|value| with_tensors(value, &mut results)).collect();
         set(vars, &after)?;
         if self.limit.is_some() {
@@ -382,7 +385,7 @@ impl Loop {
     /// # Errors
     ///
     /// When it has another structure.
-    pub fn value<C: Control, V>(&mut self, _: &C, _: &Slot<V>) -> Result<V>
+    pub fn value<C: Control, V>(&mut self, _: &C, _: &ValueSlot<V>) -> Result<V>
     where
         C::Kind: Breaks<V>,
     {
@@ -390,7 +393,7 @@ impl Loop {
     }
 
     /// Whether an iteration has changed shapes, which are unknown from now on.
-    fn widen(&mut self, side: &Side, vars: &[Var<'_>]) -> Result<bool> {
+    fn widen(&mut self, side: &TracedBranch, vars: &[Var<'_>]) -> Result<bool> {
         for ((before, after), name) in self.before.iter().zip(&side.vars).zip(names(vars)) {
             if difference(before, after, &name).is_some() {
                 return unchanged(self.construct.name(), before, after, &name, &[], &[])
@@ -406,7 +409,7 @@ impl Loop {
     }
 
     /// Stages the loop; gives its variables after it.
-    fn stage(&mut self, side: Side, exit: &Exit, vars: &[Var<'_>]) -> Result<Vec<Tensor>> {
+    fn stage(&mut self, side: TracedBranch, exit: &Exit, vars: &[Var<'_>]) -> Result<Vec<Tensor>> {
         let mut types = self.all_types();
         let mut outputs: Vec<Tensor> = side.vars.iter().flat_map(tensors).collect();
         let mut initial: Vec<Tensor> = self.before.iter().flat_map(tensors).collect();
@@ -436,7 +439,8 @@ impl Loop {
         }
         let body = Closed::of(side.graph, outputs)?;
         let (initial, types) = (&initial[..], &types[..]);
-        let repeated = stage::Loop { condition, body, initial, types, parallel_iterations: 10 };
+        let repeated =
+            stage::StagedLoop { condition, body, initial, types, parallel_iterations: 10 };
         repeat(repeated, self.location)
     }
 
@@ -451,7 +455,7 @@ impl Loop {
         }
         let code = results.next();
         let values = body.values.iter();
-        let mut values: BTreeMap<u32, Value> =
+        let mut values: BTreeMap<u32, NestedValue> =
             values.map(|(code, value)| (*code, with_tensors(value, &mut results))).collect();
         self.value = values.remove(&ends);
         let is_ended = body.codes.contains(&ends);
@@ -498,6 +502,6 @@ fn is_outlet(a: &Tensor, b: &Tensor) -> bool {
 /// # Errors
 ///
 /// Those of the calls of ops.
-pub fn enter_loop(of: &mut Loop, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()> {
+pub fn enter_loop(of: &mut AutographLoop, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()> {
     of.start(None, flows, vars)
 }

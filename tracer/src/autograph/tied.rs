@@ -17,21 +17,21 @@ pub fn tied<K: Kind>() -> Tied<K> {
 pub fn tie<C: Control>(_: &C, _: &Tied<C::Kind>) {}
 
 /// The kind of what has parts of two kinds.
-pub trait Join<K> {
+pub trait JoinKind<K> {
     /// [`Staged`] if one of them is.
     type Joined: Kind;
 }
 
-impl<K: Kind> Join<K> for Host {
+impl<K: Kind> JoinKind<K> for Host {
     type Joined = K;
 }
 
-impl<K: Kind> Join<K> for Staged {
+impl<K: Kind> JoinKind<K> for Staged {
     type Joined = Staged;
 }
 
 /// The kind of both.
-pub fn join<A: Join<B>, B>(_: &Tied<A>, _: &Tied<B>) -> Tied<A::Joined> {
+pub fn join<A: JoinKind<B>, B>(_: &Tied<A>, _: &Tied<B>) -> Tied<A::Joined> {
     Tied(PhantomData)
 }
 

@@ -1,7 +1,7 @@
 //! Choices: one of two branches, the first whose condition holds, the one of a number.
 
 use super::{
-    stage::{self, Choice, Closed, Condition, Part, choose, scalar},
+    stage::{self, ChoiceKind, Closed, Condition, RegionTrace, choose, scalar},
     structure::{difference, tensors, with_tensors},
 };
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     nest::Nest,
     tensor::Tensor,
-    value::Value,
+    value::NestedValue,
 };
 use ferroflow_ir::{DType, error::SourceLocation};
 use std::panic::Location;
@@ -46,7 +46,7 @@ pub fn cond<T: Nest>(
         Condition::Known(false) => otherwise(),
         Condition::Staged(chooser) => {
             let branches = vec![traced("cond_true", then)?, traced("cond_false", otherwise)?];
-            T::from_value(chosen("cond", Choice::If, &chooser, branches, location)?)
+            T::from_value(chosen("cond", ChoiceKind::If, &chooser, branches, location)?)
         }
     }
 }
@@ -89,7 +89,7 @@ pub fn switch_case<T: Nest>(index: &Tensor, branches: &[&dyn Fn() -> Result<T>])
         traced(&format!("switch_case_indexed_case_branch{number}"), branch)
     });
     let branches = branches.collect::<Result<Vec<_>>>()?;
-    T::from_value(chosen("switch_case", Choice::Case, &chooser, branches, location)?)
+    T::from_value(chosen("switch_case", ChoiceKind::Case, &chooser, branches, location)?)
 }
 
 /// Result of the first branch whose condition is true, or of `default`, if none is.
@@ -133,16 +133,16 @@ fn first<T: Nest>(
                 traced("case_cond_true", branch)?,
                 traced("case_cond_false", || first(others, default, location))?,
             ];
-            T::from_value(chosen("case", Choice::If, &chooser, branches, location)?)
+            T::from_value(chosen("case", ChoiceKind::If, &chooser, branches, location)?)
         }
     }
 }
 
 /// A branch that has been traced, and the value it gives.
-pub(crate) type Traced = (Closed, Value);
+pub(crate) type TracedCase = (Closed, NestedValue);
 
-fn traced<T: Nest>(name: &str, branch: impl FnOnce() -> Result<T>) -> Result<Traced> {
-    let part = Part::open(name)?;
+fn traced<T: Nest>(name: &str, branch: impl FnOnce() -> Result<T>) -> Result<TracedCase> {
+    let part = RegionTrace::open(name)?;
     let value = branch()?.to_value();
     Ok((part.close(tensors(&value))?, value))
 }
@@ -150,12 +150,12 @@ fn traced<T: Nest>(name: &str, branch: impl FnOnce() -> Result<T>) -> Result<Tra
 /// The value that the chosen branch gives.
 pub(crate) fn chosen(
     construct: &'static str,
-    choice: Choice,
+    choice: ChoiceKind,
     chooser: &Tensor,
-    branches: Vec<Traced>,
+    branches: Vec<TracedCase>,
     location: SourceLocation,
-) -> Result<Value> {
-    let (parts, values): (Vec<Closed>, Vec<Value>) = branches.into_iter().unzip();
+) -> Result<NestedValue> {
+    let (parts, values): (Vec<Closed>, Vec<NestedValue>) = branches.into_iter().unzip();
     let (first, others) = values.split_first().expect("there are branches");
     for other in others {
         if let Some(found) = difference(first, other, "the result") {

@@ -1,7 +1,7 @@
 //! Functions over the rows of tensors: mapped, scanned, folded.
 
 use super::{
-    stage::{Loop, Part, repeat},
+    stage::{RegionTrace, StagedLoop, repeat},
     structure::{tensors, with_tensors},
     tensor_array::{TensorArray, TensorArrayOptions, shape_of_rows},
     while_loop::{WhileOptions, while_loop_with},
@@ -13,7 +13,7 @@ use crate::{
     nest::Nest,
     ops,
     tensor::Tensor,
-    value::Value,
+    value::NestedValue,
 };
 use ferroflow_ir::{DType, PartialShape, TensorSpec, ValueType, error::SourceLocation};
 use std::panic::Location;
@@ -44,7 +44,7 @@ pub fn map_fn<E: Nest, R: Nest>(mut f: impl FnMut(E) -> Result<R>, elems: &E) ->
         return staged_map(f, &rows, location);
     }
     let results = (0..rows.eager_len()?).map(|index| f(rows.at(&index_of(index))?));
-    let results: Vec<Value> =
+    let results: Vec<NestedValue> =
         results.map(|result| Ok(result?.to_value())).collect::<Result<_>>()?;
     match results.first() {
         Some(first) => R::from_value(stacked(first, &results)?),
@@ -57,7 +57,7 @@ fn index_of(index: usize) -> Tensor {
 }
 
 /// Values of one structure as one value of stacked tensors.
-fn stacked(like: &Value, values: &[Value]) -> Result<Value> {
+fn stacked(like: &NestedValue, values: &[NestedValue]) -> Result<NestedValue> {
     let leaves: Vec<Vec<Tensor>> = values.iter().map(tensors).collect();
     let columns = (0..tensors(like).len()).map(|column| {
         let column: Option<Vec<&Tensor>> = leaves.iter().map(|row| row.get(column)).collect();
@@ -92,7 +92,7 @@ fn staged_map<E: Nest, R: Nest>(
     location: SourceLocation,
 ) -> Result<R> {
     let number = ValueType::new(DType::I32, PartialShape::scalar());
-    let body = Part::open("map_while_body")?;
+    let body = RegionTrace::open("map_while_body")?;
     let index = body.argument("i", number.clone())?;
     let result = f(rows.at(&index)?)?.to_value();
     let results = tensors(&result);
@@ -105,7 +105,7 @@ fn staged_map<E: Nest, R: Nest>(
         types.push(ty);
     }
     let body = body.close(outputs)?;
-    let condition = Part::open("map_while_cond")?;
+    let condition = RegionTrace::open("map_while_cond")?;
     let params = types.iter().map(|ty| condition.argument("loop", ty.clone()));
     let params = params.collect::<Result<Vec<_>>>()?;
     let holds = params[0].less(&rows.len)?;
@@ -116,7 +116,7 @@ fn staged_map<E: Nest, R: Nest>(
         initial.push(ops::tensor_list_reserve(&shape, &rows.len, result.dtype())?);
     }
     let (initial, types) = (&initial[..], &types[..]);
-    let repeated = Loop { condition, body, initial, types, parallel_iterations: 10 };
+    let repeated = StagedLoop { condition, body, initial, types, parallel_iterations: 10 };
     let lists = repeat(repeated, location)?;
     let columns = lists.iter().skip(1).zip(&results).map(|(list, result)| {
         let attrs = ops::TensorListStackAttrs { num_elements: rows.static_len() };
@@ -154,8 +154,8 @@ pub fn scan<S: Nest, E: Nest>(
             TensorArrayOptions { element_shape: state.shape(), ..TensorArrayOptions::default() };
         Ok(TensorArray::with_options(state.dtype(), &rows.len, options)?.to_value())
     });
-    let arrays = Value::List(arrays.collect::<Result<_>>()?);
-    let step = |index: &Tensor, (state, arrays): (Value, Value)| {
+    let arrays = NestedValue::List(arrays.collect::<Result<_>>()?);
+    let step = |index: &Tensor, (state, arrays): (NestedValue, NestedValue)| {
         let state = f(S::from_value(state)?, rows.at(index)?)?.to_value();
         let arrays: Vec<TensorArray> = Nest::from_value(arrays)?;
         let written = arrays.iter().zip(tensors(&state)).map(|(array, x)| array.write(index, &x));
@@ -246,7 +246,7 @@ fn each<S: Nest>(
 
 /// A value whose tensors are taken row by row.
 struct Rows {
-    value: Value,
+    value: NestedValue,
     elems: Vec<Tensor>,
     /// Their number.
     len: Tensor,

@@ -5,7 +5,7 @@ use crate::{
     context::{self, Inside},
     error::{Error, Result},
     func_graph::{Call, FuncGraph},
-    ops::{self, Op},
+    ops::{self, NamedOp},
     tensor::{Repr, Tensor},
 };
 use ferroflow_ir::{
@@ -16,22 +16,22 @@ use std::sync::Arc;
 
 /// A part of a branch or loop that is being traced: calls go to it until it is closed or dropped.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct RegionTrace {
     inside: Inside,
 }
 
-impl Part {
+impl RegionTrace {
     /// Opens a part of the trace at hand, whose function has a name that begins with `name`.
     ///
     /// # Errors
     ///
     /// When nothing is traced.
-    pub(crate) fn open(name: &str) -> Result<Part> {
+    pub(crate) fn open(name: &str) -> Result<RegionTrace> {
         let parent = context::current_trace().ok_or_else(|| Error::Conversion {
             expected: "a trace around a part of a graph".into(),
             found: "none".into(),
         })?;
-        Ok(Part { inside: Inside::enter(FuncGraph::inside(parent, name)) })
+        Ok(RegionTrace { inside: Inside::enter(FuncGraph::inside(parent, name)) })
     }
 
     /// Adds an argument.
@@ -64,7 +64,7 @@ impl Closed {
     ///
     /// # Errors
     ///
-    /// As [`Part::close`].
+    /// As [`RegionTrace::close`].
     pub(crate) fn of(graph: Arc<FuncGraph>, outputs: Vec<Tensor>) -> Result<Closed> {
         let outputs = outputs.iter().map(|output| graph.own(output, &|| "result".into()));
         let outputs = outputs.collect::<Result<_>>()?;
@@ -78,7 +78,7 @@ impl Closed {
     ///
     /// # Errors
     ///
-    /// As [`Part::close`].
+    /// As [`RegionTrace::close`].
     pub(crate) fn into_function(self) -> Result<(FunctionDef, Vec<Tensor>)> {
         let captures = self.graph.captured();
         let def = self.graph.finish_inside(&self.outputs, &captures, false)?;
@@ -94,7 +94,7 @@ pub(crate) struct Closed {
 }
 
 /// A choice between branches.
-pub(crate) enum Choice {
+pub(crate) enum ChoiceKind {
     /// By a truth value.
     If,
     /// By a number.
@@ -104,13 +104,13 @@ pub(crate) enum Choice {
 /// Stages a choice between branches that give the same number of tensors, of the same dtypes.
 /// Shapes that differ are generalised.
 pub(crate) fn choose(
-    choice: Choice,
+    choice: ChoiceKind,
     chooser: &Tensor,
     branches: Vec<Closed>,
     location: SourceLocation,
 ) -> Result<Vec<Tensor>> {
-    static IF: [Op; 2] = [Op::new("StatelessIf"), Op::new("If")];
-    static CASE: [Op; 2] = [Op::new("StatelessCase"), Op::new("Case")];
+    static IF: [NamedOp; 2] = [NamedOp::new("StatelessIf"), NamedOp::new("If")];
+    static CASE: [NamedOp; 2] = [NamedOp::new("StatelessCase"), NamedOp::new("Case")];
     let types = joined(&branches);
     let captures = captures(branches.iter());
     let (mut functions, mut has_effects) = (Vec::new(), false);
@@ -119,12 +119,12 @@ pub(crate) fn choose(
         functions.push(shared(def, &mut has_effects)?);
     }
     let (ops, name) = match choice {
-        Choice::If => (&IF, "cond"),
-        Choice::Case => (&CASE, "switch_case/indexed_case"),
+        ChoiceKind::If => (&IF, "cond"),
+        ChoiceKind::Case => (&CASE, "switch_case/indexed_case"),
     };
     let attrs = result_attrs(Attrs::new(), &types, "Tout");
     let attrs = match (choice, &functions[..]) {
-        (Choice::If, [then, otherwise]) => {
+        (ChoiceKind::If, [then, otherwise]) => {
             attrs.with("then_branch", then.clone()).with("else_branch", otherwise.clone())
         }
         _ => attrs.with("branches", AttrValue::Funcs(functions)),
@@ -141,7 +141,7 @@ pub(crate) fn replicate(
     replicas: &[Closed],
     location: SourceLocation,
 ) -> Result<Vec<Tensor>> {
-    static CALL: Op = Op::new("_ReplicatedCall");
+    static CALL: NamedOp = NamedOp::new("_ReplicatedCall");
     let outputs = replicas.iter().flat_map(|replica| &replica.outputs);
     let types: Vec<ValueType> = outputs.map(Tensor::value_type).collect();
     let captures = captures(replicas);
@@ -161,7 +161,7 @@ pub(crate) fn replicate(
 }
 
 /// A loop that has been traced.
-pub(crate) struct Loop<'a> {
+pub(crate) struct StagedLoop<'a> {
     /// Gives a truth value.
     pub(crate) condition: Closed,
     /// Gives the variables after an iteration.
@@ -176,9 +176,9 @@ pub(crate) struct Loop<'a> {
 
 /// Stages a loop; gives its variables after it. What the parts use from outside is passed through
 /// the loop unchanged.
-pub(crate) fn repeat(repeated: Loop<'_>, location: SourceLocation) -> Result<Vec<Tensor>> {
-    static WHILE: [Op; 2] = [Op::new("StatelessWhile"), Op::new("While")];
-    let Loop { condition, body, initial, types, parallel_iterations } = repeated;
+pub(crate) fn repeat(repeated: StagedLoop<'_>, location: SourceLocation) -> Result<Vec<Tensor>> {
+    static WHILE: [NamedOp; 2] = [NamedOp::new("StatelessWhile"), NamedOp::new("While")];
+    let StagedLoop { condition, body, initial, types, parallel_iterations } = repeated;
     let captures = captures([&condition, &body]);
     let mut has_effects = false;
     let condition = condition.graph.finish_inside(&condition.outputs, &captures, false)?;

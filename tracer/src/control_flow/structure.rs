@@ -3,58 +3,73 @@
 //! Variables are no tensors here: graphs do not choose between variables, both sides of a choice and
 //! all iterations of a loop have the same.
 
-use crate::{tensor::Tensor, value::Value};
-use ferroflow_ir::trace_type::Key;
+use crate::{tensor::Tensor, value::NestedValue};
+use ferroflow_ir::trace_type::MapKey;
 use std::sync::Arc;
 
 /// The tensors of a value, in order.
-pub(crate) fn tensors(value: &Value) -> Vec<Tensor> {
+pub(crate) fn tensors(value: &NestedValue) -> Vec<Tensor> {
     let mut found = Vec::new();
     collect(value, &mut found);
     found
 }
 
-fn collect(value: &Value, found: &mut Vec<Tensor>) {
+fn collect(value: &NestedValue, found: &mut Vec<Tensor>) {
     match value {
-        Value::Tensor(tensor) => found.push(tensor.clone()),
-        Value::None | Value::Literal(_) | Value::Variable(_) | Value::Custom(_) => {}
-        Value::List(items) | Value::Tuple(items) => {
+        NestedValue::Tensor(tensor) => found.push(tensor.clone()),
+        NestedValue::None
+        | NestedValue::Literal(_)
+        | NestedValue::Variable(_)
+        | NestedValue::Custom(_) => {}
+        NestedValue::List(items) | NestedValue::Tuple(items) => {
             items.iter().for_each(|item| collect(item, found));
         }
-        Value::Struct(_, fields) => fields.iter().for_each(|(_, field)| collect(field, found)),
-        Value::Dict(entries) => entries.values().for_each(|entry| collect(entry, found)),
+        NestedValue::Struct(_, fields) => {
+            fields.iter().for_each(|(_, field)| collect(field, found))
+        }
+        NestedValue::Dict(entries) => entries.values().for_each(|entry| collect(entry, found)),
     }
 }
 
 /// The value with other tensors; its own where there are too few.
-pub(crate) fn with_tensors(value: &Value, tensors: &mut dyn Iterator<Item = Tensor>) -> Value {
+pub(crate) fn with_tensors(
+    value: &NestedValue,
+    tensors: &mut dyn Iterator<Item = Tensor>,
+) -> NestedValue {
     match value {
-        Value::Tensor(own) => Value::Tensor(tensors.next().unwrap_or_else(|| own.clone())),
-        Value::None | Value::Literal(_) | Value::Variable(_) | Value::Custom(_) => value.clone(),
-        Value::List(items) => {
-            Value::List(items.iter().map(|item| with_tensors(item, tensors)).collect())
+        NestedValue::Tensor(own) => {
+            NestedValue::Tensor(tensors.next().unwrap_or_else(|| own.clone()))
         }
-        Value::Tuple(items) => {
-            Value::Tuple(items.iter().map(|item| with_tensors(item, tensors)).collect())
+        NestedValue::None
+        | NestedValue::Literal(_)
+        | NestedValue::Variable(_)
+        | NestedValue::Custom(_) => value.clone(),
+        NestedValue::List(items) => {
+            NestedValue::List(items.iter().map(|item| with_tensors(item, tensors)).collect())
         }
-        Value::Struct(name, fields) => {
-            let field =
-                |(key, field): &(Arc<str>, Value)| (key.clone(), with_tensors(field, tensors));
-            Value::Struct(name.clone(), fields.iter().map(field).collect())
+        NestedValue::Tuple(items) => {
+            NestedValue::Tuple(items.iter().map(|item| with_tensors(item, tensors)).collect())
         }
-        Value::Dict(entries) => {
-            let entry = |(key, entry): (&Key, &Value)| (key.clone(), with_tensors(entry, tensors));
-            Value::Dict(entries.iter().map(entry).collect())
+        NestedValue::Struct(name, fields) => {
+            let field = |(key, field): &(Arc<str>, NestedValue)| {
+                (key.clone(), with_tensors(field, tensors))
+            };
+            NestedValue::Struct(name.clone(), fields.iter().map(field).collect())
+        }
+        NestedValue::Dict(entries) => {
+            let entry =
+                |(key, entry): (&MapKey, &NestedValue)| (key.clone(), with_tensors(entry, tensors));
+            NestedValue::Dict(entries.iter().map(entry).collect())
         }
     }
 }
 
 /// The names of the tensors of a value that is called `name`: `state[0]`, `state.sum`.
-pub(crate) fn names(value: &Value, name: &str) -> Vec<String> {
+pub(crate) fn names(value: &NestedValue, name: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (path, part) in parts(value, name) {
         match part {
-            Value::Tensor(_) => found.push(path),
+            NestedValue::Tensor(_) => found.push(path),
             part => found.extend(names(part, &path)),
         }
     }
@@ -73,21 +88,25 @@ pub(crate) struct Difference {
 }
 
 /// Difference in structure or dtypes between two values that are called `name`.
-pub(crate) fn difference(first: &Value, second: &Value, name: &str) -> Option<Difference> {
+pub(crate) fn difference(
+    first: &NestedValue,
+    second: &NestedValue,
+    name: &str,
+) -> Option<Difference> {
     let differs = || {
         let (first, second) = (described(first), described(second));
         Some(Difference { what: name.into(), first, second })
     };
     match (first, second) {
-        (Value::Tensor(a), Value::Tensor(b)) if a.dtype() == b.dtype() => None,
-        (Value::Variable(a), Value::Variable(b)) if a.is(b) => None,
-        (Value::None, Value::None) => None,
-        (Value::Literal(a), Value::Literal(b)) if a == b => None,
-        (Value::Custom(a), Value::Custom(b)) if a.ty.is_equal(&*b.ty) => None,
-        (Value::List(_), Value::List(_))
-        | (Value::Tuple(_), Value::Tuple(_))
-        | (Value::Dict(_), Value::Dict(_)) => within(first, second, name, differs),
-        (Value::Struct(a, _), Value::Struct(b, _)) if a == b => {
+        (NestedValue::Tensor(a), NestedValue::Tensor(b)) if a.dtype() == b.dtype() => None,
+        (NestedValue::Variable(a), NestedValue::Variable(b)) if a.is(b) => None,
+        (NestedValue::None, NestedValue::None) => None,
+        (NestedValue::Literal(a), NestedValue::Literal(b)) if a == b => None,
+        (NestedValue::Custom(a), NestedValue::Custom(b)) if a.ty.is_equal(&*b.ty) => None,
+        (NestedValue::List(_), NestedValue::List(_))
+        | (NestedValue::Tuple(_), NestedValue::Tuple(_))
+        | (NestedValue::Dict(_), NestedValue::Dict(_)) => within(first, second, name, differs),
+        (NestedValue::Struct(a, _), NestedValue::Struct(b, _)) if a == b => {
             within(first, second, name, differs)
         }
         _ => differs(),
@@ -96,8 +115,8 @@ pub(crate) fn difference(first: &Value, second: &Value, name: &str) -> Option<Di
 
 /// Difference between the parts of two containers of a kind.
 fn within(
-    first: &Value,
-    second: &Value,
+    first: &NestedValue,
+    second: &NestedValue,
     name: &str,
     differs: impl Fn() -> Option<Difference>,
 ) -> Option<Difference> {
@@ -109,40 +128,43 @@ fn within(
 }
 
 /// The parts of a container, with their names; of a tensor that itself.
-fn parts<'a>(value: &'a Value, name: &str) -> Vec<(String, &'a Value)> {
+fn parts<'a>(value: &'a NestedValue, name: &str) -> Vec<(String, &'a NestedValue)> {
     match value {
-        Value::Tensor(_) => vec![(name.into(), value)],
-        Value::None | Value::Literal(_) | Value::Variable(_) | Value::Custom(_) => Vec::new(),
-        Value::List(items) | Value::Tuple(items) => {
+        NestedValue::Tensor(_) => vec![(name.into(), value)],
+        NestedValue::None
+        | NestedValue::Literal(_)
+        | NestedValue::Variable(_)
+        | NestedValue::Custom(_) => Vec::new(),
+        NestedValue::List(items) | NestedValue::Tuple(items) => {
             let part = |(index, item)| (format!("{name}[{index}]"), item);
             items.iter().enumerate().map(part).collect()
         }
-        Value::Struct(_, fields) => {
+        NestedValue::Struct(_, fields) => {
             fields.iter().map(|(key, field)| (format!("{name}.{key}"), field)).collect()
         }
-        Value::Dict(entries) => {
+        NestedValue::Dict(entries) => {
             entries.iter().map(|(key, entry)| (format!("{name}[{key}]"), entry)).collect()
         }
     }
 }
 
 /// A value in the words of messages.
-pub(crate) fn described(value: &Value) -> String {
+pub(crate) fn described(value: &NestedValue) -> String {
     match value {
-        Value::Tensor(tensor) => {
+        NestedValue::Tensor(tensor) => {
             format!("a {} tensor of shape {}", tensor.dtype(), tensor.shape())
         }
-        Value::None => "no value".into(),
-        Value::Literal(literal) => format!("the Rust value {literal}"),
-        Value::Variable(variable) => format!("the variable `{}`", variable.name()),
-        Value::List(items) => format!("a list of {}", items.len()),
-        Value::Tuple(items) => format!("a tuple of {}", items.len()),
-        Value::Struct(name, _) => format!("a `{name}`"),
-        Value::Dict(entries) => {
+        NestedValue::None => "no value".into(),
+        NestedValue::Literal(literal) => format!("the Rust value {literal}"),
+        NestedValue::Variable(variable) => format!("the variable `{}`", variable.name()),
+        NestedValue::List(items) => format!("a list of {}", items.len()),
+        NestedValue::Tuple(items) => format!("a tuple of {}", items.len()),
+        NestedValue::Struct(name, _) => format!("a `{name}`"),
+        NestedValue::Dict(entries) => {
             let keys: Vec<String> = entries.keys().map(|key| format!("{key}")).collect();
             format!("a map of {}", keys.join(", "))
         }
-        Value::Custom(custom) => format!("{custom:?}"),
+        NestedValue::Custom(custom) => format!("{custom:?}"),
     }
 }
 
@@ -150,7 +172,7 @@ pub(crate) fn described(value: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn check(first: Value, second: Value, expected: Option<&str>) {
+    fn check(first: NestedValue, second: NestedValue, expected: Option<&str>) {
         let found = difference(&first, &second, "result");
         let found = found.map(|d| format!("{}: {} / {}", d.what, d.first, d.second));
         assert_eq!(found.as_deref(), expected);
@@ -158,32 +180,33 @@ mod tests {
 
     #[test]
     fn the_part_that_differs_is_named() {
-        let [int, float] = [Value::from(Tensor::from(1i32)), Value::from(Tensor::from([1.0f32]))];
+        let [int, float] =
+            [NestedValue::from(Tensor::from(1i32)), NestedValue::from(Tensor::from([1.0f32]))];
         check(int.clone(), int.clone(), None);
         check(
-            Value::tuple([int.clone(), Value::list([int.clone()])]),
-            Value::tuple([int.clone(), Value::list([float.clone()])]),
+            NestedValue::tuple([int.clone(), NestedValue::list([int.clone()])]),
+            NestedValue::tuple([int.clone(), NestedValue::list([float.clone()])]),
             Some("result[1][0]: a int32 tensor of shape [] / a float32 tensor of shape [1]"),
         );
         check(
-            Value::list([int.clone()]),
-            Value::list([int.clone(), int.clone()]),
+            NestedValue::list([int.clone()]),
+            NestedValue::list([int.clone(), int.clone()]),
             Some("result: a list of 1 / a list of 2"),
         );
         check(1.into(), 2.into(), Some("result: the Rust value 1 / the Rust value 2"));
         check(
-            Value::dict([("a", int.clone())]),
-            Value::dict([("b", int.clone())]),
+            NestedValue::dict([("a", int.clone())]),
+            NestedValue::dict([("b", int.clone())]),
             Some("result: a map of 'a' / a map of 'b'"),
         );
-        check(int, Value::None, Some("result: a int32 tensor of shape [] / no value"));
+        check(int, NestedValue::None, Some("result: a int32 tensor of shape [] / no value"));
     }
 
     #[test]
     fn tensors_are_taken_out_and_put_back() {
-        let value = Value::dict([
-            ("a", Value::list([Tensor::from(1i32)])),
-            ("b", Value::tuple([Value::from(7), Tensor::from(2i32).into()])),
+        let value = NestedValue::dict([
+            ("a", NestedValue::list([Tensor::from(1i32)])),
+            ("b", NestedValue::tuple([NestedValue::from(7), Tensor::from(2i32).into()])),
         ]);
         assert_eq!(names(&value, "x"), ["x['a'][0]", "x['b'][1]"]);
         let changed: Vec<Tensor> = tensors(&value).iter().map(|x| (x * 10).unwrap()).collect();

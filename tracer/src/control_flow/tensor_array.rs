@@ -5,7 +5,7 @@ use crate::{
     nest::Nest,
     ops::{self, IntoOperand},
     tensor::Tensor,
-    value::Value,
+    value::NestedValue,
 };
 use ferroflow_ir::{DType, PartialShape, trace_type::Literal};
 use std::borrow::Borrow;
@@ -217,21 +217,21 @@ pub(super) fn shape_of_rows(shape: &PartialShape) -> Tensor {
 const NAME: &str = "TensorArray";
 
 impl Nest for TensorArray {
-    fn to_value(&self) -> Value {
+    fn to_value(&self) -> NestedValue {
         let TensorArrayOptions { element_shape, dynamic_size, .. } = &self.options;
         let fields = [
-            ("dtype", Value::Literal(Literal::DType(self.dtype))),
-            ("element_shape", Value::Literal(Literal::Shape(element_shape.clone()))),
+            ("dtype", NestedValue::Literal(Literal::DType(self.dtype))),
+            ("element_shape", NestedValue::Literal(Literal::Shape(element_shape.clone()))),
             ("dynamic_size", (*dynamic_size).into()),
             ("list", (&self.list).into()),
-            ("left", self.left.as_ref().map_or(Value::None, Into::into)),
+            ("left", self.left.as_ref().map_or(NestedValue::None, Into::into)),
         ];
         crate::structs::value(NAME, fields)
     }
 
-    fn from_value(value: Value) -> Result<TensorArray> {
+    fn from_value(value: NestedValue) -> Result<TensorArray> {
         let part = |name: &str| value.get(name).cloned().unwrap_or_default();
-        if !matches!(&value, Value::Struct(name, _) if **name == *NAME) {
+        if !matches!(&value, NestedValue::Struct(name, _) if **name == *NAME) {
             return Err(value.is_not("a TensorArray"));
         }
         let left = Option::<Tensor>::from_value(part("left"))?;

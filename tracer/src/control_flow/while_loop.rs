@@ -1,7 +1,7 @@
 //! Loops: a body that is repeated while a condition holds.
 
 use super::{
-    stage::{self, Condition, Loop, Part, generalized, repeat},
+    stage::{self, Condition, RegionTrace, StagedLoop, generalized, repeat},
     structure::{described, difference, names, tensors, with_tensors},
 };
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     nest::Nest,
     tensor::Tensor,
-    value::Value,
+    value::NestedValue,
 };
 use ferroflow_ir::{PartialShape, ValueType, error::SourceLocation};
 use std::panic::Location;
@@ -146,7 +146,7 @@ fn staged<S: Nest>(
         initial.push(counter);
     }
 
-    let part = Part::open("while_cond")?;
+    let part = RegionTrace::open("while_cond")?;
     let params = arguments(&part, &names, &types)?;
     let holds = condition(&S::from_value(with_tensors(&before, &mut params.iter().cloned()))?)?;
     let holds = match stage::condition(&holds)? {
@@ -159,7 +159,7 @@ fn staged<S: Nest>(
     };
     let condition = part.close(vec![holds])?;
 
-    let part = Part::open("while_body")?;
+    let part = RegionTrace::open("while_body")?;
     let params = arguments(&part, &names, &types)?;
     let entered = with_tensors(&before, &mut params.iter().cloned());
     let after = body(S::from_value(entered.clone())?)?.to_value();
@@ -171,13 +171,14 @@ fn staged<S: Nest>(
     let body = part.close(outputs)?;
 
     let parallel_iterations = options.parallel_iterations;
-    let repeated = Loop { condition, body, initial: &initial, types: &types, parallel_iterations };
+    let repeated =
+        StagedLoop { condition, body, initial: &initial, types: &types, parallel_iterations };
     let results = repeat(repeated, location)?;
     S::from_value(with_tensors(&before, &mut results.into_iter()))
 }
 
 /// The tensors of the state before the loop, and the types they have in all iterations.
-fn entering(state: &Value, options: &WhileOptions) -> Result<(Vec<Tensor>, Vec<ValueType>)> {
+fn entering(state: &NestedValue, options: &WhileOptions) -> Result<(Vec<Tensor>, Vec<ValueType>)> {
     let initial = tensors(state);
     if options.shape_invariants.len() > initial.len() {
         let found = format!("{} invariants", options.shape_invariants.len());
@@ -198,7 +199,11 @@ fn entering(state: &Value, options: &WhileOptions) -> Result<(Vec<Tensor>, Vec<V
 }
 
 /// The variables of a loop as arguments of one of its parts.
-pub(crate) fn arguments(part: &Part, names: &[String], types: &[ValueType]) -> Result<Vec<Tensor>> {
+pub(crate) fn arguments(
+    part: &RegionTrace,
+    names: &[String],
+    types: &[ValueType],
+) -> Result<Vec<Tensor>> {
     let name = |index: usize| match names.get(index) {
         Some(name) => node_name(name),
         None => "loop_counter".into(),
@@ -221,8 +226,8 @@ const FITS: &str = "every shape must fit the one before the loop, or the shape i
 /// Checks that an iteration leaves structure, dtypes and shapes as they are.
 pub(crate) fn unchanged(
     construct: &'static str,
-    before: &Value,
-    after: &Value,
+    before: &NestedValue,
+    after: &NestedValue,
     name: &str,
     types: &[ValueType],
     names: &[String],
@@ -243,7 +248,7 @@ pub(crate) fn unchanged(
                 construct,
                 variable: name.clone(),
                 before: format!("a {} tensor of shape {}", ty.dtype, ty.shape),
-                after: described(&Value::Tensor(tensor.clone())),
+                after: described(&NestedValue::Tensor(tensor.clone())),
                 rule: FITS,
             });
         }

@@ -8,7 +8,7 @@
 use super::{Backward, OfCode};
 use crate::{
     context,
-    control_flow::stage::Part,
+    control_flow::stage::RegionTrace,
     error::{Error, Result},
     func_graph::{Call, FuncGraph},
     recording,
@@ -68,7 +68,7 @@ fn traced(
     inputs: &[&Tensor],
     backward: &Backward,
 ) -> Result<(CarriedGradient, Vec<String>)> {
-    let part = Part::open("__inference_internal_grad_fn")?;
+    let part = RegionTrace::open("__inference_internal_grad_fn")?;
     // The node passes the arguments on as well, whose gradients there are not.
     let passed = outputs.iter().chain(inputs.iter().copied()).enumerate();
     let dys = passed

@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, Result},
-    gradients::Gradient,
+    gradients::TensorGradient,
     ops,
     tensor::Tensor,
     variable::Variable,
@@ -108,9 +108,9 @@ impl ReplicaContext {
 /// [`Error::Replica`] for a variable that was made outside the scope of the strategy.
 #[track_caller]
 pub fn sum_gradients<'a>(
-    gradients: Vec<Gradient>,
+    gradients: Vec<TensorGradient>,
     state: impl IntoIterator<Item = &'a Variable>,
-) -> Result<Vec<Gradient>> {
+) -> Result<Vec<TensorGradient>> {
     let Some(replica) = Replica::current().filter(|replica| replica.engine.size() > 1) else {
         return Ok(gradients);
     };
@@ -123,8 +123,8 @@ pub fn sum_gradients<'a>(
         }
     }
     let context = ReplicaContext(replica);
-    let sum = |gradient: Gradient| {
-        Ok(Gradient::Dense(context.all_reduce(ReduceOp::Sum, &gradient.dense()?)?))
+    let sum = |gradient: TensorGradient| {
+        Ok(TensorGradient::Dense(context.all_reduce(ReduceOp::Sum, &gradient.dense()?)?))
     };
     gradients.into_iter().map(sum).collect()
 }

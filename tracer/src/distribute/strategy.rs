@@ -4,14 +4,14 @@ use super::{Batch, Distributed, PerReplica, ReduceOp, data::shares, replica_cont
 use crate::{
     context,
     control_flow::{
-        stage::{Part, replicate},
+        stage::{RegionTrace, replicate},
         structure::{tensors, with_tensors},
     },
     error::{Error, Result},
     nest::Nest,
     ops,
     tensor::Tensor,
-    value::Value,
+    value::NestedValue,
 };
 use ferroflow_ir::device_name::DeviceName;
 use ferroflow_runtime::{
@@ -188,7 +188,7 @@ impl Strategy {
     ) -> Result<PerReplica<R>> {
         let (mut parts, mut results) = (Vec::new(), Vec::new());
         for (replica, value) in self.0.replicas.for_step().into_iter().zip(values.values()) {
-            let part = Part::open("replica")?;
+            let part = RegionTrace::open("replica")?;
             let _mirrored = mirror_variables(self.devices().len());
             let _replica = replica.enter();
             let result = step(value.clone())?.to_value();
@@ -198,7 +198,7 @@ impl Strategy {
         let replicas: Arc<dyn Resource> = self.0.replicas.clone();
         let handle = ResourceHandle::owning("strategy", replicas).to_tensor().into();
         let mut outputs = replicate(&handle, &parts, location)?.into_iter();
-        let result = |result: &Value| R::from_value(with_tensors(result, &mut outputs));
+        let result = |result: &NestedValue| R::from_value(with_tensors(result, &mut outputs));
         Ok(PerReplica::new(results.iter().map(result).collect::<Result<Vec<R>>>()?))
     }
 

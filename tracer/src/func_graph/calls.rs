@@ -11,7 +11,7 @@ use crate::{
 };
 use ferroflow_ir::{
     DType, HostTensor, NodeDef, NodeId, Outlet, ValueType, build::infer_attrs, emit::check_call,
-    infer::Input,
+    infer::InputFacts,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -88,10 +88,10 @@ impl FuncGraph {
             let needed = is_host.get(index) == Some(&true);
             values.push(if needed { self.constant_value(outlet) } else { None });
         }
-        let facts: SmallVec<[Input<'_>; 4]> = types
+        let facts: SmallVec<[InputFacts<'_>; 4]> = types
             .iter()
             .zip(&values)
-            .map(|(ty, value)| Input { ty, value: value.as_ref() })
+            .map(|(ty, value)| InputFacts { ty, value: value.as_ref() })
             .collect();
         let checked = check_call(op, attrs, &facts);
         let (attrs, outputs) = checked

@@ -1,24 +1,24 @@
 //! The end of a trace: functions of what was traced, and of parts of it.
 
 use super::{
-    Call, Created, Finished, FuncGraph, Semantics, State, unique_id, values::small_constant,
+    Call, Created, Finished, FuncGraph, GraphState, Semantics, unique_id, values::small_constant,
 };
 use crate::{
     capture::Capture,
     error::{Error, Result},
-    ops::Op,
+    ops::NamedOp,
     tensor::{Repr, Symbolic, Tensor},
     variable::Variable,
 };
 use ferroflow_ir::{
     Attrs, FunctionDef, Graph, NodeId, Outlet,
-    pass::carve::{Feed, Part},
+    pass::carve::{Feed, Subgraph},
 };
 use std::sync::Arc;
 
 /// The first value of a variable that a trace creates.
 #[derive(Clone)]
-pub(crate) struct FirstValue {
+pub(crate) struct InitialValue {
     pub(crate) variable: Variable,
     /// The function that gives it, of the arguments of the trace.
     pub(crate) def: Arc<FunctionDef>,
@@ -35,7 +35,7 @@ impl FuncGraph {
         let first_values = created.iter().filter_map(|created| self.first_value(created));
         let first_values = first_values.collect::<Result<_>>()?;
         let results = self.results(outputs, |_, _| false)?;
-        let state = self.state.with(State::take);
+        let state = self.state.with(GraphState::take);
         let (captures, capture_nodes) = state.captures.into_parts();
         let args: Vec<NodeId> = state.args.into_iter().chain(capture_nodes).collect();
         let graph = numbered(state.graph, &args);
@@ -53,7 +53,7 @@ impl FuncGraph {
         outputs: &[Tensor],
         direct: impl Fn(usize, Outlet) -> bool,
     ) -> Result<Vec<(String, Outlet)>> {
-        static IDENTITY: Op = Op::new("Identity");
+        static IDENTITY: NamedOp = NamedOp::new("Identity");
         let mut results: Vec<(String, Outlet)> = Vec::with_capacity(outputs.len());
         for (index, output) in outputs.iter().enumerate() {
             let outlet = match &output.0 {
@@ -97,7 +97,7 @@ impl FuncGraph {
                 passed.map(|(index, &node)| (format!("identity_{}", first + index), node.into())),
             );
         }
-        let state = self.state.with(State::take);
+        let state = self.state.with(GraphState::take);
         let args: Vec<NodeId> = state.args.into_iter().chain(nodes).collect();
         Ok(FunctionDef {
             name: self.name.clone(),
@@ -112,7 +112,7 @@ impl FuncGraph {
     /// The function that computes the first value of a variable alone, from the arguments of this
     /// trace. A value that the variable has already is kept for variables to come, if it is small:
     /// memory is not held twice.
-    fn first_value(&self, created: &Created) -> Option<Result<FirstValue>> {
+    fn first_value(&self, created: &Created) -> Option<Result<InitialValue>> {
         let variable = &created.variable;
         if let Repr::Symbolic(symbolic) = &created.initial.0 {
             let outlet = self.own_outlet(variable, symbolic);
@@ -137,16 +137,16 @@ impl FuncGraph {
         Err(Error::Initializer { function, variable, reason })
     }
 
-    fn carve(&self, variable: &Variable, value: Outlet, is_known: bool) -> Result<FirstValue> {
+    fn carve(&self, variable: &Variable, value: Outlet, is_known: bool) -> Result<InitialValue> {
         let name = format!("__initializer_{}_{}", self.name, unique_id());
         let (def, captures, needs_arguments) =
             self.state.with(|state| state.carve(value, &name))?;
         let (variable, def) = (variable.clone(), def.into());
-        Ok(FirstValue { variable, def, captures, needs_arguments, is_known })
+        Ok(InitialValue { variable, def, captures, needs_arguments, is_known })
     }
 }
 
-impl State {
+impl GraphState {
     /// The function that computes `value` alone, the captures that it needs, and whether it needs
     /// arguments.
     fn carve(&self, value: Outlet, name: &str) -> Result<(FunctionDef, Vec<Capture>, bool)> {
@@ -159,7 +159,7 @@ impl State {
         let args = self.args.iter().copied().chain(capture_nodes).map(Outlet::from);
         let feeds = args.map(|outlet| Feed { outlet, ty: self.ty(outlet).clone() }).collect();
         let results = vec![("value".to_string(), value)];
-        let part = Part { feeds, results, targets: Vec::new() };
+        let part = Subgraph { feeds, results, targets: Vec::new() };
         Ok((part.carve(&self.graph, name)?, captures, needs_arguments))
     }
 }

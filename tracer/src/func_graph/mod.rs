@@ -11,7 +11,7 @@ use crate::{
     control_order::ControlOrder,
     error::{Error, Result},
     tensor::{Repr, Symbolic, Tensor},
-    value::Value,
+    value::NestedValue,
     variable::Variable,
 };
 use ferroflow_ir::{
@@ -19,7 +19,7 @@ use ferroflow_ir::{
 };
 use ferroflow_runtime::Context;
 use smallvec::SmallVec;
-use state::{Locked, State};
+use state::{GraphState, Locked};
 use std::{
     fmt,
     sync::{
@@ -28,7 +28,7 @@ use std::{
     },
 };
 
-pub(crate) use finish::FirstValue;
+pub(crate) use finish::InitialValue;
 
 /// The collection that variables are added to when they are made.
 pub const GLOBAL_VARIABLES: &str = "variables";
@@ -93,7 +93,7 @@ pub(crate) struct Finished {
     /// The variables it creates.
     pub(crate) created: Vec<Variable>,
     /// The first values of those of them that take theirs from the trace, and small ones of others.
-    pub(crate) first_values: Vec<FirstValue>,
+    pub(crate) first_values: Vec<InitialValue>,
 }
 
 /// A place in a trace: see [`FuncGraph::mark`].
@@ -233,21 +233,21 @@ impl FuncGraph {
         let variable = created.variable.clone();
         self.root().state.with(|state| state.created.push(created));
         if self.semantics == Semantics::Graph {
-            self.collect(GLOBAL_VARIABLES, Value::Variable(variable));
+            self.collect(GLOBAL_VARIABLES, NestedValue::Variable(variable));
         }
         Ok(())
     }
 
     /// Adds a value to a collection.
-    pub(crate) fn collect(&self, name: &str, value: Value) {
-        let add = |state: &mut State| {
+    pub(crate) fn collect(&self, name: &str, value: NestedValue) {
+        let add = |state: &mut GraphState| {
             state.collections.entry(name.into()).or_default().push(value);
         };
         self.root().state.with(add);
     }
 
     /// The values of a collection.
-    pub(crate) fn collection(&self, name: &str) -> Vec<Value> {
+    pub(crate) fn collection(&self, name: &str) -> Vec<NestedValue> {
         let found = self.root().state.with(|state| state.collections.get(name).cloned());
         found.unwrap_or_default()
     }

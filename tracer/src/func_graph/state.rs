@@ -1,7 +1,7 @@
 //! The state of a graph under construction, behind a lock.
 //!
-//! **Invariant:** code that holds the lock calls methods of [`State`] and of what it consists of, and
-//! nothing else. `State` knows no trace, no tape and no context, so it cannot come back to the lock:
+//! **Invariant:** code that holds the lock calls methods of [`GraphState`] and of what it consists of, and
+//! nothing else. `GraphState` knows no trace, no tape and no context, so it cannot come back to the lock:
 //! whatever a trace has to find out about a tensor it finds out before or after.
 
 use super::{Created, Mark};
@@ -9,7 +9,7 @@ use crate::{
     capture::{Capture, Captures},
     control_order::ControlOrder,
     error::Result,
-    value::Value,
+    value::NestedValue,
 };
 use ferroflow_ir::{
     Attrs, Effect, FunctionLibrary, Graph, HostTensor, NodeDef, NodeId, Outlet, ValueType, registry,
@@ -23,7 +23,7 @@ use std::{
 
 /// A state that one thread at a time looks at.
 #[derive(Default)]
-pub(super) struct Locked(ReentrantMutex<RefCell<State>>);
+pub(super) struct Locked(ReentrantMutex<RefCell<GraphState>>);
 
 impl Locked {
     /// Calls `body` with the state.
@@ -31,7 +31,7 @@ impl Locked {
     /// # Panics
     ///
     /// When `body` comes back here, which would otherwise wait for ever.
-    pub(super) fn with<R>(&self, body: impl FnOnce(&mut State) -> R) -> R {
+    pub(super) fn with<R>(&self, body: impl FnOnce(&mut GraphState) -> R) -> R {
         let guard = self.0.lock();
         let mut state = guard.try_borrow_mut().expect("no code that holds the state asks for it");
         body(&mut state)
@@ -39,7 +39,7 @@ impl Locked {
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct GraphState {
     pub(super) graph: Graph,
     pub(super) args: Vec<NodeId>,
     pub(super) captures: Captures,
@@ -49,14 +49,14 @@ pub(super) struct State {
     pub(super) last: Option<NodeId>,
     /// The calls and constants added so far, in order.
     calls: Vec<NodeId>,
-    pub(super) collections: HashMap<String, Vec<Value>>,
+    pub(super) collections: HashMap<String, Vec<NestedValue>>,
     /// Values that were needed while tracing.
     pub(super) known: HashMap<Outlet, Option<HostTensor>>,
     /// The names of the nodes, once the graph is finished and belongs to a function.
     names: HashMap<NodeId, Box<str>>,
 }
 
-impl State {
+impl GraphState {
     pub(super) fn ty(&self, outlet: Outlet) -> &ValueType {
         self.graph.ty(outlet).expect("every node of a trace has types")
     }
@@ -172,8 +172,8 @@ impl State {
     }
 
     /// The state of a graph that is finished; the names of its nodes stay known.
-    pub(super) fn take(&mut self) -> State {
+    pub(super) fn take(&mut self) -> GraphState {
         let names = self.graph.iter().map(|(id, node)| (id, node.name.clone())).collect();
-        std::mem::replace(self, State { names, ..State::default() })
+        std::mem::replace(self, GraphState { names, ..GraphState::default() })
     }
 }

@@ -1,9 +1,9 @@
 //! Values that are known while tracing: they follow from constants.
 
-use super::{FuncGraph, State};
+use super::{FuncGraph, GraphState};
 use crate::tensor::{Repr, Tensor};
 use ferroflow_ir::{
-    Attrs, DType, Effect, HostTensor, OpDef, Outlet, ValueType, infer::Input,
+    Attrs, DType, Effect, HostTensor, OpDef, Outlet, ValueType, infer::InputFacts,
     pass::specialize::Evaluate,
 };
 use ferroflow_runtime::Asset;
@@ -48,10 +48,10 @@ impl FuncGraph {
         if !op.shape_only && values.iter().any(Option::is_none) {
             return None;
         }
-        let facts: Vec<Input<'_>> = types
+        let facts: Vec<InputFacts<'_>> = types
             .iter()
             .zip(&values)
-            .map(|(ty, value)| Input { ty, value: value.as_ref() })
+            .map(|(ty, value)| InputFacts { ty, value: value.as_ref() })
             .collect();
         let results = self.context.evaluate(op, &attrs, &facts)?;
         results.into_iter().nth(outlet.index as usize)
@@ -64,7 +64,7 @@ impl FuncGraph {
     }
 }
 
-impl State {
+impl GraphState {
     /// Where a value comes from, if it may follow from constants.
     fn origin(&self, outlet: Outlet) -> Option<Origin> {
         let node = self.graph.contains(outlet.node).then(|| &self.graph[outlet.node])?;

@@ -6,18 +6,18 @@ use crate::{
     function_spec::ArgSpec,
     ops,
     tensor::Tensor,
-    value::{Leaves, Value},
+    value::{NestedValue, TensorLeaves},
     variable::Variable,
 };
 use ferroflow_ir::{DType, PartialShape, TraceType, ValueType, trace_type::VariableSpec};
 use std::{panic::Location, sync::Arc};
 
-pub(super) fn types(values: &[Value]) -> Vec<TraceType> {
+pub(super) fn types(values: &[NestedValue]) -> Vec<TraceType> {
     let mut aliases = Default::default();
     values.iter().map(|value| value.trace_type(&mut aliases)).collect()
 }
 
-pub(super) fn collect_leaves(values: &[Value], leaves: &mut Leaves) {
+pub(super) fn collect_leaves(values: &[NestedValue], leaves: &mut TensorLeaves) {
     let mut aliases = Default::default();
     values.iter().for_each(|value| value.leaves(&mut aliases, leaves));
 }
@@ -41,25 +41,25 @@ pub(crate) fn placeholders<'a>(
     graph: &Arc<FuncGraph>,
     names: impl Iterator<Item = &'a str>,
     types: &[TraceType],
-) -> Result<Vec<Value>> {
+) -> Result<Vec<NestedValue>> {
     let mut variables: Vec<Variable> = Vec::new();
     let mut args = Vec::with_capacity(types.len());
     for (name, ty) in names.zip(types) {
-        args.push(Value::build(ty, &mut |leaf| match leaf {
+        args.push(NestedValue::build(ty, &mut |leaf| match leaf {
             TraceType::Variable(spec) => match variables.get(spec.alias_id) {
-                Some(variable) => Ok(Value::Variable(variable.clone())),
+                Some(variable) => Ok(NestedValue::Variable(variable.clone())),
                 None => {
                     let ty = ValueType::handle(DType::Resource, spec.value.clone());
                     let handle = graph.argument(name, ty)?;
                     let variable = Variable::argument(handle, VariableSpec::clone(spec), name);
                     variables.push(variable.clone());
-                    Ok(Value::Variable(variable))
+                    Ok(NestedValue::Variable(variable))
                 }
             },
             TraceType::Tensor(spec) => {
                 let name = if spec.name.is_empty() { name } else { &spec.name };
                 let ty = ValueType::new(spec.dtype, spec.shape.clone());
-                Ok(Value::Tensor(graph.argument(name, ty)?))
+                Ok(NestedValue::Tensor(graph.argument(name, ty)?))
             }
             other => unreachable!("{other} is no leaf"),
         })?);
@@ -68,7 +68,7 @@ pub(crate) fn placeholders<'a>(
 }
 
 /// The type of what traced code returned, and its tensors.
-pub(crate) fn outputs(function: &str, value: Value) -> Result<(TraceType, Vec<Tensor>)> {
+pub(crate) fn outputs(function: &str, value: NestedValue) -> Result<(TraceType, Vec<Tensor>)> {
     let value = returned(function, value)?;
     let mut aliases = Default::default();
     let ty = value.trace_type(&mut aliases);
@@ -78,27 +78,27 @@ pub(crate) fn outputs(function: &str, value: Value) -> Result<(TraceType, Vec<Te
 }
 
 /// Result that is returned, made of tensors: variables are read.
-fn returned(function: &str, value: Value) -> Result<Value> {
-    let all = |items: Vec<Value>| -> Result<Vec<Value>> {
+fn returned(function: &str, value: NestedValue) -> Result<NestedValue> {
+    let all = |items: Vec<NestedValue>| -> Result<Vec<NestedValue>> {
         items.into_iter().map(|item| returned(function, item)).collect()
     };
     Ok(match value {
-        Value::None => Value::None,
-        Value::Tensor(tensor) => Value::Tensor(tensor),
-        Value::Variable(variable) => {
-            Value::Tensor(ops::variable::read_at_end(&variable, Location::caller())?)
+        NestedValue::None => NestedValue::None,
+        NestedValue::Tensor(tensor) => NestedValue::Tensor(tensor),
+        NestedValue::Variable(variable) => {
+            NestedValue::Tensor(ops::variable::read_at_end(&variable, Location::caller())?)
         }
-        Value::List(items) => Value::List(all(items)?),
-        Value::Tuple(items) => Value::Tuple(all(items)?),
-        Value::Struct(name, fields) => {
+        NestedValue::List(items) => NestedValue::List(all(items)?),
+        NestedValue::Tuple(items) => NestedValue::Tuple(all(items)?),
+        NestedValue::Struct(name, fields) => {
             let field = |(key, value)| Ok((key, returned(function, value)?));
-            Value::Struct(name, fields.into_iter().map(field).collect::<Result<_>>()?)
+            NestedValue::Struct(name, fields.into_iter().map(field).collect::<Result<_>>()?)
         }
-        Value::Dict(entries) => {
+        NestedValue::Dict(entries) => {
             let entry = |(key, value)| Ok((key, returned(function, value)?));
-            Value::Dict(entries.into_iter().map(entry).collect::<Result<_>>()?)
+            NestedValue::Dict(entries.into_iter().map(entry).collect::<Result<_>>()?)
         }
-        Value::Literal(_) | Value::Custom(_) => {
+        NestedValue::Literal(_) | NestedValue::Custom(_) => {
             return Err(Error::Output { function: function.into(), found: format!("{value:?}") });
         }
     })

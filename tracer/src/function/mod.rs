@@ -60,7 +60,7 @@ use crate::{
     error::{Error, Result},
     function_spec::{ArgSpec, ParameterSpec},
     nest::Nest,
-    value::Value,
+    value::NestedValue,
 };
 use ferroflow_ir::TraceType;
 use ferroflow_runtime::{
@@ -203,7 +203,7 @@ impl<A: Args + 'static, R: Nest + 'static> Function<A, R> {
     /// # Errors
     ///
     /// As [`call`](Function::call); [`Error::Binding`] when they do not fit the parameters.
-    pub fn call_named(&self, args: &[Value], kwargs: &[(&str, Value)]) -> Result<R> {
+    pub fn call_named(&self, args: &[NestedValue], kwargs: &[(&str, NestedValue)]) -> Result<R> {
         let args: A = self.inner.polymorphic.bind(args, kwargs)?;
         self.inner.polymorphic.call(args, &*self.inner.body)
     }
@@ -344,9 +344,9 @@ impl<A: Args, R: 'static> fmt::Debug for Function<A, R> {
 }
 
 /// The type of a literal, for [`Function::concrete_for`].
-pub fn literal(value: impl Into<Value>) -> TraceType {
+pub fn literal(value: impl Into<NestedValue>) -> TraceType {
     match value.into() {
-        Value::Literal(literal) => TraceType::Literal(literal),
+        NestedValue::Literal(literal) => TraceType::Literal(literal),
         other => other.trace_type(&mut Default::default()),
     }
 }

@@ -7,16 +7,16 @@ use super::{
 use crate::{
     args::Args,
     capture::Capture,
-    concrete_function::{ConcreteFunction, Initializer},
+    concrete_function::{ConcreteFunction, VariableInitializer},
     context,
     error::{Error, Result},
-    func_graph::{Creation, FirstValue, FuncGraph, Semantics, unique_id},
-    function_cache::{FunctionCache, Trace},
+    func_graph::{Creation, FuncGraph, InitialValue, Semantics, unique_id},
+    function_cache::{CachedTrace, FunctionCache},
     function_spec::{Bound, FunctionSpec, ParameterSpec},
     lift,
     nest::Nest,
     retracing::{self, Detector},
-    value::{Leaves, Value},
+    value::{NestedValue, TensorLeaves},
 };
 use ferroflow_ir::{FunctionType, TraceType};
 use ferroflow_runtime::{RunMetadata, RunOptions};
@@ -60,11 +60,11 @@ impl Drop for OpenTrace<'_> {
 #[derive(Default)]
 struct First {
     is_over: bool,
-    initializers: Vec<Initializer>,
+    initializers: Vec<VariableInitializer>,
 }
 
 /// The code of a function, as the tracer runs it.
-pub(crate) type Code<'a> = &'a dyn Fn(Vec<Value>) -> Result<Value>;
+pub(crate) type FunctionCode<'a> = &'a dyn Fn(Vec<NestedValue>) -> Result<NestedValue>;
 
 /// Tracing happens one function at a time, so that threads that call first at once share a trace
 /// and no two of them wait for each other.
@@ -104,7 +104,7 @@ impl PolymorphicFunction {
         if context::functions_run_eagerly() {
             return body(args);
         }
-        let mut leaves = Leaves::new();
+        let mut leaves = TensorLeaves::new();
         let trace = self.trace_of(&args, body, &mut leaves)?;
         trace.pack(trace.concrete.call_flat(&leaves)?)
     }
@@ -121,7 +121,7 @@ impl PolymorphicFunction {
         body: &dyn Fn(A) -> Result<R>,
     ) -> Result<(R, RunMetadata)> {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let mut leaves = Leaves::new();
+        let mut leaves = TensorLeaves::new();
         let trace = self.trace_of(&args, body, &mut leaves)?;
         let (results, metadata) = trace.concrete.call_flat_with_options(options, &leaves)?;
         Ok((trace.pack(results)?, metadata))
@@ -132,24 +132,24 @@ impl PolymorphicFunction {
         &self,
         args: &A,
         body: &dyn Fn(A) -> Result<R>,
-        leaves: &mut Leaves,
-    ) -> Result<Arc<Trace>> {
+        leaves: &mut TensorLeaves,
+    ) -> Result<Arc<CachedTrace>> {
         let found = self.cache.read().last(|types| args.have_types(types)).cloned();
         if let Some(trace) = found {
             args.leaves(leaves);
             return Ok(trace);
         }
-        let code = |values: Vec<Value>| Ok(body(A::from_values(values)?)?.to_value());
+        let code = |values: Vec<NestedValue>| Ok(body(A::from_values(values)?)?.to_value());
         self.look_up(args.to_values(), &code, leaves)
     }
 
     /// The trace for these arguments; appends their tensors.
     fn look_up(
         &self,
-        values: Vec<Value>,
-        code: Code<'_>,
-        leaves: &mut Leaves,
-    ) -> Result<Arc<Trace>> {
+        values: Vec<NestedValue>,
+        code: FunctionCode<'_>,
+        leaves: &mut TensorLeaves,
+    ) -> Result<Arc<CachedTrace>> {
         let given: Vec<TraceType> = types(&values);
         let bound = self.spec.read().canonical(values)?;
         collect_leaves(&bound.values, leaves);
@@ -161,7 +161,7 @@ impl PolymorphicFunction {
         Ok(trace)
     }
 
-    fn trace_for(&self, bound: Bound, code: Code<'_>) -> Result<Arc<Trace>> {
+    fn trace_for(&self, bound: Bound, code: FunctionCode<'_>) -> Result<Arc<CachedTrace>> {
         let ty = self.spec.read().function_type(&bound.types);
         if let Some(trace) = self.cache.write().find(&ty) {
             return Ok(trace);
@@ -193,9 +193,9 @@ impl PolymorphicFunction {
         Ok(OpenTrace(self))
     }
 
-    fn keep(&self, types: Vec<TraceType>, concrete: ConcreteFunction) -> Arc<Trace> {
+    fn keep(&self, types: Vec<TraceType>, concrete: ConcreteFunction) -> Arc<CachedTrace> {
         let ty = self.spec.read().function_type(&types);
-        let trace = Arc::new(Trace { types, concrete });
+        let trace = Arc::new(CachedTrace { types, concrete });
         self.cache.write().insert(ty, trace.clone(), self.options.max_traces);
         trace
     }
@@ -247,8 +247,8 @@ impl PolymorphicFunction {
     fn trace(
         &self,
         types: &[TraceType],
-        values: Option<&[Value]>,
-        code: Code<'_>,
+        values: Option<&[NestedValue]>,
+        code: FunctionCode<'_>,
     ) -> Result<ConcreteFunction> {
         let later = {
             let first = self.first.lock();
@@ -264,7 +264,7 @@ impl PolymorphicFunction {
             return Ok(concrete);
         };
         let arguments = values.map(|values| {
-            let mut leaves = Leaves::new();
+            let mut leaves = TensorLeaves::new();
             collect_leaves(values, &mut leaves);
             leaves
         });
@@ -280,9 +280,9 @@ impl PolymorphicFunction {
         &self,
         types: &[TraceType],
         creation: Creation,
-        code: Code<'_>,
-        initializers: &[Initializer],
-    ) -> Result<(ConcreteFunction, Option<Vec<FirstValue>>)> {
+        code: FunctionCode<'_>,
+        initializers: &[VariableInitializer],
+    ) -> Result<(ConcreteFunction, Option<Vec<InitialValue>>)> {
         self.traces.fetch_add(1, Ordering::Relaxed);
         let graph = FuncGraph::new(&self.options.name, self.id, Semantics::Program, creation);
         let spec = self.spec.read().clone();
@@ -312,7 +312,7 @@ impl PolymorphicFunction {
     }
 
     /// Initial values of the variables that the first call made.
-    pub(crate) fn initializers(&self) -> Vec<Initializer> {
+    pub(crate) fn initializers(&self) -> Vec<VariableInitializer> {
         self.first.lock().initializers.clone()
     }
 
@@ -326,7 +326,7 @@ impl PolymorphicFunction {
         types: Vec<TraceType>,
         body: &dyn Fn(A) -> Result<R>,
     ) -> Result<ConcreteFunction> {
-        let code = |values: Vec<Value>| Ok(body(A::from_values(values)?)?.to_value());
+        let code = |values: Vec<NestedValue>| Ok(body(A::from_values(values)?)?.to_value());
         let ty = self.spec.read().function_type(&types);
         let exact = |cache: &FunctionCache| {
             let found = cache.traces_here().find(|trace| trace.types == types);
@@ -358,7 +358,7 @@ impl PolymorphicFunction {
     /// # Errors
     ///
     /// [`Error::Binding`] when they do not fit them.
-    pub fn bind<A: Args>(&self, args: &[Value], kwargs: &[(&str, Value)]) -> Result<A> {
+    pub fn bind<A: Args>(&self, args: &[NestedValue], kwargs: &[(&str, NestedValue)]) -> Result<A> {
         let spec = self.spec.read();
         let values = spec.bind(args.to_vec(), kwargs.to_vec())?;
         A::from_values(spec.canonical(values)?.values)

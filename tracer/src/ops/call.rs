@@ -15,15 +15,15 @@ use std::{panic::Location, sync::OnceLock};
 pub use crate::func_graph::Outputs;
 
 /// An op by name, whose record is looked up once.
-pub(crate) struct Op {
+pub(crate) struct NamedOp {
     name: &'static str,
     record: OnceLock<&'static OpDef>,
 }
 
-impl Op {
+impl NamedOp {
     /// The op of this name, which must have a record.
-    pub(crate) const fn new(name: &'static str) -> Op {
-        Op { name, record: OnceLock::new() }
+    pub(crate) const fn new(name: &'static str) -> NamedOp {
+        NamedOp { name, record: OnceLock::new() }
     }
 
     pub(crate) fn record(&self) -> &'static OpDef {
@@ -109,14 +109,14 @@ pub fn raw_at(
 
 /// Calls an op with one result.
 #[track_caller]
-pub(crate) fn one(op: &'static Op, attrs: Attrs, inputs: &[&Tensor]) -> Result<Tensor> {
+pub(crate) fn one(op: &'static NamedOp, attrs: Attrs, inputs: &[&Tensor]) -> Result<Tensor> {
     named(op, "", attrs, inputs)
 }
 
 /// Calls an op with one result; its node is called `name`.
 #[track_caller]
 pub(crate) fn named(
-    op: &'static Op,
+    op: &'static NamedOp,
     name: &str,
     attrs: Attrs,
     inputs: &[&Tensor],
@@ -130,20 +130,20 @@ pub(crate) fn named(
 
 /// Calls an op without results.
 #[track_caller]
-pub(crate) fn none(op: &'static Op, attrs: Attrs, inputs: &[&Tensor]) -> Result<()> {
+pub(crate) fn none(op: &'static NamedOp, attrs: Attrs, inputs: &[&Tensor]) -> Result<()> {
     call(op.record(), attrs, inputs, "", Location::caller()).map(drop)
 }
 
 /// Calls an op with any number of results.
 #[track_caller]
-pub(crate) fn many(op: &'static Op, attrs: Attrs, inputs: &[&Tensor]) -> Result<Outputs> {
+pub(crate) fn many(op: &'static NamedOp, attrs: Attrs, inputs: &[&Tensor]) -> Result<Outputs> {
     call(op.record(), attrs, inputs, "", Location::caller())
 }
 
 /// Calls an op with `N` results.
 #[track_caller]
 pub(crate) fn fixed<const N: usize>(
-    op: &'static Op,
+    op: &'static NamedOp,
     attrs: Attrs,
     inputs: &[&Tensor],
 ) -> Result<[Tensor; N]> {

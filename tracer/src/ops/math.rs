@@ -1,6 +1,6 @@
 //! The operations used most, as methods of tensors.
 
-use super::{IntoOperand, Op, one};
+use super::{IntoOperand, NamedOp, one};
 use crate::{error::Result, tensor::Tensor};
 use ferroflow_ir::{Attrs, DType};
 use std::borrow::Borrow;
@@ -15,7 +15,7 @@ macro_rules! unary {
             /// When the dtype is not one of those of the op.
             #[track_caller]
             pub fn $name(&self) -> Result<Tensor> {
-                static OP: Op = Op::new($op);
+                static OP: NamedOp = NamedOp::new($op);
                 one(&OP, Attrs::new(), &[self])
             }
         )*}
@@ -79,7 +79,7 @@ macro_rules! binary {
             /// When dtypes or shapes do not fit.
             #[track_caller]
             pub fn $name(&self, other: impl IntoOperand) -> Result<Tensor> {
-                static OP: Op = Op::new($op);
+                static OP: NamedOp = NamedOp::new($op);
                 one(&OP, Attrs::new(), &[self, other.into_operand(self.dtype())?.borrow()])
             }
         )*}
@@ -139,7 +139,7 @@ macro_rules! reductions {
             /// When there is no such axis, or the dtype is not one of those of the op.
             #[track_caller]
             pub fn $name(&self, axes: &[i32]) -> Result<Tensor> {
-                static OP: Op = Op::new($op);
+                static OP: NamedOp = NamedOp::new($op);
                 one(&OP, Attrs::new(), &[self, &Tensor::from(axes)])
             }
 
@@ -151,9 +151,9 @@ macro_rules! reductions {
             /// When the dtype is not one of those of the op.
             #[track_caller]
             pub fn $all(&self) -> Result<Tensor> {
-                static OP: Op = Op::new($op);
-                static RANK: Op = Op::new("Rank");
-                static RANGE: Op = Op::new("Range");
+                static OP: NamedOp = NamedOp::new($op);
+                static RANK: NamedOp = NamedOp::new("Rank");
+                static RANGE: NamedOp = NamedOp::new("Range");
                 let axes = match self.shape().rank() {
                     Some(rank) => Tensor::from((0..rank as i32).collect::<Vec<i32>>()),
                     None => {
@@ -192,8 +192,8 @@ impl Tensor {
     /// When dtypes or shapes do not fit.
     #[track_caller]
     pub fn matmul(&self, other: impl IntoOperand) -> Result<Tensor> {
-        static MATRIX: Op = Op::new("MatMul");
-        static BATCH: Op = Op::new("BatchMatMulV2");
+        static MATRIX: NamedOp = NamedOp::new("MatMul");
+        static BATCH: NamedOp = NamedOp::new("BatchMatMulV2");
         let other = other.into_operand(self.dtype())?;
         let other = other.borrow();
         let is_matrix = |tensor: &Tensor| tensor.shape().rank() == Some(2);
@@ -208,7 +208,7 @@ impl Tensor {
     /// When there is no such conversion.
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Result<Tensor> {
-        static OP: Op = Op::new("Cast");
+        static OP: NamedOp = NamedOp::new("Cast");
         if self.dtype() == dtype {
             return Ok(self.clone());
         }
@@ -222,7 +222,7 @@ impl Tensor {
     /// When the numbers of elements differ.
     #[track_caller]
     pub fn reshape(&self, dims: &[i64]) -> Result<Tensor> {
-        static OP: Op = Op::new("Reshape");
+        static OP: NamedOp = NamedOp::new("Reshape");
         one(&OP, Attrs::new(), &[self, &Tensor::from(dims)])
     }
 
@@ -233,7 +233,7 @@ impl Tensor {
     /// When `order` is not a permutation of the dimensions.
     #[track_caller]
     pub fn transpose(&self, order: &[i32]) -> Result<Tensor> {
-        static OP: Op = Op::new("Transpose");
+        static OP: NamedOp = NamedOp::new("Transpose");
         one(&OP, Attrs::new(), &[self, &Tensor::from(order)])
     }
 
@@ -244,7 +244,7 @@ impl Tensor {
     /// When there is no such place.
     #[track_caller]
     pub fn expand_dims(&self, axis: i32) -> Result<Tensor> {
-        static OP: Op = Op::new("ExpandDims");
+        static OP: NamedOp = NamedOp::new("ExpandDims");
         one(&OP, Attrs::new(), &[self, &Tensor::from(axis)])
     }
 
@@ -255,7 +255,7 @@ impl Tensor {
     /// When there is no such row.
     #[track_caller]
     pub fn gather(&self, indices: &Tensor) -> Result<Tensor> {
-        static OP: Op = Op::new("GatherV2");
+        static OP: NamedOp = NamedOp::new("GatherV2");
         one(&OP, Attrs::new(), &[self, indices, &Tensor::from(0i32)])
     }
 
@@ -266,7 +266,7 @@ impl Tensor {
     /// When there is no such axis.
     #[track_caller]
     pub fn argmax(&self, axis: i32) -> Result<Tensor> {
-        static OP: Op = Op::new("ArgMax");
+        static OP: NamedOp = NamedOp::new("ArgMax");
         one(&OP, Attrs::new(), &[self, &Tensor::from(axis)])
     }
 
@@ -277,7 +277,7 @@ impl Tensor {
     /// None at present.
     #[track_caller]
     pub fn shape_tensor(&self) -> Result<Tensor> {
-        static OP: Op = Op::new("Shape");
+        static OP: NamedOp = NamedOp::new("Shape");
         one(&OP, Attrs::new(), &[self])
     }
 
@@ -288,7 +288,7 @@ impl Tensor {
     /// When this is not of dtype bool, or dtypes or shapes do not fit.
     #[track_caller]
     pub fn select(&self, x: impl IntoOperand, y: impl IntoOperand) -> Result<Tensor> {
-        static OP: Op = Op::new("SelectV2");
+        static OP: NamedOp = NamedOp::new("SelectV2");
         let x = x.into_operand(DType::F32)?;
         let x = x.borrow();
         let y = y.into_operand(x.dtype())?;

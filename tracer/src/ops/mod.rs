@@ -12,7 +12,7 @@ pub mod operand;
 mod operators;
 pub(crate) mod variable;
 
-pub(crate) use call::{Op, call, named, none, one};
+pub(crate) use call::{NamedOp, call, named, none, one};
 pub use call::{Outputs, raw, raw_at};
 pub use generated::*;
 pub use operand::IntoOperand;

@@ -9,7 +9,7 @@
 //! functions that are traced, whose macro writes the `?` itself. Operators that assign cannot tell an error: the tensor that they leave
 //! tells it where it is used.
 
-use super::{IntoOperand, Op, named};
+use super::{IntoOperand, NamedOp, named};
 use crate::{error::Result, tensor::Tensor, variable::Variable};
 use ferroflow_ir::{Attrs, DType};
 use std::{borrow::Borrow, ops};
@@ -107,8 +107,8 @@ operators! {
 impl Tensor {
     #[track_caller]
     fn add_to(&self, other: &Tensor) -> Result<Tensor> {
-        static NUMBERS: Op = Op::new("AddV2");
-        static STRINGS: Op = Op::new("Add");
+        static NUMBERS: NamedOp = NamedOp::new("AddV2");
+        static STRINGS: NamedOp = NamedOp::new("Add");
         let op = if self.dtype() == DType::String { &STRINGS } else { &NUMBERS };
         named(op, "add", Attrs::new(), &[self, other])
     }
@@ -116,7 +116,7 @@ impl Tensor {
     /// True division: integers become floats first.
     #[track_caller]
     fn divide_by(&self, other: &Tensor) -> Result<Tensor> {
-        static OP: Op = Op::new("RealDiv");
+        static OP: NamedOp = NamedOp::new("RealDiv");
         let float = match self.dtype() {
             DType::I8 | DType::U8 | DType::I16 | DType::U16 => Some(DType::F32),
             DType::I32 | DType::U32 | DType::I64 | DType::U64 => Some(DType::F64),
@@ -132,19 +132,19 @@ impl Tensor {
 
     #[track_caller]
     fn subtract(&self, other: &Tensor) -> Result<Tensor> {
-        static OP: Op = Op::new("Sub");
+        static OP: NamedOp = NamedOp::new("Sub");
         named(&OP, "sub", Attrs::new(), &[self, other])
     }
 
     #[track_caller]
     fn multiply(&self, other: &Tensor) -> Result<Tensor> {
-        static OP: Op = Op::new("Mul");
+        static OP: NamedOp = NamedOp::new("Mul");
         named(&OP, "mul", Attrs::new(), &[self, other])
     }
 
     #[track_caller]
     fn modulo(&self, other: &Tensor) -> Result<Tensor> {
-        static OP: Op = Op::new("FloorMod");
+        static OP: NamedOp = NamedOp::new("FloorMod");
         named(&OP, "mod", Attrs::new(), &[self, other])
     }
 }
@@ -152,16 +152,16 @@ impl Tensor {
 impl Tensor {
     #[track_caller]
     fn conjunction(&self, other: &Tensor) -> Result<Tensor> {
-        static FLAGS: Op = Op::new("LogicalAnd");
-        static BITS: Op = Op::new("BitwiseAnd");
+        static FLAGS: NamedOp = NamedOp::new("LogicalAnd");
+        static BITS: NamedOp = NamedOp::new("BitwiseAnd");
         let op = if self.dtype() == DType::Bool { &FLAGS } else { &BITS };
         named(op, "and", Attrs::new(), &[self, other])
     }
 
     #[track_caller]
     fn disjunction(&self, other: &Tensor) -> Result<Tensor> {
-        static FLAGS: Op = Op::new("LogicalOr");
-        static BITS: Op = Op::new("BitwiseOr");
+        static FLAGS: NamedOp = NamedOp::new("LogicalOr");
+        static BITS: NamedOp = NamedOp::new("BitwiseOr");
         let op = if self.dtype() == DType::Bool { &FLAGS } else { &BITS };
         named(op, "or", Attrs::new(), &[self, other])
     }

@@ -1,12 +1,12 @@
 //! Reading and changing variables.
 
-use super::{IntoOperand, Op, call};
+use super::{IntoOperand, NamedOp, call};
 use crate::{context, error::Result, func_graph::Call, tensor::Tensor, variable::Variable};
 use ferroflow_ir::error::SourceLocation;
 use ferroflow_ir::{Attrs, registry};
 use std::{borrow::Borrow, panic::Location};
 
-static READ: Op = Op::new("ReadVariableOp");
+static READ: NamedOp = NamedOp::new("ReadVariableOp");
 
 /// The value of a variable.
 #[track_caller]

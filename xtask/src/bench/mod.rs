@@ -8,11 +8,11 @@ mod gpu;
 mod side;
 mod table;
 
-use crate::command::{self, Profile};
+use crate::command::{self, BuildProfile};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use side::Side;
+use side::BenchSide;
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -62,20 +62,21 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
         None => {}
     }
     // Some workloads start the command line.
-    let program = command::build_workers(root, "bench", &["bench", "ferroflow"], Profile::Release)?;
+    let program =
+        command::build_workers(root, "bench", &["bench", "ferroflow"], BuildProfile::Release)?;
     if flags.serve {
         return command::run(worker(&program, flags));
     }
     let mut list = Command::new(&program);
     list.arg("--list");
     let names = chosen(side::names(list)?, &flags.only)?;
-    let mut sides = vec![Side::start("ours", worker(&program, flags))?];
+    let mut sides = vec![BenchSide::start("ours", worker(&program, flags))?];
     for peer in &flags.peers {
         let (name, text) = peer.split_once('=').context("a peer is NAME=COMMAND")?;
         let mut words = text.split_whitespace();
         let mut command = Command::new(words.next().context("a peer is NAME=COMMAND")?);
         command.args(words);
-        sides.push(Side::start(name, command)?);
+        sides.push(BenchSide::start(name, command)?);
     }
     let mut rows = Vec::new();
     for name in names {
@@ -109,7 +110,7 @@ fn chosen(names: Vec<String>, only: &str) -> Result<Vec<String>> {
 }
 
 /// Figures of a workload on all sides. Ratios above 1 say that ours is the faster.
-fn measure(sides: &mut [Side], name: &str, rounds: usize) -> Result<Value> {
+fn measure(sides: &mut [BenchSide], name: &str, rounds: usize) -> Result<Value> {
     let mut answers: Vec<Vec<Value>> = sides.iter().map(|_| Vec::new()).collect();
     for _ in 0..rounds.max(1) {
         for (side, answers) in sides.iter_mut().zip(&mut answers) {

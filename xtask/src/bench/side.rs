@@ -9,7 +9,7 @@ use std::{
 };
 
 /// A program that measures.
-pub(super) struct Side {
+pub(super) struct BenchSide {
     pub(super) name: String,
     /// Facts that it told when it was ready.
     pub(super) facts: Value,
@@ -18,18 +18,18 @@ pub(super) struct Side {
     output: BufReader<ChildStdout>,
 }
 
-impl Side {
+impl BenchSide {
     /// Starts a program and waits until it is ready.
     ///
     /// # Errors
     ///
     /// When it cannot be started, or says that it cannot measure, and why.
-    pub(super) fn start(name: &str, mut command: Command) -> Result<Side> {
+    pub(super) fn start(name: &str, mut command: Command) -> Result<BenchSide> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
         let input = child.stdin.take().context("a side has an input")?;
         let output = BufReader::new(child.stdout.take().context("a side has an output")?);
-        let mut side = Side { name: name.into(), facts: Value::Null, child, input, output };
+        let mut side = BenchSide { name: name.into(), facts: Value::Null, child, input, output };
         side.facts = side.line()?;
         match side.facts["error"].as_str() {
             Some(error) => bail!("side {name} cannot measure: {error}"),
@@ -57,7 +57,7 @@ impl Side {
     }
 }
 
-impl Drop for Side {
+impl Drop for BenchSide {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.child.kill();
@@ -84,9 +84,9 @@ mod tests {
     #[test]
     fn a_side_that_cannot_measure_says_why() {
         let script = r#"echo noise; echo '{"error": "there is no device"}'"#;
-        let error = Side::start("ours", shell(script)).err().unwrap();
+        let error = BenchSide::start("ours", shell(script)).err().unwrap();
         assert_eq!(error.to_string(), "side ours cannot measure: there is no device");
-        let error = Side::start("ours", shell("true")).err().unwrap();
+        let error = BenchSide::start("ours", shell("true")).err().unwrap();
         assert_eq!(error.to_string(), "side ours ended");
     }
 
@@ -94,7 +94,7 @@ mod tests {
     fn names_go_in_and_lines_come_out() {
         let script =
             r#"echo '{"ready": "yes"}'; while read name; do echo "{\"name\": \"$name\"}"; done"#;
-        let mut side = Side::start("ours", shell(script)).unwrap();
+        let mut side = BenchSide::start("ours", shell(script)).unwrap();
         assert_eq!(side.facts["ready"], "yes");
         for name in ["a.b", "c.d"] {
             assert_eq!(side.ask(name).unwrap()["name"], name);

@@ -8,8 +8,8 @@ pub(crate) mod tensorflow;
 mod zoo;
 
 use crate::{
-    command::{self, Profile},
-    worker::Program,
+    command::{self, BuildProfile},
+    worker::WorkerProgram,
 };
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -109,13 +109,14 @@ impl Counts {
 }
 
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
-    let profile = if flags.with_tensorflow || flags.dev { Profile::Dev } else { Profile::Release };
+    let profile =
+        if flags.with_tensorflow || flags.dev { BuildProfile::Dev } else { BuildProfile::Release };
     // Devices that wgpu reaches are there by default.
     let on = |kind: &str| flags.device.as_ref().is_some_and(|device| device.starts_with(kind));
     let features = if on("GPU") { "conformance,cuda" } else { "conformance" };
     let path = command::build_workers(root, features, &["conformance"], profile)?;
     let device = flags.device.iter().flat_map(|device| ["--device".to_string(), device.clone()]);
-    let program = Program { path, arguments: device.collect() };
+    let program = WorkerProgram { path, arguments: device.collect() };
     let wanted = |name: &str| flags.case.is_empty() || flags.case.iter().any(|p| fits(p, name));
     let mut results = Vec::new();
     let mut failed = 0;

@@ -1,7 +1,7 @@
 //! Cases of single ops: a table with a line per op.
 
 use super::{Counts, Outcome, PATIENCE, Status, entries};
-use crate::worker::{Program, Reply, Worker, on_workers};
+use crate::worker::{Reply, Worker, WorkerProgram, on_workers};
 use anyhow::Result;
 use serde_json::json;
 use std::{
@@ -12,7 +12,7 @@ use std::{
 const SUFFIX: &str = ".json.gz";
 
 pub(super) fn run(
-    program: &Program,
+    program: &WorkerProgram,
     folder: &Path,
     wanted: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<Outcome>> {

@@ -4,7 +4,7 @@
 use super::{Counts, Outcome, Status, entries};
 use crate::{
     command,
-    worker::{Program, Reply, Worker, on_workers},
+    worker::{Reply, Worker, WorkerProgram, on_workers},
 };
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ struct Job {
 
 pub(super) fn run(
     root: &Path,
-    program: &Program,
+    program: &WorkerProgram,
     zoo: &Path,
     wanted: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<Outcome>> {
@@ -107,7 +107,7 @@ pub(crate) fn python(root: &Path) -> Result<PathBuf> {
 /// Has workers load and save the models and checkpoints of a zoo. A model that cannot be run here may be saved all
 /// the same, and is judged then.
 fn save_zoo(
-    program: &Program,
+    program: &WorkerProgram,
     zoo: &Path,
     to: &Path,
     wanted: &dyn Fn(&str) -> bool,
@@ -153,7 +153,7 @@ fn save_case(worker: &mut Worker, case: &Path, model: &Path) -> Result<Outcome> 
 }
 
 /// Has a worker write its own models.
-fn write_models(program: &Program, folder: &Path) -> Result<Vec<Outcome>> {
+fn write_models(program: &WorkerProgram, folder: &Path) -> Result<Vec<Outcome>> {
     let (cases, models) = (folder.join("cases"), folder.join("models"));
     let mut worker = Worker::new(program);
     worker.send(&json!({ "kind": "models", "path": cases, "to": models }))?;

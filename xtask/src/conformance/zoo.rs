@@ -1,7 +1,7 @@
 //! Cases of a zoo: one line each.
 
 use super::{Outcome, PATIENCE, Status, entries};
-use crate::worker::{Program, Reply, Worker, on_workers};
+use crate::worker::{Reply, Worker, WorkerProgram, on_workers};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::{
@@ -15,7 +15,7 @@ use std::{
 const MALFORMED_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(
-    program: &Program,
+    program: &WorkerProgram,
     folder: &Path,
     wanted: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<Outcome>> {

@@ -1,6 +1,6 @@
 //! Conditions: of Rust, of tensors, and of both.
 
-use super::{Pair, alike, dice::Dice, filled, scope::Scope};
+use super::{Pair, alike, dice::Dice, filled, scope::GeneratorScope};
 
 /// The comparisons: a method of tensors, an operator of numbers.
 const COMPARISONS: &[(&str, &str)] = &[
@@ -12,7 +12,7 @@ const COMPARISONS: &[(&str, &str)] = &[
     ("not_equal", "!="),
 ];
 
-impl Scope {
+impl GeneratorScope {
     /// Random condition after `if` or `while`.
     pub(super) fn condition(&mut self, dice: &mut Dice, depth: u32) -> Pair {
         match dice.roll(if depth == 0 { 3 } else { 8 }) {

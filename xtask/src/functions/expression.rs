@@ -4,10 +4,10 @@ use super::{
     Pair, alike,
     dice::Dice,
     filled,
-    scope::{Around, Scope},
+    scope::{EnclosingScope, GeneratorScope},
 };
 
-impl Scope {
+impl GeneratorScope {
     /// An expression for a tensor that is owned; may begin with a block.
     pub(super) fn owned(&mut self, dice: &mut Dice, depth: u32) -> Pair {
         match dice.roll(if depth == 0 { 3 } else { 18 }) {
@@ -128,11 +128,11 @@ impl Scope {
         &mut self,
         dice: &mut Dice,
         depth: u32,
-        mut value: impl FnMut(&mut Scope, &mut Dice, u32) -> Pair,
+        mut value: impl FnMut(&mut GeneratorScope, &mut Dice, u32) -> Pair,
     ) -> Pair {
         let condition = self.condition(dice, depth.min(2));
-        let mut branch = |scope: &mut Scope, dice: &mut Dice, may_jump: bool| {
-            let around = Around::Branch;
+        let mut branch = |scope: &mut GeneratorScope, dice: &mut Dice, may_jump: bool| {
+            let around = EnclosingScope::Branch;
             scope.inside(around, |scope| {
                 let before = match (dice.is_one_in(3), may_jump) {
                     (true, true) => scope.statement(dice, depth.min(1)),
@@ -196,7 +196,7 @@ impl Scope {
     fn integer_arms(&mut self, dice: &mut Dice, depth: u32) -> Pair {
         let over = self.copied(dice);
         let parts = [(); 3].map(|()| {
-            self.inside(Around::Branch, |scope| {
+            self.inside(EnclosingScope::Branch, |scope| {
                 let value = scope.owned(dice, depth);
                 match dice.is_one_in(2) {
                     true => alike("{ $0 }", &[&value]),
@@ -217,8 +217,8 @@ impl Scope {
         let counter = Pair::same(format!("k{}", self.fresh()));
         let most = Pair::same(dice.roll(4).to_string());
         let condition = self.condition(dice, 1);
-        let inside = |scope: &mut Scope, dice: &mut Dice| scope.owned(dice, depth);
-        let mut value = || self.inside(Around::Value, |scope| inside(scope, dice));
+        let inside = |scope: &mut GeneratorScope, dice: &mut Dice| scope.owned(dice, depth);
+        let mut value = || self.inside(EnclosingScope::Value, |scope| inside(scope, dice));
         let (first, second) = (value(), value());
         filled(
             "{\nlet mut $0 = Tensor::from(0);\nloop {\n$0 = (&$0 + 1)?;\nif $2 {\nbreak \

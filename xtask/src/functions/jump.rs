@@ -4,10 +4,10 @@ use super::{
     Pair, alike,
     dice::Dice,
     filled,
-    scope::{Around, Scope},
+    scope::{EnclosingScope, GeneratorScope},
 };
 
-impl Scope {
+impl GeneratorScope {
     /// The last expression of a function.
     pub(super) fn end(&mut self, dice: &mut Dice) -> Pair {
         match dice.roll(3) {
@@ -54,19 +54,19 @@ impl Scope {
         let (mut targets, mut is_staged, mut is_innermost) = (Vec::new(), false, true);
         for around in self.around.iter().rev() {
             match around {
-                Around::Branch => is_staged = true,
-                Around::Loop(number) => {
+                EnclosingScope::Branch => is_staged = true,
+                EnclosingScope::Loop(number) => {
                     targets.push((*number, is_innermost));
                     (is_staged, is_innermost) = (true, false);
                 }
-                Around::HostLoop(number) => {
+                EnclosingScope::HostLoop(number) => {
                     if !is_staged {
                         targets.push((*number, is_innermost));
                     }
                     is_innermost = false;
                 }
-                Around::Value => (is_staged, is_innermost) = (true, false),
-                Around::Closure => break,
+                EnclosingScope::Value => (is_staged, is_innermost) = (true, false),
+                EnclosingScope::Closure => break,
             }
         }
         targets

@@ -12,7 +12,7 @@ mod scope;
 mod statement;
 
 use dice::Dice;
-use scope::Scope;
+use scope::GeneratorScope;
 use std::{fmt::Write, ops::Range};
 
 /// A piece of code with tensors, and the same with numbers.
@@ -82,7 +82,7 @@ pub(crate) fn source(seeds: Range<u64>) -> String {
 /// The body of a function.
 fn function(seed: u64) -> Pair {
     let mut dice = Dice::new(seed);
-    let mut scope = Scope::new(&mut dice);
+    let mut scope = GeneratorScope::new(&mut dice);
     let mut body = Pair::same("{\n");
     body.push(&scope.beginning(&mut dice));
     body.push(&scope.statements(&mut dice, 3));

@@ -4,7 +4,7 @@ use super::{Pair, dice::Dice};
 
 /// A construct around.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Around {
+pub(super) enum EnclosingScope {
     /// Staged: an `if` on a tensor.
     Branch,
     /// A loop of the graph, with its number.
@@ -17,14 +17,14 @@ pub(super) enum Around {
     Closure,
 }
 
-pub(super) struct Scope {
+pub(super) struct GeneratorScope {
     /// Variables that can be assigned, owned tensors.
     pub(super) variables: Vec<String>,
     /// Tensors behind references.
     pub(super) references: Vec<String>,
     /// Closures of one tensor.
     pub(super) closures: Vec<String>,
-    pub(super) around: Vec<Around>,
+    pub(super) around: Vec<EnclosingScope>,
     /// Whether names are declared again; then there are no jumps, which would need those they hide.
     pub(super) shadows: bool,
     /// Whether what is written last does not go on.
@@ -32,9 +32,9 @@ pub(super) struct Scope {
     last: u32,
 }
 
-impl Scope {
-    pub(super) fn new(dice: &mut Dice) -> Scope {
-        Scope {
+impl GeneratorScope {
+    pub(super) fn new(dice: &mut Dice) -> GeneratorScope {
+        GeneratorScope {
             variables: Vec::new(),
             references: vec!["p".into(), "q".into()],
             closures: Vec::new(),
@@ -64,7 +64,11 @@ impl Scope {
     }
 
     /// Writes what stands inside a construct.
-    pub(super) fn inside<R>(&mut self, around: Around, write: impl FnOnce(&mut Self) -> R) -> R {
+    pub(super) fn inside<R>(
+        &mut self,
+        around: EnclosingScope,
+        write: impl FnOnce(&mut Self) -> R,
+    ) -> R {
         self.around.push(around);
         let result = self.block(write);
         self.around.pop();

@@ -4,10 +4,10 @@ use super::{
     Pair, alike,
     dice::Dice,
     filled,
-    scope::{Around, Scope},
+    scope::{EnclosingScope, GeneratorScope},
 };
 
-impl Scope {
+impl GeneratorScope {
     pub(super) fn statements(&mut self, dice: &mut Dice, depth: u32) -> Pair {
         let mut code = Pair::default();
         for _ in 0..=dice.roll(3) {
@@ -95,7 +95,7 @@ impl Scope {
     }
 
     fn branch(&mut self, dice: &mut Dice, depth: u32) -> Pair {
-        self.inside(Around::Branch, |scope| scope.statements(dice, depth))
+        self.inside(EnclosingScope::Branch, |scope| scope.statements(dice, depth))
     }
 
     fn branches(&mut self, dice: &mut Dice, depth: u32) -> Pair {
@@ -121,8 +121,8 @@ impl Scope {
         let variable = Pair::same(name.clone());
         // A jump before the assignment would need a value that is not there.
         let shadows = std::mem::replace(&mut self.shadows, true);
-        let mut set = |scope: &mut Scope| {
-            scope.inside(Around::Branch, |scope| {
+        let mut set = |scope: &mut GeneratorScope| {
+            scope.inside(EnclosingScope::Branch, |scope| {
                 let before = match dice.is_one_in(2) {
                     true => scope.declaration(dice, depth),
                     false => Pair::default(),
@@ -165,7 +165,7 @@ impl Scope {
         let counter = Pair::same(format!("k{}", self.fresh()));
         let ((number, label), most) = (self.labelled(dice), Pair::same(dice.roll(5).to_string()));
         let condition = self.condition(dice, 1);
-        let body = self.inside(Around::Loop(number), |scope| scope.statements(dice, depth));
+        let body = self.inside(EnclosingScope::Loop(number), |scope| scope.statements(dice, depth));
         filled(
             "let mut $0 = Tensor::from(0);\n$1while $0.less($2)? && ($3) {\n$0 = (&$0 + 1)?;\n$4}\n",
             "let mut $0 = 0;\n$1while $0 < $2 && ($3) {\n$0 += 1;\n$4}\n",
@@ -177,7 +177,7 @@ impl Scope {
         let ((number, label), name) = (self.labelled(dice), format!("i{}", self.fresh()));
         let end = self.owned(dice, 0);
         let index = Pair::same(name.clone());
-        let body = self.inside(Around::Loop(number), |scope| {
+        let body = self.inside(EnclosingScope::Loop(number), |scope| {
             scope.variables.push(name);
             scope.statements(dice, depth)
         });
@@ -197,7 +197,7 @@ impl Scope {
     fn rows(&mut self, dice: &mut Dice, depth: u32) -> Pair {
         let ((number, label), name) = (self.labelled(dice), format!("r{}", self.fresh()));
         let row = Pair::same(name.clone());
-        let body = self.inside(Around::Loop(number), |scope| {
+        let body = self.inside(EnclosingScope::Loop(number), |scope| {
             scope.variables.push(name);
             scope.statements(dice, depth)
         });
@@ -211,7 +211,8 @@ impl Scope {
     fn host_loop(&mut self, dice: &mut Dice, depth: u32) -> Pair {
         let ((number, label), name) = (self.labelled(dice), format!("h{}", self.fresh()));
         let index = Pair::same(name.clone());
-        let body = self.inside(Around::HostLoop(number), |scope| scope.statements(dice, depth));
+        let body =
+            self.inside(EnclosingScope::HostLoop(number), |scope| scope.statements(dice, depth));
         let over = Pair::same(*dice.one_of(&["0..2", "0..n", "(0..3).rev()"]));
         let first = self.variable(dice);
         filled(
@@ -224,7 +225,7 @@ impl Scope {
     fn endless_loop(&mut self, dice: &mut Dice, depth: u32) -> Pair {
         let counter = Pair::same(format!("k{}", self.fresh()));
         let ((number, label), most) = (self.labelled(dice), Pair::same(dice.roll(4).to_string()));
-        let body = self.inside(Around::Loop(number), |scope| scope.statements(dice, depth));
+        let body = self.inside(EnclosingScope::Loop(number), |scope| scope.statements(dice, depth));
         filled(
             "let mut $0 = Tensor::from(0);\n$1loop {\nif $0.greater($2)? {\nbreak;\n}\n$0 = (&$0 + \
              1)?;\n$3}\n",
@@ -237,7 +238,7 @@ impl Scope {
     pub(super) fn closure(&mut self, dice: &mut Dice) -> Pair {
         let name = format!("c{}", self.fresh());
         let variables = std::mem::replace(&mut self.variables, vec!["z".into()]);
-        let around = std::mem::replace(&mut self.around, vec![Around::Closure]);
+        let around = std::mem::replace(&mut self.around, vec![EnclosingScope::Closure]);
         let references = self.references.len();
         self.references.push("t".into());
         let body = self.block(|scope| {

@@ -3,8 +3,8 @@
 
 use super::Seeds;
 use crate::{
-    command::{self, Profile},
-    worker::{Program, Reply, Worker, on_workers},
+    command::{self, BuildProfile},
+    worker::{Reply, Worker, WorkerProgram, on_workers},
 };
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -52,7 +52,7 @@ struct CallFault {
 }
 
 pub(crate) fn run(root: &Path, flags: &CallFlags) -> Result<()> {
-    let profile = if flags.dev { Profile::Dev } else { Profile::Release };
+    let profile = if flags.dev { BuildProfile::Dev } else { BuildProfile::Release };
     let path = match &flags.worker {
         Some(worker) => fs::canonicalize(worker)?,
         None => command::build_workers(root, "conformance", &["conformance"], profile)?,
@@ -86,10 +86,10 @@ pub(crate) fn run(root: &Path, flags: &CallFlags) -> Result<()> {
 const ARG: &str = "_Arg";
 
 /// A program that has so many MiB of address space, so that no call takes the machine's memory.
-pub(super) fn bounded(path: &Path, mebibytes: u64) -> Program {
+pub(super) fn bounded(path: &Path, mebibytes: u64) -> WorkerProgram {
     let script = format!("ulimit -v {}; exec \"$0\"", mebibytes * 1024);
     let arguments = ["-c".into(), script, path.display().to_string()];
-    Program { path: "/bin/sh".into(), arguments: arguments.into() }
+    WorkerProgram { path: "/bin/sh".into(), arguments: arguments.into() }
 }
 
 /// Makes the mutants of an op, one worker after another.

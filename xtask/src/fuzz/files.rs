@@ -3,8 +3,8 @@
 
 use super::{Seeds, calls::bounded};
 use crate::{
-    command::{self, Profile},
-    worker::{Program, Reply, Worker, on_workers},
+    command::{self, BuildProfile},
+    worker::{Reply, Worker, WorkerProgram, on_workers},
 };
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -66,7 +66,7 @@ struct FileTally {
 }
 
 pub(crate) fn run(root: &Path, flags: &FileFlags) -> Result<()> {
-    let profile = if flags.dev { Profile::Dev } else { Profile::Release };
+    let profile = if flags.dev { BuildProfile::Dev } else { BuildProfile::Release };
     let path = match &flags.worker {
         Some(worker) => fs::canonicalize(worker)?,
         None => command::build_workers(root, "fuzz", &["fuzz"], profile)?,
@@ -108,7 +108,7 @@ pub(crate) fn run(root: &Path, flags: &FileFlags) -> Result<()> {
     Ok(())
 }
 
-fn known(program: &Program) -> Result<Vec<String>> {
+fn known(program: &WorkerProgram) -> Result<Vec<String>> {
     let mut worker = Worker::new(program);
     worker.send(&json!({ "kind": "targets" }))?;
     match worker.next(Duration::from_secs(60))? {
@@ -117,7 +117,12 @@ fn known(program: &Program) -> Result<Vec<String>> {
     }
 }
 
-fn write(program: &Program, root: &Path, flags: &FileFlags, targets: &[String]) -> Result<()> {
+fn write(
+    program: &WorkerProgram,
+    root: &Path,
+    flags: &FileFlags,
+    targets: &[String],
+) -> Result<()> {
     let [target] = targets else { bail!("--write takes one target") };
     let mut worker = Worker::new(program);
     let numbers = flags.mutants.0.start..flags.mutants.0.start + 1;

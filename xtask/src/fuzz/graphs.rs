@@ -3,7 +3,7 @@
 
 use super::Seeds;
 use crate::{
-    command::{self, Profile},
+    command::{self, BuildProfile},
     conformance::tensorflow,
 };
 use anyhow::{Context, Result, ensure};
@@ -128,7 +128,7 @@ fn tools(root: &Path, flags: &Flags) -> Result<Tools> {
     )?;
     let script = folder.join("graphfuzz.py");
     ensure!(script.exists(), "there is no {}", script.display());
-    let profile = if flags.dev { Profile::Dev } else { Profile::Release };
+    let profile = if flags.dev { BuildProfile::Dev } else { BuildProfile::Release };
     let worker = match &flags.worker {
         Some(worker) => fs::canonicalize(worker)?,
         None => command::build_workers(root, "conformance", &["conformance"], profile)?,

@@ -3,8 +3,8 @@
 //! file that is left behind after the next save.
 
 use crate::{
-    command::{self, Profile},
-    worker::{Program, Reply, Worker},
+    command::{self, BuildProfile},
+    worker::{Reply, Worker, WorkerProgram},
 };
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -36,12 +36,12 @@ pub(crate) struct KillFlags {
 const LONGEST: u64 = 40_000;
 
 pub(crate) fn run(root: &Path, flags: &KillFlags) -> Result<()> {
-    let profile = if flags.dev { Profile::Dev } else { Profile::Release };
+    let profile = if flags.dev { BuildProfile::Dev } else { BuildProfile::Release };
     let path = match &flags.worker {
         Some(worker) => fs::canonicalize(worker)?,
         None => command::build_workers(root, "fuzz", &["fuzz"], profile)?,
     };
-    let program = Program { path, arguments: Vec::new() };
+    let program = WorkerProgram { path, arguments: Vec::new() };
     let mut faults = Vec::new();
     for way in ["name", "merge", "manager"] {
         let folder = std::env::temp_dir().join(format!("kills-{way}-{}", std::process::id()));
@@ -57,7 +57,7 @@ pub(crate) fn run(root: &Path, flags: &KillFlags) -> Result<()> {
 }
 
 fn of_way(
-    program: &Program,
+    program: &WorkerProgram,
     way: &str,
     folder: &Path,
     flags: &KillFlags,

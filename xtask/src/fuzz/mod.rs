@@ -13,7 +13,7 @@ use clap::Subcommand;
 use std::{ops::Range, path::Path, str::FromStr};
 
 #[derive(Subcommand)]
-pub(crate) enum Verb {
+pub(crate) enum FuzzVerb {
     /// Compare programs run eagerly with the same programs traced, in all ways there are.
     Programs(programs::Flags),
     /// Compare functions that TensorFlow wrote with its answers. TensorFlow is installed below the
@@ -29,14 +29,14 @@ pub(crate) enum Verb {
     Kills(kills::KillFlags),
 }
 
-pub(crate) fn run(root: &Path, verb: &Verb) -> Result<()> {
+pub(crate) fn run(root: &Path, verb: &FuzzVerb) -> Result<()> {
     match verb {
-        Verb::Programs(flags) => programs::run(root, flags),
-        Verb::Graphs(flags) => graphs::run(root, flags),
-        Verb::Functions(flags) => functions::run(root, flags),
-        Verb::Calls(flags) => calls::run(root, flags),
-        Verb::Files(flags) => files::run(root, flags),
-        Verb::Kills(flags) => kills::run(root, flags),
+        FuzzVerb::Programs(flags) => programs::run(root, flags),
+        FuzzVerb::Graphs(flags) => graphs::run(root, flags),
+        FuzzVerb::Functions(flags) => functions::run(root, flags),
+        FuzzVerb::Calls(flags) => calls::run(root, flags),
+        FuzzVerb::Files(flags) => files::run(root, flags),
+        FuzzVerb::Kills(flags) => kills::run(root, flags),
     }
 }
 

@@ -6,8 +6,8 @@ use super::{
     shrink::{self, Failure, PATIENCE},
 };
 use crate::{
-    command::{self, Profile},
-    worker::{Program, Reply, Worker, on_workers},
+    command::{self, BuildProfile},
+    worker::{Reply, Worker, WorkerProgram, on_workers},
 };
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -68,13 +68,13 @@ struct Tally {
 }
 
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
-    let profile = if flags.dev { Profile::Dev } else { Profile::Release };
+    let profile = if flags.dev { BuildProfile::Dev } else { BuildProfile::Release };
     let features = if flags.cuda { "fuzz,cuda" } else { "fuzz" };
     let path = match &flags.worker {
         Some(worker) => fs::canonicalize(worker)?,
         None => command::build_workers(root, features, &["fuzz"], profile)?,
     };
-    let worker = Program { path, arguments: Vec::new() };
+    let worker = WorkerProgram { path, arguments: Vec::new() };
     if flags.print {
         return print(&worker, flags);
     }
@@ -98,7 +98,7 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
 }
 
 /// Runs the programs of the seeds.
-fn seeds(worker: &Program, flags: &Flags) -> Result<Tally> {
+fn seeds(worker: &WorkerProgram, flags: &Flags) -> Result<Tally> {
     let (start, tally) = (Instant::now(), Mutex::new(Tally::default()));
     let limit = flags.time_limit.map(Duration::from_secs);
     let range = flags.seeds.0.clone();
@@ -173,7 +173,7 @@ fn part(worker: &mut Worker, job: &Value, tally: &Mutex<Tally>) -> Result<Option
 }
 
 /// Runs the program in a file.
-fn file(worker: &Program, path: &Path) -> Result<Tally> {
+fn file(worker: &WorkerProgram, path: &Path) -> Result<Tally> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let line = shrink::check(&mut Worker::new(worker), &text)?;
@@ -186,7 +186,7 @@ fn file(worker: &Program, path: &Path) -> Result<Tally> {
     Ok(tally)
 }
 
-fn print(worker: &Program, flags: &Flags) -> Result<()> {
+fn print(worker: &WorkerProgram, flags: &Flags) -> Result<()> {
     let mut worker = Worker::new(worker);
     for seed in flags.seeds.0.clone() {
         println!("# seed {seed}\n{}", shrink::text(&mut worker, flags.profile.as_deref(), seed)?);
@@ -195,7 +195,7 @@ fn print(worker: &Program, flags: &Flags) -> Result<()> {
 }
 
 /// Prints what failed, by kind, each with its smallest program.
-fn report(worker: &Program, failures: &[Failure], n_shrunk: usize) -> Result<()> {
+fn report(worker: &WorkerProgram, failures: &[Failure], n_shrunk: usize) -> Result<()> {
     let mut by_kind = BTreeMap::<(String, String), Vec<&Failure>>::new();
     for failure in failures {
         let key = (failure.text("status").to_string(), failure.text("signature").to_string());

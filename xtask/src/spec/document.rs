@@ -1,6 +1,6 @@
 //! The specification as a document: groups of numbered lines, in tables.
 
-use super::{Holders, number::Number};
+use super::{Holders, number::LineNumber};
 use anyhow::{Result, ensure};
 use std::collections::BTreeSet;
 
@@ -17,12 +17,12 @@ pub(super) struct Document {
 pub(super) struct SpecGroup {
     pub(super) name: String,
     pub(super) complete: bool,
-    pub(super) numbers: Vec<Number>,
+    pub(super) numbers: Vec<LineNumber>,
 }
 
 enum Line {
     /// A numbered line, up to its last cell.
-    Row(Number, String),
+    Row(LineNumber, String),
     Other(String),
 }
 
@@ -52,7 +52,7 @@ impl Document {
         Ok(Document { lines, groups })
     }
 
-    pub(super) fn has(&self, number: Number) -> bool {
+    pub(super) fn has(&self, number: LineNumber) -> bool {
         self.groups.iter().any(|group| group.numbers.contains(&number))
     }
 
@@ -91,7 +91,7 @@ impl SpecGroup {
 }
 
 /// The number of a numbered line, and its cells but for the last one.
-fn row(line: &str) -> Option<(Number, &str)> {
+fn row(line: &str) -> Option<(LineNumber, &str)> {
     let cells = line.strip_prefix("| ")?.strip_suffix('|')?;
     let number = cells.split_once(" |")?.0.parse().ok()?;
     let last = line.strip_suffix('|')?.rfind('|')?;

@@ -9,7 +9,7 @@ use crate::source;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use document::{Document, SpecGroup};
-use number::Number;
+use number::LineNumber;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -38,14 +38,14 @@ struct Holder {
     place: String,
     /// Name in the specification.
     name: String,
-    numbers: Vec<Number>,
+    numbers: Vec<LineNumber>,
 }
 
 /// Faults, each with its location.
 type Findings = Vec<String>;
 
 /// The names of those that hold a line.
-type Holders = BTreeMap<Number, BTreeSet<String>>;
+type Holders = BTreeMap<LineNumber, BTreeSet<String>>;
 
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     let path = root.join(SPEC);
@@ -102,7 +102,7 @@ fn match_up(document: &Document, found: Vec<Holder>, findings: &mut Findings) ->
 /// The lines of a complete group that nothing holds.
 fn gaps(group: &SpecGroup, holders: &Holders) -> Findings {
     let missing = group.numbers.iter().filter(|number| !holders.contains_key(number));
-    let missing: Vec<String> = missing.map(Number::to_string).collect();
+    let missing: Vec<String> = missing.map(LineNumber::to_string).collect();
     if missing.is_empty() || !group.complete {
         return Findings::new();
     }
@@ -110,7 +110,7 @@ fn gaps(group: &SpecGroup, holders: &Holders) -> Findings {
 }
 
 fn report(groups: &[SpecGroup], holders: &Holders) {
-    let count = |numbers: &[Number]| {
+    let count = |numbers: &[LineNumber]| {
         let covered = numbers.iter().filter(|number| holders.contains_key(number)).count();
         (covered, numbers.len())
     };

@@ -4,15 +4,15 @@ use std::{fmt, str::FromStr};
 
 /// The number of a line: `24` of what is documented, or `b24` of what is observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Number {
+pub(super) struct LineNumber {
     pub(super) observed: bool,
     value: u32,
 }
 
-impl FromStr for Number {
+impl FromStr for LineNumber {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Number, String> {
+    fn from_str(text: &str) -> Result<LineNumber, String> {
         let (observed, digits) = match text.strip_prefix('b') {
             Some(digits) => (true, digits),
             None => (false, text),
@@ -20,27 +20,27 @@ impl FromStr for Number {
         let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
         let value = digits.parse().ok().filter(|_| is_plain);
         value
-            .map(|value| Number { observed, value })
+            .map(|value| LineNumber { observed, value })
             .ok_or(format!("`{text}` is no number of a line"))
     }
 }
 
-impl fmt::Display for Number {
+impl fmt::Display for LineNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", if self.observed { "b" } else { "" }, self.value)
     }
 }
 
 /// Reads `24, 26-28, b6`.
-pub(super) fn list(text: &str) -> Result<Vec<Number>, String> {
+pub(super) fn list(text: &str) -> Result<Vec<LineNumber>, String> {
     let mut numbers = Vec::new();
     for item in text.split(',').map(str::trim) {
         let (first, last) = item.split_once('-').unwrap_or((item, item));
-        let (first, last): (Number, Number) = (first.trim().parse()?, last.trim().parse()?);
+        let (first, last): (LineNumber, LineNumber) = (first.trim().parse()?, last.trim().parse()?);
         if first.observed != last.observed || first > last {
             return Err(format!("`{item}` is no range"));
         }
-        numbers.extend((first.value..=last.value).map(|value| Number { value, ..first }));
+        numbers.extend((first.value..=last.value).map(|value| LineNumber { value, ..first }));
     }
     Ok(numbers)
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Result<&[&str], &str>) {
-        let found = list(text).map(|numbers| numbers.iter().map(Number::to_string).collect());
+        let found = list(text).map(|numbers| numbers.iter().map(LineNumber::to_string).collect());
         let found: Result<Vec<String>, String> = found;
         let expected = expected.map(|numbers| numbers.iter().map(|n| n.to_string()).collect());
         assert_eq!(found, expected.map_err(str::to_string));

@@ -19,7 +19,7 @@ use crate::{
     expr::{Constant, Expr, ExprKind, Prim, Replacement},
     graph::{Graph, NodeDef, NodeId, Outlet},
 };
-use products::{Ops, Product, Search, Seen, swap_last};
+use products::{MatmulOperands, Ops, Search, Seen, swap_last};
 use std::{collections::HashSet, sync::Arc};
 
 /// Makes one call of each attention in a graph for which `gains` tells that whoever runs it gains by
@@ -131,7 +131,7 @@ impl Search<'_> {
     /// Logits of a softmax that are made of matmuls, if they are.
     fn scores(&self, logits: Outlet) -> Option<Scores> {
         self.only_user(logits)?;
-        if let Some(Product { node, a, b }) = self.scores_product(logits) {
+        if let Some(MatmulOperands { node, a, b }) = self.scores_product(logits) {
             let (query, key, others) = (a, b.swapped(), Vec::new());
             return Some(Scores { product: node, query, key, expr: None, others });
         }
@@ -156,12 +156,12 @@ impl Search<'_> {
             .map(|(index, &input)| Some(Replacement::Input(position(index), dtype(input)?)))
             .collect();
         let expr = Some(expr.substitute(&moved?));
-        let Product { node, a, b } = product;
+        let MatmulOperands { node, a, b } = product;
         Some(Scores { product: node, query: a, key: b.swapped(), expr, others })
     }
 
     /// The product that scores are, perhaps written by columns.
-    fn scores_product(&self, scores: Outlet) -> Option<Product> {
+    fn scores_product(&self, scores: Outlet) -> Option<MatmulOperands> {
         if let Some(product) = self.product(scores.node) {
             return Some(product);
         }
@@ -169,8 +169,8 @@ impl Search<'_> {
         swap_last(&mut order);
         let source = self.graph[scores.node].inputs()[0];
         self.only_user(source).filter(|_| order.iter().copied().eq(0..order.len()))?;
-        let Product { node, a, b } = self.product(source.node)?;
-        Some(Product { node, a: b.swapped(), b: a.swapped() })
+        let MatmulOperands { node, a, b } = self.product(source.node)?;
+        Some(MatmulOperands { node, a: b.swapped(), b: a.swapped() })
     }
 
     /// Matmul that the weights from a softmax go into.
@@ -190,7 +190,7 @@ impl Search<'_> {
         let node = &self.graph[user];
         let first = node.inputs().first() == Some(&weights);
         // Transpositions of the weights are left alone: each is seen as it is given.
-        let Product { a, b, .. } = self.product(user)?;
+        let MatmulOperands { a, b, .. } = self.product(user)?;
         let (own, value) = if first { (a, b) } else { (b.swapped(), a.swapped()) };
         let as_they_are = own.outlet == weights && own.order.iter().copied().eq(0..own.order.len());
         as_they_are.then_some(Averages { product: user, value, is_swapped: !first, keep })

@@ -3,7 +3,7 @@
 use crate::{
     graph::{Graph, NodeId, OpRef, Outlet},
     host_tensor::HostTensor,
-    infer::{Input, OpContext},
+    infer::{InputFacts, OpContext},
     op::{Lowering, OpDef},
     registry,
     spec::ValueType,
@@ -59,7 +59,7 @@ pub(super) fn swap_last(order: &mut [usize]) {
 }
 
 /// Factors of a matmul, each as it is used: `[batch…, m, k]` and `[batch…, k, n]`.
-pub(super) struct Product {
+pub(super) struct MatmulOperands {
     pub(super) node: NodeId,
     pub(super) a: Seen,
     pub(super) b: Seen,
@@ -87,7 +87,7 @@ impl Search<'_> {
     }
 
     /// The product that a node is, of operands whose sizes are known and not 0.
-    pub(super) fn product(&self, id: NodeId) -> Option<Product> {
+    pub(super) fn product(&self, id: NodeId) -> Option<MatmulOperands> {
         let (_, flags) =
             self.ops.products.iter().find(|(op, _)| self.ops.is(self.graph, id, op))?;
         let node = &self.graph[id];
@@ -100,7 +100,7 @@ impl Search<'_> {
             }
             Some(self.untransposed(Seen { outlet, order }))
         };
-        Some(Product { node: id, a: operand(0)?, b: operand(1)? })
+        Some(MatmulOperands { node: id, a: operand(0)?, b: operand(1)? })
     }
 
     /// The rank of a value of known shape that is not empty.
@@ -135,11 +135,11 @@ impl Search<'_> {
         let types = types?;
         let source = types.first()?.shape.known()?;
         let result = self.ty(id.into())?.shape.known()?;
-        let inputs: Vec<Input<'_>> = node
+        let inputs: Vec<InputFacts<'_>> = node
             .inputs()
             .iter()
             .zip(&types)
-            .map(|(input, ty)| Input { ty, value: self.constant(*input) })
+            .map(|(input, ty)| InputFacts { ty, value: self.constant(*input) })
             .collect();
         let mut context = OpContext::new(op, &node.attrs, &inputs).ok()?;
         context.infer().ok().filter(|()| context.host_values_known())?;

@@ -2,8 +2,8 @@
 
 use super::{
     Flow, Scope, flow, irregular,
-    liveness::{Choice, Join, Liveness, SIDES},
-    outline::{self, Outcome, Part, Wiring},
+    liveness::{Liveness, MergeValue, SIDES, SwitchSide},
+    outline::{self, OutlinedRegion, OutlinedResult, Wiring},
 };
 use crate::{
     attr::{Attrs, NameAttrList},
@@ -104,9 +104,9 @@ fn make_outer_calls(
     }
     choices.outer.sort();
     let value = |(index, (_, outlet)): (usize, &(String, Outlet))| {
-        Outcome::Value(choices.replaced.get(&index).copied().unwrap_or(*outlet))
+        OutlinedResult::Value(choices.replaced.get(&index).copied().unwrap_or(*outlet))
     };
-    let part = Part {
+    let part = OutlinedRegion {
         name: name.to_string(),
         args: Vec::new(),
         members: std::mem::take(&mut choices.outer),
@@ -190,13 +190,13 @@ impl Choices<'_> {
             let stage = self.stage(id, root.map(|choice| choice.chooser));
             self.stages.insert(id, stage);
             match (flow(&self.wiring.graph[id]), self.live.join_of(id).cloned(), root) {
-                (_, Some(Join::Only(index)), _) => self.pass_on(id, index)?,
-                (_, Some(Join::Choice { chooser, .. }), None) => {
+                (_, Some(MergeValue::Only(index)), _) => self.pass_on(id, index)?,
+                (_, Some(MergeValue::Choice { chooser, .. }), None) => {
                     let key = (self.stage(id, Some(chooser)), chooser);
                     self.stages.insert(id, key.0 + 1);
                     self.wanted(key).merges.push(id);
                 }
-                (_, _, Some(Choice { chooser, side })) => {
+                (_, _, Some(SwitchSide { chooser, side })) => {
                     let key = (stage, chooser);
                     self.homes.insert(id, Home { key, side });
                     self.by_key.entry(key).or_default().push(id);
@@ -314,8 +314,8 @@ impl Choices<'_> {
     /// Value of `merge` when its choice takes `side`.
     fn merged(&self, merge: NodeId, side: usize) -> Outlet {
         let index = match self.live.join_of(merge) {
-            Some(Join::Choice { by_side, .. }) => by_side[side],
-            Some(Join::Only(index)) => *index,
+            Some(MergeValue::Choice { by_side, .. }) => by_side[side],
+            Some(MergeValue::Only(index)) => *index,
             None => 0,
         };
         self.wiring.resolve(self.wiring.graph[merge].inputs()[index])
@@ -455,28 +455,31 @@ impl Choices<'_> {
         let mut must_be_alive = Vec::with_capacity(types.len());
         for &merge in &wanted.merges {
             let index = match self.live.join_of(merge) {
-                Some(Join::Choice { by_side, .. }) => by_side[side],
+                Some(MergeValue::Choice { by_side, .. }) => by_side[side],
                 _ => 0,
             };
             let index = HostTensor::scalar(index as i32);
-            results.extend([Outcome::Value(self.merged(merge, side)), Outcome::Constant(index)]);
+            results.extend([
+                OutlinedResult::Value(self.merged(merge, side)),
+                OutlinedResult::Constant(index),
+            ]);
             must_be_alive.extend([true, true]);
         }
         for (export, ty) in wanted.exports.iter().zip(&types[results.len()..]) {
             let node = &self.wiring.graph[export.outlet.node];
             results.push(match (export.side == side, export.must_be_alive) {
-                (true, _) => Outcome::Value(export.outlet),
-                (false, false) => Outcome::Dead(ty.dtype),
+                (true, _) => OutlinedResult::Value(export.outlet),
+                (false, false) => OutlinedResult::Dead(ty.dtype),
                 (false, true) => {
                     let text = format!("the value of {} is dead, as it was not chosen", node.name);
-                    Outcome::Fails(ty.dtype, text)
+                    OutlinedResult::Fails(ty.dtype, text)
                 }
             });
             must_be_alive.push(export.must_be_alive);
         }
         let mut sorted: Vec<NodeId> = members.iter().copied().collect();
         sorted.sort();
-        let part = Part {
+        let part = OutlinedRegion {
             name: format!("{}/branch_{side}", self.wiring.name),
             args: captures.to_vec(),
             controls: sorted.iter().copied().filter(|id| targets.contains(id)).collect(),

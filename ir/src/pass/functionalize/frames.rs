@@ -15,14 +15,14 @@ pub(super) const OUTSIDE: usize = 0;
 
 /// The frames of a graph, each after the one around it.
 pub(super) struct Frames {
-    frames: Vec<Frame>,
+    frames: Vec<LoopFrame>,
     by_name: HashMap<(usize, String), usize>,
     of_node: HashMap<NodeId, usize>,
 }
 
 /// A frame: the loop of a graph.
 #[derive(Default)]
-pub(super) struct Frame {
+pub(super) struct LoopFrame {
     pub(super) name: String,
     /// The frame around it.
     pub(super) parent: usize,
@@ -38,7 +38,7 @@ impl Frames {
     /// The frames of the nodes in `live`.
     pub(super) fn of(graph: &Graph, live: &HashSet<NodeId>, limits: &Limits) -> Result<Frames> {
         let mut frames = Frames {
-            frames: vec![Frame::default()],
+            frames: vec![LoopFrame::default()],
             by_name: HashMap::new(),
             of_node: HashMap::new(),
         };
@@ -60,7 +60,7 @@ impl Frames {
     }
 
     /// Frame number `index`.
-    pub(super) fn get(&self, index: usize) -> &Frame {
+    pub(super) fn get(&self, index: usize) -> &LoopFrame {
         &self.frames[index]
     }
 
@@ -116,7 +116,7 @@ impl Frames {
         let entered = *self.by_name.entry((parent, name.clone())).or_insert(next);
         if entered == next {
             let depth = self.frames[parent].depth + 1;
-            self.frames.push(Frame { name, parent, depth, ..Frame::default() });
+            self.frames.push(LoopFrame { name, parent, depth, ..LoopFrame::default() });
         }
         entered
     }

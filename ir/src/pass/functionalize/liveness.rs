@@ -13,17 +13,17 @@ use std::{
 
 /// A choice between two sides: the value of `chooser` sends values to side `side`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Choice {
+pub(super) struct SwitchSide {
     pub(super) chooser: Outlet,
     pub(super) side: usize,
 }
 
 /// The choices that must all be made for a node to be alive, sorted; none for one that always is.
-type Conditions = Arc<[Choice]>;
+type Conditions = Arc<[SwitchSide]>;
 
 /// Value of a `Merge`.
 #[derive(Clone, Debug)]
-pub(super) enum Join {
+pub(super) enum MergeValue {
     /// The only input that can be alive.
     Only(usize),
     /// For each side of a choice, one input.
@@ -43,10 +43,10 @@ pub(super) struct Liveness {
     conditions: HashMap<NodeId, Conditions>,
     /// Outlets that choose as others do.
     aliases: HashMap<Outlet, Alias>,
-    joins: HashMap<NodeId, Join>,
+    joins: HashMap<NodeId, MergeValue>,
     /// Choices that are alive whichever side is taken.
     outer: HashSet<Outlet>,
-    roots: HashMap<NodeId, Choice>,
+    roots: HashMap<NodeId, SwitchSide>,
 }
 
 impl Liveness {
@@ -85,21 +85,21 @@ impl Liveness {
     }
 
     /// Value of a `Merge`, if it joins a choice.
-    pub(super) fn join_of(&self, id: NodeId) -> Option<&Join> {
+    pub(super) fn join_of(&self, id: NodeId) -> Option<&MergeValue> {
         self.joins.get(&id)
     }
 
     /// The outermost choice under which a node is alive.
-    pub(super) fn root(&self, id: NodeId) -> Option<Choice> {
+    pub(super) fn root(&self, id: NodeId) -> Option<SwitchSide> {
         self.roots.get(&id).copied()
     }
 
     /// The outermost choice under which an outlet is alive.
-    pub(super) fn outlet_root(&self, graph: &Graph, outlet: Outlet) -> Option<Choice> {
+    pub(super) fn outlet_root(&self, graph: &Graph, outlet: Outlet) -> Option<SwitchSide> {
         self.outermost(&self.outlet(graph, outlet)?)
     }
 
-    fn outermost(&self, conditions: &Conditions) -> Option<Choice> {
+    fn outermost(&self, conditions: &Conditions) -> Option<SwitchSide> {
         let mut choices = conditions.iter();
         choices.find(|choice| self.outer.contains(&choice.chooser)).or(conditions.first()).copied()
     }
@@ -112,7 +112,7 @@ impl Liveness {
                 let alias = self.alias(chooser);
                 let side = outlet.index as usize;
                 let side = if alias.is_opposite { SIDES.checked_sub(1 + side)? } else { side };
-                let choice = Choice { chooser: alias.chooser, side };
+                let choice = SwitchSide { chooser: alias.chooser, side };
                 both(conditions, &[choice]).filter(|_| side < SIDES)
             }
             None => Some(conditions.clone()),
@@ -144,7 +144,7 @@ impl Liveness {
             inputs.filter_map(|(index, found)| Some((index, found?))).collect();
         let (join, rest) = match alive.as_slice() {
             [] => return Ok(None),
-            [(index, only)] => (Join::Only(*index), only.clone()),
+            [(index, only)] => (MergeValue::Only(*index), only.clone()),
             several => self.choice(several).ok_or_else(|| {
                 irregular(node, "it merges values that are not the sides of one choice")
             })?,
@@ -154,9 +154,9 @@ impl Liveness {
     }
 
     /// The choice of which these are the sides, and what else they have in common.
-    fn choice(&self, inputs: &[(usize, Conditions)]) -> Option<(Join, Conditions)> {
+    fn choice(&self, inputs: &[(usize, Conditions)]) -> Option<(MergeValue, Conditions)> {
         let [(_, first), (_, second)] = inputs else { return None };
-        let differs = |choice: &&Choice| second.binary_search(choice).is_err();
+        let differs = |choice: &&SwitchSide| second.binary_search(choice).is_err();
         let chooser = first.iter().find(differs)?.chooser;
         let rest = without(first, chooser);
         let mut by_side = [None; SIDES];
@@ -166,7 +166,7 @@ impl Liveness {
         }
         let by_side = [by_side[0]?, by_side[1]?];
         let fits = without(second, chooser) == rest;
-        fits.then(|| (Join::Choice { chooser, by_side }, rest.into()))
+        fits.then(|| (MergeValue::Choice { chooser, by_side }, rest.into()))
     }
 
     /// Notes what a node chooses by, and what it is to those who choose by it.
@@ -201,7 +201,9 @@ impl Liveness {
     /// the index of the input that was alive.
     fn compared(&self, graph: &Graph, node: &NodeDef) -> Option<(Outlet, Alias)> {
         let [taken, number] = node.inputs() else { return None };
-        let Join::Choice { chooser, by_side } = self.joins.get(&taken.node)? else { return None };
+        let MergeValue::Choice { chooser, by_side } = self.joins.get(&taken.node)? else {
+            return None;
+        };
         let number = graph[number.node].attrs.tensor("value").ok()?.as_scalar::<i32>().ok()?;
         let asked = by_side.iter().position(|&index| usize::try_from(number) == Ok(index))?;
         let asks = node.op.name() == "Equal" && taken.index == 1;
@@ -219,7 +221,7 @@ fn switch(node: &NodeDef) -> Option<Outlet> {
     is_switch.then(|| node.inputs()[1])
 }
 
-fn without(conditions: &Conditions, chooser: Outlet) -> Vec<Choice> {
+fn without(conditions: &Conditions, chooser: Outlet) -> Vec<SwitchSide> {
     conditions.iter().copied().filter(|choice| choice.chooser != chooser).collect()
 }
 
@@ -231,11 +233,11 @@ fn both_shared(one: &Conditions, other: &Conditions) -> Option<Conditions> {
 }
 
 /// All choices of both; none when they contradict each other.
-fn both(one: &Conditions, other: &[Choice]) -> Option<Conditions> {
+fn both(one: &Conditions, other: &[SwitchSide]) -> Option<Conditions> {
     if other.iter().all(|choice| one.binary_search(choice).is_ok()) {
         return Some(one.clone());
     }
-    let mut all: Vec<Choice> = one.iter().chain(other).copied().collect();
+    let mut all: Vec<SwitchSide> = one.iter().chain(other).copied().collect();
     all.sort();
     all.dedup();
     let contradicts = all.windows(2).any(|pair| pair[0].chooser == pair[1].chooser);

@@ -2,9 +2,9 @@
 
 use super::{
     Flow, conditions, flow,
-    frames::{Frame, Frames, OUTSIDE},
+    frames::{Frames, LoopFrame, OUTSIDE},
     irregular,
-    outline::{self, Outcome, Part, Wiring},
+    outline::{self, OutlinedRegion, OutlinedResult, Wiring},
 };
 use crate::{
     attr::{Attrs, NameAttrList},
@@ -43,7 +43,7 @@ pub(super) fn make_calls(
 }
 
 /// The nodes of a frame, without those that lead into frames inside.
-fn members(wiring: &Wiring<'_>, frame: &Frame, added: &[NodeId]) -> Vec<NodeId> {
+fn members(wiring: &Wiring<'_>, frame: &LoopFrame, added: &[NodeId]) -> Vec<NodeId> {
     let nodes = frame.nodes.iter().chain(added).copied();
     nodes.filter(|&id| flow(&wiring.graph[id]) != Some(Flow::Enter)).collect()
 }
@@ -60,7 +60,7 @@ fn condition(wiring: &Wiring<'_>, members: &[NodeId]) -> Result<Option<NodeId>> 
 }
 
 /// Removes the borders of a frame that has no condition: it runs once, as what is around it does.
-fn open(wiring: &mut Wiring<'_>, frame: &Frame, members: Vec<NodeId>) -> Result<Vec<NodeId>> {
+fn open(wiring: &mut Wiring<'_>, frame: &LoopFrame, members: Vec<NodeId>) -> Result<Vec<NodeId>> {
     let mut moved = Vec::with_capacity(members.len());
     let mut passes = frame.entries.clone();
     for id in members {
@@ -90,7 +90,7 @@ struct Variable {
 
 /// The parts of a loop.
 struct Loop<'a> {
-    frame: &'a Frame,
+    frame: &'a LoopFrame,
     targets: &'a HashSet<NodeId>,
     condition: NodeId,
     variables: Vec<Variable>,
@@ -108,7 +108,7 @@ struct Loop<'a> {
 impl<'a> Loop<'a> {
     fn read(
         wiring: &Wiring<'_>,
-        frame: &'a Frame,
+        frame: &'a LoopFrame,
         members: Vec<NodeId>,
         condition: NodeId,
         targets: &'a HashSet<NodeId>,
@@ -279,11 +279,11 @@ impl<'a> Loop<'a> {
         let outside_body = |id: &NodeId| !self.body.contains(id);
         let plain: Vec<NodeId> = self.plain.iter().copied().filter(outside_body).collect();
         let roots = self.running(wiring, &plain);
-        let part = Part {
+        let part = OutlinedRegion {
             name: format!("{}/{}/cond", wiring.name, self.frame.name),
             args: args.to_vec(),
             members: self.needed(wiring, [result].map(|x| wiring.resolve(x).node), &roots),
-            results: vec![Outcome::Value(result)],
+            results: vec![OutlinedResult::Value(result)],
             controls: roots,
         };
         let mut function = wiring.outline(part)?.function;
@@ -310,11 +310,11 @@ impl<'a> Loop<'a> {
                 return Err(irregular(&wiring.graph[id], what));
             }
         }
-        let part = Part {
+        let part = OutlinedRegion {
             name: format!("{}/{}/body", wiring.name, self.frame.name),
             args: args.to_vec(),
             members,
-            results: results.into_iter().map(Outcome::Value).collect(),
+            results: results.into_iter().map(OutlinedResult::Value).collect(),
             controls: roots,
         };
         self.function(wiring, wiring.outline(part)?.function)

@@ -35,7 +35,7 @@ use crate::{
     registry,
 };
 use frames::Frames;
-use outline::{Outcome, Part, Wiring};
+use outline::{OutlinedRegion, OutlinedResult, Wiring};
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex, PoisonError},
@@ -68,11 +68,11 @@ pub fn functionalize(
     let targets: HashSet<NodeId> = control_results.iter().copied().collect();
     let mut wiring = Wiring::new(graph, name.clone(), scope);
     let members = loops::make_calls(&mut wiring, &frames, &targets)?;
-    let part = Part {
+    let part = OutlinedRegion {
         name: name.to_string(),
         args: Vec::new(),
         members,
-        results: results.iter().map(|(_, outlet)| Outcome::Value(*outlet)).collect(),
+        results: results.iter().map(|(_, outlet)| OutlinedResult::Value(*outlet)).collect(),
         controls: control_results,
     };
     let outline = wiring.outline(part)?;

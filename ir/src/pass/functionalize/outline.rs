@@ -33,20 +33,20 @@ pub(super) struct Wiring<'a> {
 
 /// A part of the graph that becomes a function.
 #[derive(Default)]
-pub(super) struct Part {
+pub(super) struct OutlinedRegion {
     pub(super) name: String,
     /// The outlets that are given as arguments.
     pub(super) args: Vec<Outlet>,
     /// The nodes, in the order they shall have.
     pub(super) members: Vec<NodeId>,
-    pub(super) results: Vec<Outcome>,
+    pub(super) results: Vec<OutlinedResult>,
     /// Members that run though no result needs them.
     pub(super) controls: Vec<NodeId>,
 }
 
 /// Result of a function.
 #[derive(Clone)]
-pub(super) enum Outcome {
+pub(super) enum OutlinedResult {
     /// The value of an outlet.
     Value(Outlet),
     Constant(HostTensor),
@@ -156,7 +156,7 @@ impl<'a> Wiring<'a> {
     /// # Errors
     ///
     /// [`Error::Unsupported`] for a member that uses what is neither a member nor an argument.
-    pub(super) fn outline(&self, part: Part) -> Result<Outline> {
+    pub(super) fn outline(&self, part: OutlinedRegion) -> Result<Outline> {
         let mut copy = Copy { wiring: self, graph: Graph::new(), args: HashMap::new() };
         let mut moved = HashMap::with_capacity(part.members.len());
         for &id in &part.members {
@@ -232,18 +232,18 @@ impl Copy<'_> {
 
     fn outcome(
         &mut self,
-        outcome: Outcome,
+        outcome: OutlinedResult,
         moved: &HashMap<NodeId, NodeId>,
         control_results: &mut Vec<NodeId>,
     ) -> Result<Outlet> {
         match outcome {
-            Outcome::Value(outlet) => self.value(outlet, moved).ok_or_else(|| {
+            OutlinedResult::Value(outlet) => self.value(outlet, moved).ok_or_else(|| {
                 let node = &self.wiring.graph[outlet.node];
                 super::irregular(node, "its value is inside a loop or branch and not given out")
             }),
-            Outcome::Constant(value) => self.constant(value),
-            Outcome::Dead(dtype) => self.dead(dtype),
-            Outcome::Fails(dtype, text) => {
+            OutlinedResult::Constant(value) => self.constant(value),
+            OutlinedResult::Dead(dtype) => self.dead(dtype),
+            OutlinedResult::Fails(dtype, text) => {
                 let never = self.constant(HostTensor::scalar_bool(false))?;
                 let text = self.constant(HostTensor::scalar_string(text))?;
                 let op = super::record("Assert");

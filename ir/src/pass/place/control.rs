@@ -7,7 +7,7 @@ use super::{
 use crate::{
     error::Result,
     graph::{NodeDef, NodeId, Outlet},
-    op::Call,
+    op::CallKind,
     spec::ValueType,
 };
 use smallvec::SmallVec;
@@ -16,7 +16,7 @@ impl Placer<'_> {
     pub(super) fn call(&mut self, id: NodeId, node: &NodeDef) -> Result<()> {
         let source = self.source;
         let bodies = source.nested.get(&id).map_or(&[][..], Vec::as_slice);
-        let is_loop = node.op.def().is_some_and(|op| op.call == Call::While);
+        let is_loop = node.op.def().is_some_and(|op| op.call == CallKind::While);
         let locations: Vec<DeviceOrHost> =
             node.outputs().iter().map(|ty| self.carrier(ty)).collect();
         let n_choosers = usize::from(!is_loop);

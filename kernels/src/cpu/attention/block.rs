@@ -3,7 +3,7 @@
 use super::{
     super::{
         exp::Exp,
-        gemm::{Factor, Matrix, Product, Sizes, gemm},
+        gemm::{GemmElement, GemmOutput, GemmSizes, Matrix, gemm},
         softmax::{LANES, Largest, Scale, total},
     },
     Plan,
@@ -16,12 +16,12 @@ use crate::{
     scratch::Scratch,
     simd::{Vectorized, vectorize},
     threads::Threads,
-    wide::Wide,
+    wide::WideElement,
 };
 use std::borrow::Cow;
 
 /// A block of queries, and the rows of the output that are theirs.
-pub(super) struct Block<'a, T> {
+pub(super) struct QueryBlock<'a, T> {
     /// The matrix.
     pub(super) matrix: usize,
     /// The first query.
@@ -30,7 +30,7 @@ pub(super) struct Block<'a, T> {
 }
 
 /// The elements at hand.
-pub(super) struct Call<'a, T> {
+pub(super) struct AttentionInputs<'a, T> {
     pub(super) plan: &'a Plan,
     pub(super) query: &'a [T],
     pub(super) key: &'a [T],
@@ -46,9 +46,9 @@ struct Running<A> {
     kept: Vec<bool>,
 }
 
-impl<T: Wide<Acc: Exp + Factor>> Call<'_, T> {
+impl<T: WideElement<Acc: Exp + GemmElement>> AttentionInputs<'_, T> {
     /// Computes the rows of a block.
-    pub(super) fn block(&self, block: &mut Block<'_, T>) -> Result<()> {
+    pub(super) fn block(&self, block: &mut QueryBlock<'_, T>) -> Result<()> {
         let (plan, attention) = (self.plan, &self.plan.attention);
         let (n, width) = (block.rows.len(), attention.width);
         let single = Threads::single();
@@ -67,8 +67,8 @@ impl<T: Wide<Acc: Exp + Factor>> Call<'_, T> {
             let key = part(self.key, &attention.key, matrix, first, [keys, depth]);
             let value = part(self.value, &attention.value, matrix, first, [keys, width]);
             let scores = &mut scores[..n * keys];
-            let sizes = Sizes { m: n, k: depth, n: keys };
-            let place = Product::row_major(&mut *scores, keys);
+            let sizes = GemmSizes { m: n, k: depth, n: keys };
+            let place = GemmOutput::row_major(&mut *scores, keys);
             gemm(&single, sizes, query.matrix(), key.matrix().transposed(), place);
             self.map(block, first, scores)?;
             for (row, scores) in scores.chunks_mut(keys).enumerate() {
@@ -76,9 +76,9 @@ impl<T: Wide<Acc: Exp + Factor>> Call<'_, T> {
                 Self::weigh(&mut running, row, scores, sums);
                 self.drop_some(&mut running, row, block, first, scores);
             }
-            let sizes = Sizes { m: n, k: keys, n: width };
+            let sizes = GemmSizes { m: n, k: keys, n: width };
             let weights = Matrix::row_major(&*scores, keys);
-            let place = Product { data: &mut sums, row_stride: width, accumulate: first > 0 };
+            let place = GemmOutput { data: &mut sums, row_stride: width, accumulate: first > 0 };
             gemm(&single, sizes, weights, value.matrix(), place);
         }
         for (row, out) in block.rows.iter_mut().enumerate() {
@@ -94,7 +94,7 @@ impl<T: Wide<Acc: Exp + Factor>> Call<'_, T> {
     }
 
     /// Applies the expression to the scores of a block.
-    fn map(&self, block: &Block<'_, T>, key: usize, scores: &mut [T::Acc]) -> Result<()> {
+    fn map(&self, block: &QueryBlock<'_, T>, key: usize, scores: &mut [T::Acc]) -> Result<()> {
         let rows = block.rows.len();
         let sizes = [rows, scores.len() / rows];
         let mapped = self.plan.mapped.iter().find(|(mapped, _)| *mapped == sizes);
@@ -137,7 +137,7 @@ impl<T: Wide<Acc: Exp + Factor>> Call<'_, T> {
         &self,
         running: &mut Running<T::Acc>,
         row: usize,
-        block: &Block<'_, T>,
+        block: &QueryBlock<'_, T>,
         key: usize,
         weights: &mut [T::Acc],
     ) {
@@ -195,7 +195,7 @@ impl<A: Number> Part<'_, A> {
 }
 
 /// The rows from `first` on of matrix `n`: where they lie, or as copies where they must be widened.
-fn part<'a, T: Wide>(
+fn part<'a, T: WideElement>(
     data: &'a [T],
     matrices: &Matrices,
     n: usize,

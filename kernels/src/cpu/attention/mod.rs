@@ -7,7 +7,7 @@
 
 mod block;
 
-use super::{Build, dispatch::with_float, exp::Exp, gemm::Factor};
+use super::{Build, dispatch::with_float, exp::Exp, gemm::GemmElement};
 use crate::{
     device::OpCall,
     elementwise,
@@ -15,11 +15,11 @@ use crate::{
     kernel::{Io, Kernel},
     plan::{
         attention::{Attention, Matrices},
-        broadcast::Access,
+        broadcast::InputAccess,
     },
-    wide::Wide,
+    wide::WideElement,
 };
-use block::{Block, Call};
+use block::{AttentionInputs, QueryBlock};
 use ferroflow_ir::{StridedView, view::ViewDim};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -124,7 +124,7 @@ impl Plan {
             let sizes = |all: usize, most: usize| [all.min(most), all % most];
             for rows in sizes(attention.queries, rows).into_iter().filter(|&n| n > 0) {
                 for cols in sizes(attention.keys, keys).into_iter().filter(|&n| n > 0) {
-                    let mut accesses = vec![Access::Contiguous];
+                    let mut accesses = vec![InputAccess::Contiguous];
                     accesses.extend(attention.others.iter().map(|other| access(other, rows, cols)));
                     let kernel = elementwise::of_expr(expr, &dtypes, accesses);
                     let Some(kernel) = kernel else { return Ok(None) };
@@ -137,15 +137,15 @@ impl Plan {
 }
 
 /// Access to a block of a matrix, from its first element on.
-fn access(matrices: &Matrices, rows: usize, cols: usize) -> Access {
+fn access(matrices: &Matrices, rows: usize, cols: usize) -> InputAccess {
     let dim = |size: usize, step: usize| ViewDim { size, stride: step as isize };
     let dims = [dim(rows, matrices.row_step), dim(cols, matrices.col_step)];
     let view = StridedView { offset: 0, dims: dims.into_iter().collect() }.simplified();
     match view.dims.as_slice() {
-        _ if matrices.row_step == 0 && matrices.col_step == 0 => Access::Scalar,
-        [] => Access::Contiguous,
-        [dim] if dim.stride == 1 => Access::Contiguous,
-        _ => Access::Strided(view),
+        _ if matrices.row_step == 0 && matrices.col_step == 0 => InputAccess::Scalar,
+        [] => InputAccess::Contiguous,
+        [dim] if dim.stride == 1 => InputAccess::Contiguous,
+        _ => InputAccess::Strided(view),
     }
 }
 
@@ -155,15 +155,15 @@ fn inner(attention: &Attention) -> usize {
 }
 
 /// The blocks of an output.
-fn blocks<'a, T>(plan: &Plan, out: &'a mut [T]) -> Vec<Block<'a, T>> {
+fn blocks<'a, T>(plan: &Plan, out: &'a mut [T]) -> Vec<QueryBlock<'a, T>> {
     let Attention { queries, width, .. } = plan.attention;
     let inner = inner(&plan.attention);
     let mut rows = out.chunks_mut(width);
-    let mut blocks: Vec<Block<'a, T>> = Vec::new();
+    let mut blocks: Vec<QueryBlock<'a, T>> = Vec::new();
     for matrices in plan.matrices.chunks(inner) {
         for first in (0..queries).step_by(plan.rows) {
             let (base, n) = (blocks.len(), plan.rows.min(queries - first));
-            let block = |&matrix| Block { matrix, first, rows: Vec::with_capacity(n) };
+            let block = |&matrix| QueryBlock { matrix, first, rows: Vec::with_capacity(n) };
             blocks.extend(matrices.iter().map(block));
             for _ in 0..n {
                 let places = blocks[base..].iter_mut();
@@ -174,13 +174,13 @@ fn blocks<'a, T>(plan: &Plan, out: &'a mut [T]) -> Vec<Block<'a, T>> {
     blocks
 }
 
-fn kernel<T: Wide<Acc: Exp + Factor>>(plan: Plan) -> Arc<dyn Kernel> {
+fn kernel<T: WideElement<Acc: Exp + GemmElement>>(plan: Plan) -> Arc<dyn Kernel> {
     Arc::new(move |io: &mut Io<'_>| {
         let out: &mut [T] = io.output(0);
         if out.is_empty() {
             return Ok(());
         }
-        let call = Call::<T> {
+        let call = AttentionInputs::<T> {
             plan: &plan,
             query: io.input(0),
             key: io.input(1),

@@ -104,7 +104,7 @@ struct Request {
     dtype: DType,
     /// Whether all frames of an animation are wanted.
     all_frames: bool,
-    jpeg: jpeg::Settings,
+    jpeg: jpeg::DecodeSettings,
 }
 
 impl Request {
@@ -113,7 +113,7 @@ impl Request {
             Kind::Frames => 3,
             _ => usize::try_from(call.attrs.int("channels")?).unwrap_or(0),
         };
-        let mut jpeg = jpeg::Settings { channels, ..Default::default() };
+        let mut jpeg = jpeg::DecodeSettings { channels, ..Default::default() };
         if call.op.attr("ratio").is_some() {
             jpeg.ratio = usize::try_from(call.attrs.int("ratio")?).unwrap_or(1);
             jpeg.is_smooth = call.attrs.bool("fancy_upscaling")?;
@@ -209,7 +209,7 @@ fn decode(call: &OpCall<'_>, kind: Kind) -> Result<Option<Arc<dyn Kernel>>> {
         let pixels = match kind {
             Kind::Part => {
                 let window = window(request.op, io.input::<i32>(1))?;
-                let jpeg = jpeg::Settings { window: Some(window), ..request.jpeg.clone() };
+                let jpeg = jpeg::DecodeSettings { window: Some(window), ..request.jpeg.clone() };
                 Request { jpeg, ..request.clone() }.read(io, format, contents)?
             }
             _ => request.read(io, format, contents)?,

@@ -5,11 +5,11 @@
 //! Padding is never read. Each element is a chain over its taps in order, cut by the geometry alone.
 
 use super::super::gemm::{
-    Finish, Matrix, finish_all,
+    BlockEpilogue, Matrix, finish_all,
     linear::LinearEpilogue,
     pack::pack_columns,
     rect::Rect,
-    tile::{Left, Machine, Right, Span},
+    tile::{InstructionSet, LeftOperand, Right, Span},
     weights::{PackedLayout, PackedMatrix, PackedWeights},
 };
 use super::Geometry;
@@ -41,7 +41,7 @@ struct Area {
 
 /// Plan of the direct convolutions of a geometry.
 pub(super) struct DirectPlan {
-    machine: Machine,
+    machine: InstructionSet,
     areas: Vec<Area>,
     packed: PackedWeights,
 }
@@ -49,7 +49,7 @@ pub(super) struct DirectPlan {
 impl DirectPlan {
     /// The way, where it is a good one.
     pub(super) fn new(g: &Geometry) -> Option<DirectPlan> {
-        let machine = Machine::detect()?;
+        let machine = InstructionSet::detect()?;
         let stretches = g.sweep.slides.each_ref().map(Stretch::along);
         let n_areas: usize = stretches.iter().map(Vec::len).product();
         if n_areas.saturating_mul(g.sweep.n_taps()) > MAX_SPANS || g.depth() == 0 {
@@ -91,7 +91,7 @@ struct AreaPlace {
 /// A convolution by areas.
 pub(super) struct Direct<'a> {
     g: &'a Geometry,
-    machine: Machine,
+    machine: InstructionSet,
     areas: &'a [Area],
     input: &'a [f32],
     /// The matrix `[taps, channels of a group, filters]`.
@@ -122,11 +122,11 @@ impl<'a> Direct<'a> {
         &self,
         threads: &Threads,
         out: &mut [f32],
-        finish: Option<&dyn Finish>,
+        finish: Option<&dyn BlockEpilogue>,
     ) -> Result<()> {
         let g = self.g;
         let has_few = g.sweep.n_windows() <= FEW_WINDOWS;
-        let linear = finish.and_then(Finish::linear);
+        let linear = finish.and_then(BlockEpilogue::linear);
         let finish = finish.filter(|_| linear.is_none());
         let by_lines = finish.filter(|_| g.groups == 1 && !has_few);
         let mut rect = Rect::new(out, g.sweep.n_windows(), g.filters, g.filters);
@@ -185,7 +185,7 @@ impl<'a> Direct<'a> {
         threads: &Threads,
         group: Group<'_>,
         mut out: Rect<'_>,
-        finish: Option<&dyn Finish>,
+        finish: Option<&dyn BlockEpilogue>,
     ) -> Result<()> {
         let (wide, depth) = (self.machine.cols(), self.g.depth());
         let mut room;
@@ -292,7 +292,7 @@ impl<'a> Direct<'a> {
                     let position = (x * b.input + of_b.first(b, y)) * c.input + of_c.first(c, z);
                     let at = position * channels + self.g.channels(group.index).start;
                     let left = &self.input[at.min(self.input.len())..];
-                    let left = Left { data: left, row_stride, step_stride: 1 };
+                    let left = LeftOperand { data: left, row_stride, step_stride: 1 };
                     let rows = tile_rows.min(inner - inner_first);
                     let window = (y - lines.start) * c.output + z;
                     let place = out.reborrow().every(window, out_step, rows);
@@ -309,7 +309,7 @@ impl<'a> Direct<'a> {
 
 /// The steps of the windows that have these taps inside, [`DEPTH`] at a time. There is one block at
 /// least.
-fn blocks(g: &Geometry, machine: Machine, stretches: &[Stretch; 3]) -> Vec<Vec<Span>> {
+fn blocks(g: &Geometry, machine: InstructionSet, stretches: &[Stretch; 3]) -> Vec<Vec<Span>> {
     let [a, b, c] = &g.sweep.slides;
     let [of_a, of_b, of_c] = stretches;
     let (channels, own) = (g.sweep.channels, g.channels(0).len());

@@ -5,7 +5,7 @@
 
 use super::super::gemm::{
     rect::Rect,
-    tile::{Left, Machine, Right, Span},
+    tile::{InstructionSet, LeftOperand, Right, Span},
 };
 use super::Geometry;
 use crate::threads::Threads;
@@ -26,7 +26,7 @@ fn windows(slide: &Slide, tap: usize) -> Range<usize> {
 /// A gradient by the filter.
 pub(super) struct DirectFilter<'a> {
     g: &'a Geometry,
-    machine: Machine,
+    machine: InstructionSet,
     input: &'a [f32],
     dy: &'a [f32],
     /// For each dimension and tap, the windows.
@@ -36,7 +36,7 @@ pub(super) struct DirectFilter<'a> {
 impl<'a> DirectFilter<'a> {
     /// The way, where it is a good one.
     pub(super) fn new(g: &'a Geometry, input: &'a [f32], dy: &'a [f32]) -> Option<Self> {
-        let machine = Machine::detect()?;
+        let machine = InstructionSet::detect()?;
         let windows = g
             .sweep
             .slides
@@ -119,7 +119,7 @@ impl<'a> DirectFilter<'a> {
         for group in 0..self.g.groups {
             let data = &self.input[self.g.channels(group).start + tile.channel..];
             let step_stride = self.g.sweep.slides[2].stride * channels;
-            let left = Left { data, row_stride: 1, step_stride };
+            let left = LeftOperand { data, row_stride: 1, step_stride };
             let mut out = tile.out.reborrow();
             out.take_cols(group * own);
             let mut out = out.take_cols(own);

@@ -1,7 +1,9 @@
 //! Convolutions of `f32`: as one product, by areas, or by matrices of taps.
 
 use super::{
-    super::gemm::{Finish, Matrix, Weights, finish_all, gemm_by_weights, weights::PackedWeights},
+    super::gemm::{
+        BlockEpilogue, GemmWeights, Matrix, finish_all, gemm_by_weights, weights::PackedWeights,
+    },
     Geometry, by_taps,
     direct::{Direct, DirectPlan},
 };
@@ -32,7 +34,7 @@ impl FloatConvolution {
     }
 
     /// Convolves input 0 by input 1, and finishes the windows.
-    pub(super) fn run(&self, io: &mut Io<'_>, finish: Option<&dyn Finish>) -> Result<()> {
+    pub(super) fn run(&self, io: &mut Io<'_>, finish: Option<&dyn BlockEpilogue>) -> Result<()> {
         let filter = (io.input(1), io.tensor(1));
         self.forward(io.threads(), io.input(0), filter, io.output(0), finish)
     }
@@ -45,7 +47,7 @@ impl FloatConvolution {
         input: &[f32],
         (filter, tensor): (&[f32], Option<&HostTensor>),
         out: &mut [f32],
-        finish: Option<&dyn Finish>,
+        finish: Option<&dyn BlockEpilogue>,
     ) -> Result<()> {
         let g = &self.g;
         if out.is_empty() {
@@ -55,7 +57,7 @@ impl FloatConvolution {
             Way::Pointwise(kept) => {
                 let (a, b) =
                     (Matrix::row_major(input, g.depth()), Matrix::row_major(filter, g.filters));
-                let weights = Weights { tensor, kept };
+                let weights = GemmWeights { tensor, kept };
                 gemm_by_weights(threads, g.pointwise(), a, b, weights, out, finish);
             }
             Way::ByAreas(plan) => {

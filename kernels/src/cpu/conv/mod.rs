@@ -17,11 +17,11 @@ mod float;
 mod tests;
 
 #[cfg(target_arch = "x86_64")]
-use super::region::epilogue::Epilogue;
+use super::region::epilogue::ExprEpilogue;
 use super::{
     Build,
     dispatch::with_real,
-    gemm::{Factor, Matrix, Product, Sizes, gemm},
+    gemm::{GemmElement, GemmOutput, GemmSizes, Matrix, gemm},
 };
 use crate::{
     device::OpCall,
@@ -30,7 +30,7 @@ use crate::{
     plan::{sliding, window::Sweep},
     scratch::Scratch,
     threads::Threads,
-    wide::{Round, Wide},
+    wide::{Round, WideElement},
 };
 use ferroflow_ir::{Error, Shape};
 #[cfg(target_arch = "x86_64")]
@@ -83,8 +83,8 @@ impl Geometry {
     }
 
     /// The sizes of the product that a pointwise convolution is.
-    fn pointwise(&self) -> Sizes {
-        Sizes { m: self.sweep.n_windows(), k: self.depth(), n: self.filters }
+    fn pointwise(&self) -> GemmSizes {
+        GemmSizes { m: self.sweep.n_windows(), k: self.depth(), n: self.filters }
     }
 
     /// The convolution that gives the gradient by the input, where the stride is 1.
@@ -116,7 +116,7 @@ fn windows_per_tile(depth: usize) -> usize {
 }
 
 fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide<Acc: Factor + Default>>(g: Geometry) -> Arc<dyn Kernel> {
+    fn kernel<T: WideElement<Acc: GemmElement + Default>>(g: Geometry) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (input, filter) = (T::widen(io.input(0)), T::widen(io.input(1)));
             let threads = io.threads();
@@ -133,7 +133,7 @@ fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 /// Computes the windows of `input` times `filter`, `[taps, channels of a group, filters]`.
-pub(super) fn forward<A: Factor<Acc = A> + Default>(
+pub(super) fn forward<A: GemmElement<Acc = A> + Default>(
     threads: &Threads,
     g: &Geometry,
     input: &[A],
@@ -151,7 +151,7 @@ pub(super) fn forward<A: Factor<Acc = A> + Default>(
 }
 
 /// Computes the windows with their taps laid out as rows of matrices.
-fn by_taps<A: Factor<Acc = A> + Default>(
+fn by_taps<A: GemmElement<Acc = A> + Default>(
     threads: &Threads,
     g: &Geometry,
     input: &[A],
@@ -164,7 +164,7 @@ fn by_taps<A: Factor<Acc = A> + Default>(
     let (n_windows, depth) = (g.sweep.n_windows(), g.depth());
     if g.groups == 1 && g.sweep.is_pointwise() {
         let (a, b) = (Matrix::row_major(input, depth), Matrix::row_major(filter, g.filters));
-        gemm(threads, g.pointwise(), a, b, Product::row_major(out, g.filters));
+        gemm(threads, g.pointwise(), a, b, GemmOutput::row_major(out, g.filters));
         return Ok(());
     }
     let per_tile = windows_per_tile(depth);
@@ -180,10 +180,10 @@ fn by_taps<A: Factor<Acc = A> + Default>(
             let channels = g.channels(group);
             g.sweep.gather(input, windows.clone(), 0..g.sweep.n_taps(), channels, &mut taps);
             let own = g.own_filters();
-            let sizes = Sizes { m: windows.len(), k: depth, n: own };
+            let sizes = GemmSizes { m: windows.len(), k: depth, n: own };
             let filter = Matrix::row_major(&filter[(group * own).min(filter.len())..], g.filters);
             let data = &mut out[group * own..];
-            let place = Product { data, row_stride: g.filters, accumulate: false };
+            let place = GemmOutput { data, row_stride: g.filters, accumulate: false };
             gemm(inner, sizes, Matrix::row_major(&taps, depth), filter, place);
         }
         Ok(())
@@ -194,7 +194,7 @@ fn by_taps<A: Factor<Acc = A> + Default>(
 #[cfg(target_arch = "x86_64")]
 pub(super) fn with_epilogue(
     call: &OpCall<'_>,
-    epilogue: Epilogue,
+    epilogue: ExprEpilogue,
 ) -> Result<Option<Arc<dyn Kernel>>> {
     let convolution = FloatConvolution::new(Geometry::new(call, call.shape(0), call.shape(1))?);
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
@@ -204,16 +204,16 @@ pub(super) fn with_epilogue(
 }
 
 fn backprop_input(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide<Acc: Factor + Default>>(g: Geometry) -> Arc<dyn Kernel> {
+    fn kernel<T: WideElement<Acc: GemmElement + Default>>(g: Geometry) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (filter, dy) = (T::widen(io.input(1)), T::widen(io.input(2)));
             let threads = io.threads();
             T::through_acc(io.output(0), |dx| {
                 if g.groups == 1 && g.sweep.is_pointwise() {
-                    let sizes = Sizes { m: g.sweep.n_windows(), k: g.filters, n: g.depth() };
+                    let sizes = GemmSizes { m: g.sweep.n_windows(), k: g.filters, n: g.depth() };
                     let transposed = Matrix::row_major(&filter, g.filters).transposed();
                     let dy = Matrix::row_major(&dy, g.filters);
-                    gemm(threads, sizes, dy, transposed, Product::row_major(dx, sizes.n));
+                    gemm(threads, sizes, dy, transposed, GemmOutput::row_major(dx, sizes.n));
                     Ok(())
                 } else if g.sweep.has_unit_stride() {
                     let filter = reversed_filter(&g, &filter)?;
@@ -230,7 +230,7 @@ fn backprop_input(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 
 /// The filter of the gradient by the input: taps in reverse order, and for each
 /// `[filters of a group, channels]`.
-fn reversed_filter<A: Factor>(g: &Geometry, filter: &[A]) -> Result<Scratch<A>> {
+fn reversed_filter<A: GemmElement>(g: &Geometry, filter: &[A]) -> Result<Scratch<A>> {
     let (channels, own) = (g.sweep.channels, g.own_filters());
     let mut reversed = Scratch::new(g.sweep.n_taps() * own * channels)?;
     let tap_len = g.channels(0).len() * g.filters;
@@ -251,7 +251,7 @@ fn reversed_filter<A: Factor>(g: &Geometry, filter: &[A]) -> Result<Scratch<A>> 
 }
 
 /// Adds what each window contributes to the gradient by the input, image by image.
-fn scatter_products<A: Factor<Acc = A> + Default>(
+fn scatter_products<A: GemmElement<Acc = A> + Default>(
     threads: &Threads,
     g: &Geometry,
     filter: &[A],
@@ -275,13 +275,13 @@ fn scatter_products<A: Factor<Acc = A> + Default>(
         for first in (0..per_image).step_by(per_tile) {
             let windows = first..per_image.min(first + per_tile);
             for group in 0..g.groups {
-                let sizes = Sizes { m: windows.len(), k: own, n: depth };
+                let sizes = GemmSizes { m: windows.len(), k: own, n: depth };
                 let at = first * g.filters + group * own;
                 let dy = Matrix::row_major(&dy[at.min(dy.len())..], g.filters);
                 let filter = &filter[(group * own).min(filter.len())..];
                 let filter = Matrix::row_major(filter, g.filters).transposed();
                 let rows = &mut rows[..windows.len() * depth];
-                gemm(inner, sizes, dy, filter, Product::row_major(rows, depth));
+                gemm(inner, sizes, dy, filter, GemmOutput::row_major(rows, depth));
                 image.scatter(rows, windows.clone(), g.channels(group), dx, A::plus);
             }
         }
@@ -290,7 +290,7 @@ fn scatter_products<A: Factor<Acc = A> + Default>(
 }
 
 fn backprop_filter(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide<Acc: Factor + Default>>(
+    fn kernel<T: WideElement<Acc: GemmElement + Default>>(
         g: Geometry,
         round: Option<Round<T::Acc>>,
     ) -> Arc<dyn Kernel> {
@@ -306,8 +306,8 @@ fn backprop_filter(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 /// Adds `[k, m]` transposed, times `[k, n]`, to sums: rows of both others are `stride` apart.
-fn add_rounded<A: Factor<Acc = A>>(
-    sizes: Sizes,
+fn add_rounded<A: GemmElement<Acc = A>>(
+    sizes: GemmSizes,
     rows: &[A],
     dy: &[A],
     sums: &mut [A],
@@ -329,7 +329,7 @@ const ROWS_PER_PIECE: usize = 32;
 /// Computes the gradient by the filter: the taps of all windows, transposed, times the gradient of
 /// the output. Threads share the taps. With `round`, every sum is rounded at every step, as
 /// TensorFlow does for 16-bit floats (`conv_grad_filter_ops.cc`, by Eigen's scalar products).
-fn sum_products<A: Factor<Acc = A> + Default>(
+fn sum_products<A: GemmElement<Acc = A> + Default>(
     threads: &Threads,
     g: &Geometry,
     input: &[A],
@@ -343,10 +343,10 @@ fn sum_products<A: Factor<Acc = A> + Default>(
     }
     let (n_windows, own) = (g.sweep.n_windows(), g.own_filters());
     if g.groups == 1 && g.sweep.is_pointwise() && round.is_none() {
-        let sizes = Sizes { m: g.depth(), k: n_windows, n: g.filters };
+        let sizes = GemmSizes { m: g.depth(), k: n_windows, n: g.filters };
         let taps = Matrix::row_major(input, g.depth()).transposed();
         let dy = Matrix::row_major(dy, g.filters);
-        gemm(threads, sizes, taps, dy, Product::row_major(dw, g.filters));
+        gemm(threads, sizes, taps, dy, GemmOutput::row_major(dw, g.filters));
         return Ok(());
     }
     #[cfg(target_arch = "x86_64")]
@@ -374,14 +374,14 @@ fn sum_products<A: Factor<Acc = A> + Default>(
             for group in 0..g.groups {
                 let channels = g.channels(group);
                 g.sweep.gather(input, windows.clone(), taps.clone(), channels, rows);
-                let sizes = Sizes { m: depth, k: windows.len(), n: own };
+                let sizes = GemmSizes { m: depth, k: windows.len(), n: own };
                 let at = first * g.filters + group * own;
                 if let Some(round) = round {
                     let (dy, dw) = (&dy[at..], &mut dw[group * own..]);
                     add_rounded(sizes, rows, dy, dw, g.filters, round);
                     continue;
                 }
-                let place = Product {
+                let place = GemmOutput {
                     data: &mut dw[group * own..],
                     row_stride: g.filters,
                     accumulate: true,

@@ -1,7 +1,7 @@
 //! Tiles against sums of `f64` by a matrix of taps, which know nothing of tiles.
 
 use super::*;
-use ferroflow_ir::window::{Padding, Slide, Step};
+use ferroflow_ir::window::{Slide, WindowPadding, WindowStep};
 use std::num::NonZeroUsize;
 
 fn numbers(len: usize, seed: usize) -> Vec<f32> {
@@ -66,14 +66,20 @@ fn by_weights(
     }
 }
 
-fn slide(input: usize, size: usize, stride: usize, dilation: usize, padding: Padding) -> Slide {
-    Step { stride, dilation, padding }.slide(input, size).unwrap()
+fn slide(
+    input: usize,
+    size: usize,
+    stride: usize,
+    dilation: usize,
+    padding: WindowPadding,
+) -> Slide {
+    WindowStep { stride, dilation, padding }.slide(input, size).unwrap()
 }
 
 #[test]
 fn convolutions_of_every_form_are_right() {
-    let explicit = Padding::Explicit { before: 3, after: 1 };
-    for padding in [Padding::Same, Padding::Valid, explicit] {
+    let explicit = WindowPadding::Explicit { before: 3, after: 1 };
+    for padding in [WindowPadding::Same, WindowPadding::Valid, explicit] {
         for (height, width, size, stride, dilation) in [
             (9, 12, 3, 1, 1),
             (14, 9, 3, 2, 1),
@@ -99,9 +105,9 @@ fn convolutions_of_every_form_are_right() {
 #[test]
 fn volumes_and_many_windows_are_right() {
     let slides = [(6, 3, 1), (5, 2, 2), (7, 3, 1)]
-        .map(|(input, size, stride)| slide(input, size, stride, 1, Padding::Same));
+        .map(|(input, size, stride)| slide(input, size, stride, 1, WindowPadding::Same));
     check(&Geometry { sweep: Sweep::new(2, 3, &slides), groups: 1, filters: 5 }, "a volume");
-    let slides = [slide(40, 3, 1, 1, Padding::Same); 2];
+    let slides = [slide(40, 3, 1, 1, WindowPadding::Same); 2];
     check(&Geometry { sweep: Sweep::new(1, 36, &slides), groups: 1, filters: 35 }, "an image");
     check(&Geometry { sweep: Sweep::new(3, 4, &slides), groups: 2, filters: 4 }, "groups");
 }

@@ -8,7 +8,7 @@ use super::{
     tile::{Strip, Tap},
 };
 use crate::{
-    cpu::gemm::{Finish, rect::Rect, tile::Machine},
+    cpu::gemm::{BlockEpilogue, rect::Rect, tile::InstructionSet},
     plan::window::Stretch,
     threads::Threads,
 };
@@ -24,7 +24,7 @@ fn group_of(width: usize) -> usize {
 /// A convolution with one filter for each channel.
 pub(super) struct DepthwiseLines<'a> {
     g: &'a Geometry,
-    machine: Machine,
+    machine: InstructionSet,
     input: &'a [f32],
     /// `[rows, columns, channels]`.
     filter: &'a [f32],
@@ -37,19 +37,24 @@ impl<'a> DepthwiseLines<'a> {
         input: &'a [f32],
         filter: &'a [f32],
     ) -> Option<DepthwiseLines<'a>> {
-        let machine = Machine::detect().filter(|_| g.multiplier == 1)?;
+        let machine = InstructionSet::detect().filter(|_| g.multiplier == 1)?;
         Some(DepthwiseLines { g, machine, input, filter })
     }
 
     /// Computes all windows, and finishes them.
-    pub(super) fn forward(&self, threads: &Threads, out: &mut [f32], finish: Option<&dyn Finish>) {
+    pub(super) fn forward(
+        &self,
+        threads: &Threads,
+        out: &mut [f32],
+        finish: Option<&dyn BlockEpilogue>,
+    ) {
         let [_, rows, columns] = &self.g.sweep.slides;
         let width = self.g.sweep.channels;
         let line = columns.output * width;
         if out.is_empty() {
             return;
         }
-        let linear = finish.and_then(Finish::linear);
+        let linear = finish.and_then(BlockEpilogue::linear);
         let finish = finish.filter(|_| linear.is_none());
         let stretches = Stretch::along(columns);
         threads.for_each_piece(out, (PIECE / line).max(1) * line, |start, out| {

@@ -11,9 +11,9 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod tile;
 
-use super::{Build, conv::channels_first, dispatch::with_float, gemm::Factor};
+use super::{Build, conv::channels_first, dispatch::with_float, gemm::GemmElement};
 #[cfg(target_arch = "x86_64")]
-use super::{gemm::finish_all, region::epilogue::Epilogue};
+use super::{gemm::finish_all, region::epilogue::ExprEpilogue};
 use crate::{
     device::OpCall,
     error::Result,
@@ -22,7 +22,7 @@ use crate::{
     plan::{sliding, window::Sweep},
     simd::{Vectorized, vectorize},
     threads::Threads,
-    wide::{Round, Wide},
+    wide::{Round, WideElement},
 };
 use ferroflow_ir::{Shape, window::Slide};
 use std::sync::Arc;
@@ -184,7 +184,7 @@ fn block<A: Number<Acc = A>, const N: usize>(
 }
 
 fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide<Acc: Factor>>(g: Geometry) -> Arc<dyn Kernel> {
+    fn kernel<T: WideElement<Acc: GemmElement>>(g: Geometry) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (input, filter) = (T::widen(io.input(0)), T::widen(io.input(1)));
             let threads = io.threads();
@@ -200,7 +200,7 @@ fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 #[cfg(target_arch = "x86_64")]
 pub(super) fn with_epilogue(
     call: &OpCall<'_>,
-    epilogue: Epilogue,
+    epilogue: ExprEpilogue,
 ) -> Result<Option<Arc<dyn Kernel>>> {
     let g = Geometry::new(call, call.shape(0), call.shape(1))?;
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
@@ -218,7 +218,7 @@ pub(super) fn with_epilogue(
     })))
 }
 
-fn forward<A: Factor<Acc = A>>(
+fn forward<A: GemmElement<Acc = A>>(
     threads: &Threads,
     g: &Geometry,
     input: &[A],
@@ -254,7 +254,7 @@ fn at(slide: &Slide, window: usize, tap: usize) -> usize {
 }
 
 fn backprop_input(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide>(g: Geometry) -> Arc<dyn Kernel> {
+    fn kernel<T: WideElement>(g: Geometry) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (filter, dy) = (T::widen(io.input(1)), T::widen(io.input(2)));
             let threads = io.threads();
@@ -292,7 +292,7 @@ fn by_input<A: Number<Acc = A>>(
 }
 
 fn backprop_filter(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide>(g: Geometry) -> Arc<dyn Kernel> {
+    fn kernel<T: WideElement>(g: Geometry) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (input, dy) = (T::widen(io.input(0)), T::widen(io.input(2)));
             let threads = io.threads();

@@ -1,11 +1,11 @@
 use super::{Form, lines::DepthwiseLines};
 use super::{Geometry, Pair, at, sum_pairs, tile::*};
 use crate::{
-    cpu::gemm::{Finish, rect::Rect, tile::Machine},
+    cpu::gemm::{BlockEpilogue, rect::Rect, tile::InstructionSet},
     plan::window::Sweep,
     threads::Threads,
 };
-use ferroflow_ir::window::{Padding, Step};
+use ferroflow_ir::window::{WindowPadding, WindowStep};
 use std::{num::NonZeroUsize, panic::catch_unwind};
 
 fn numbers(len: usize, seed: usize) -> Vec<f32> {
@@ -15,7 +15,7 @@ fn numbers(len: usize, seed: usize) -> Vec<f32> {
 /// Doubles all elements and adds the number of their row.
 struct DoubledRows;
 
-impl Finish for DoubledRows {
+impl BlockEpilogue for DoubledRows {
     fn finish(&self, first: usize, _: usize, mut block: Rect<'_>) {
         for row in 0..block.rows() {
             block.row(row).iter_mut().for_each(|x| *x = 2.0 * *x + (first + row) as f32);
@@ -27,13 +27,13 @@ impl Finish for DoubledRows {
 fn lines_are_sums_over_the_taps_inside() {
     let threads = [1, 3].map(|count| Threads::new(NonZeroUsize::new(count).unwrap()));
     for (size, stride, dilation, padding) in [
-        (3, 1, 1, Padding::Same),
-        (3, 2, 1, Padding::Valid),
-        (2, 1, 3, Padding::Same),
-        (5, 2, 1, Padding::Explicit { before: 4, after: 1 }),
+        (3, 1, 1, WindowPadding::Same),
+        (3, 2, 1, WindowPadding::Valid),
+        (2, 1, 3, WindowPadding::Same),
+        (5, 2, 1, WindowPadding::Explicit { before: 4, after: 1 }),
     ] {
         for (input, channels) in [(9, 37), (4, 3), (19, 16), (7, 72)] {
-            let slide = Step { stride, dilation, padding }.slide(input, size).unwrap();
+            let slide = WindowStep { stride, dilation, padding }.slide(input, size).unwrap();
             let (batch, line) = (2, slide.output * channels);
             let sweep = Sweep::new(batch, channels, &[slide, slide]);
             let g = Geometry { sweep, multiplier: 1 };
@@ -68,7 +68,7 @@ fn lines_are_sums_over_the_taps_inside() {
 
 #[test]
 fn taps_outside_are_refused() {
-    let Some(machine) = Machine::detect() else { return };
+    let Some(machine) = InstructionSet::detect() else { return };
     let (weights, factors) = ([1.0; 4], [1.0; 12]);
     let sum = |factor: usize| {
         let taps = [Tap { weight: 0, factor }];

@@ -1,7 +1,7 @@
 //! Tiles of a depthwise convolution in vector registers: a few neighbouring windows by two vectors of
 //! channels, whose sums stay there while the taps go by. The same code is compiled for AVX2 and AVX-512.
 
-use crate::cpu::gemm::{tile::Machine, vector::Vector};
+use crate::cpu::gemm::{tile::InstructionSet, vector::Vector};
 use std::arch::x86_64::{__m256, __m512};
 
 /// A product that contributes to a window: where its weights begin, and where its factors do in the
@@ -30,7 +30,7 @@ impl Strip<'_> {
     /// # Panics
     ///
     /// When the weights or factors are too few, or the windows of `out` are not whole.
-    pub(super) fn sum(&self, machine: Machine, out: &mut [f32]) {
+    pub(super) fn sum(&self, machine: InstructionSet, out: &mut [f32]) {
         let Strip { weights, factors, taps, step, width } = *self;
         let windows = out.len().checked_div(width).unwrap_or(0);
         if windows == 0 {

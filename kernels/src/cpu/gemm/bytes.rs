@@ -2,7 +2,7 @@
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 use super::amx::{self, TileForm, TileUnit};
-use super::{Matrix, Product, Sizes, gemm, grouped::Grouped};
+use super::{GemmOutput, GemmSizes, Matrix, gemm, grouped::Grouped};
 use crate::threads::Threads;
 
 /// A byte, signed or not.
@@ -29,10 +29,10 @@ impl Byte for u8 {
 /// As [`gemm`].
 pub(in crate::cpu) fn gemm_of_bytes<A: Byte, B: Byte>(
     threads: &Threads,
-    sizes: Sizes,
+    sizes: GemmSizes,
     a: Matrix<'_, A>,
     b: Matrix<'_, B>,
-    out: Product<'_, i32>,
+    out: GemmOutput<'_, i32>,
 ) {
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     if let Some(unit) = TileUnit::detect()

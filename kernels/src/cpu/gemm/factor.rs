@@ -2,17 +2,19 @@
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 use super::amx::{self, TileForm, TileUnit};
-use super::{Factor, Matrix, Product, Sizes, integer::multiply_integers, panels::by_panels};
+use super::{
+    GemmElement, GemmOutput, GemmSizes, Matrix, integer::multiply_integers, panels::by_panels,
+};
 #[cfg(target_arch = "x86_64")]
-use super::{line, packed, small, tile::Machine};
-use crate::{number::Number, threads::Threads, wide::Wide};
+use super::{line, packed, small, tile::InstructionSet};
+use crate::{number::Number, threads::Threads, wide::WideElement};
 use gemm::Parallelism;
 #[cfg(target_arch = "x86_64")]
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use num_complex::Complex;
 
-impl Factor for f32 {
+impl GemmElement for f32 {
     fn floats(elements: &[f32]) -> Option<&[f32]> {
         Some(elements)
     }
@@ -21,7 +23,12 @@ impl Factor for f32 {
         Some(elements)
     }
 
-    fn multiply(sizes: Sizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>, out: Product<'_, f32>) {
+    fn multiply(
+        sizes: GemmSizes,
+        a: Matrix<'_, f32>,
+        b: Matrix<'_, f32>,
+        out: GemmOutput<'_, f32>,
+    ) {
         if let Some(out) = by_vectors(&Threads::single(), sizes, a, b, out) {
             by_the_crate(sizes, a, b, out);
         }
@@ -29,10 +36,10 @@ impl Factor for f32 {
 
     fn multiply_on(
         threads: &Threads,
-        sizes: Sizes,
+        sizes: GemmSizes,
         a: Matrix<'_, f32>,
         b: Matrix<'_, f32>,
-        out: Product<'_, f32>,
+        out: GemmOutput<'_, f32>,
     ) {
         if let Some(out) = by_vectors(threads, sizes, a, b, out) {
             by_panels(threads, sizes, a, b, out);
@@ -43,8 +50,8 @@ impl Factor for f32 {
 /// Whether tiles are the better way. The crate has others for products of columns by rows, and for
 /// small tables of dot products.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn in_tiles(sizes: Sizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>) -> bool {
-    let Sizes { m, k, n } = sizes;
+pub(super) fn in_tiles(sizes: GemmSizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>) -> bool {
+    let GemmSizes { m, k, n } = sizes;
     let dot_products = a.col_stride == 1 && b.row_stride == 1 && m.saturating_mul(n) <= 256;
     m > 1 && n > 1 && k > 2 && !dot_products
 }
@@ -56,13 +63,13 @@ pub(super) fn in_tiles(sizes: Sizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>) -> 
 )]
 fn by_vectors<'o>(
     threads: &Threads,
-    sizes: Sizes,
+    sizes: GemmSizes,
     a: Matrix<'_, f32>,
     b: Matrix<'_, f32>,
-    out: Product<'o, f32>,
-) -> Option<Product<'o, f32>> {
+    out: GemmOutput<'o, f32>,
+) -> Option<GemmOutput<'o, f32>> {
     #[cfg(target_arch = "x86_64")]
-    if let Some(machine) = Machine::detect() {
+    if let Some(machine) = InstructionSet::detect() {
         if let Some((sizes, a, b)) = line::as_row(sizes, a, b, &out) {
             line::multiply(machine, threads, sizes, a, b, out);
             return None;
@@ -82,12 +89,12 @@ fn by_vectors<'o>(
 
 macro_rules! all_by {
     ($function:path: $($type:ty)*) => {$(
-        impl Factor for $type {
+        impl GemmElement for $type {
             fn multiply(
-                sizes: Sizes,
+                sizes: GemmSizes,
                 a: Matrix<'_, Self>,
                 b: Matrix<'_, Self>,
-                out: Product<'_, Self>,
+                out: GemmOutput<'_, Self>,
             ) {
                 $function(sizes, a, b, out);
             }
@@ -100,12 +107,12 @@ all_by! { multiply_integers: i8 i16 i32 i64 u8 u16 u32 u64 }
 
 /// Computes a product of a type that the `gemm` crate knows.
 pub(super) fn by_the_crate<T: Number>(
-    sizes: Sizes,
+    sizes: GemmSizes,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
-    out: Product<'_, T>,
+    out: GemmOutput<'_, T>,
 ) {
-    let Sizes { m, k, n } = sizes;
+    let GemmSizes { m, k, n } = sizes;
     assert!(a.fits(m, k) && b.fits(k, n), "the operands of a product {sizes:?}");
     let place = Matrix::row_major(&*out.data, out.row_stride);
     assert!(place.fits(m, n) && (m < 2 || n <= out.row_stride), "the place of a product {sizes:?}");
@@ -140,24 +147,29 @@ pub(super) fn by_the_crate<T: Number>(
 }
 
 /// Computes a product of 16-bit floats in `f32`.
-fn by_widening<T: Wide<Acc = f32>>(
-    sizes: Sizes,
+fn by_widening<T: WideElement<Acc = f32>>(
+    sizes: GemmSizes,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
-    out: Product<'_, T>,
+    out: GemmOutput<'_, T>,
 ) {
     let (wide_a, wide_b) = (T::widen(a.data), T::widen(b.data));
     let (a, b) = (a.with_data(&wide_a), b.with_data(&wide_b));
-    let Product { data, row_stride, accumulate } = out;
+    let GemmOutput { data, row_stride, accumulate } = out;
     T::through_acc(data, |data| {
-        f32::multiply(sizes, a, b, Product { data, row_stride, accumulate });
+        f32::multiply(sizes, a, b, GemmOutput { data, row_stride, accumulate });
     });
 }
 
 all_by! { by_widening: f16 }
 
-impl Factor for bf16 {
-    fn multiply(sizes: Sizes, a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: Product<'_, Self>) {
+impl GemmElement for bf16 {
+    fn multiply(
+        sizes: GemmSizes,
+        a: Matrix<'_, Self>,
+        b: Matrix<'_, Self>,
+        out: GemmOutput<'_, Self>,
+    ) {
         if let Some(out) = by_tiles(&Threads::single(), sizes, a, b, out) {
             by_widening(sizes, a, b, out);
         }
@@ -165,10 +177,10 @@ impl Factor for bf16 {
 
     fn multiply_on(
         threads: &Threads,
-        sizes: Sizes,
+        sizes: GemmSizes,
         a: Matrix<'_, Self>,
         b: Matrix<'_, Self>,
-        out: Product<'_, Self>,
+        out: GemmOutput<'_, Self>,
     ) {
         if let Some(out) = by_tiles(threads, sizes, a, b, out) {
             by_panels(threads, sizes, a, b, out);
@@ -183,11 +195,11 @@ impl Factor for bf16 {
 )]
 fn by_tiles<'o>(
     threads: &Threads,
-    sizes: Sizes,
+    sizes: GemmSizes,
     a: Matrix<'_, bf16>,
     b: Matrix<'_, bf16>,
-    out: Product<'o, bf16>,
-) -> Option<Product<'o, bf16>> {
+    out: GemmOutput<'o, bf16>,
+) -> Option<GemmOutput<'o, bf16>> {
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     if let Some(unit) = TileUnit::detect()
         && amx::serves::<bf16>(sizes)

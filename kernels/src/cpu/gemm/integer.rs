@@ -1,6 +1,6 @@
 //! Products of integers, which wrap.
 
-use super::{Matrix, Product, Sizes};
+use super::{GemmOutput, GemmSizes, Matrix};
 use crate::{
     number::Number,
     simd::{Vectorized, vectorize},
@@ -9,14 +9,14 @@ use crate::{
 /// Computes a product: adds multiples of the rows of `b` to the rows of the output, block by block
 /// of `b`.
 pub(super) fn multiply_integers<T: Number>(
-    sizes: Sizes,
+    sizes: GemmSizes,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
-    out: Product<'_, T>,
+    out: GemmOutput<'_, T>,
 ) {
     const DEPTH: usize = 128;
     const WIDTH: usize = 512;
-    let Sizes { m, k, n } = sizes;
+    let GemmSizes { m, k, n } = sizes;
     if m == 0 || n == 0 {
         return;
     }

@@ -1,6 +1,6 @@
 //! Rows laid side by side: the transposition that packing takes, in AVX2 registers.
 
-use super::tile::Machine;
+use super::tile::InstructionSet;
 use std::arch::x86_64::*;
 
 /// Steps that are taken at a time.
@@ -13,7 +13,7 @@ const LANES: usize = 8;
 ///
 /// When there are not four or six rows of equal length, or the panel is too short.
 pub(super) fn interleave<const N: usize>(
-    _: Machine,
+    _: InstructionSet,
     rows: [&[f32]; N],
     panel: &mut [f32],
     pitch: usize,

@@ -4,8 +4,8 @@
 //! of fused operations in the order of the rows, however columns are shared among threads.
 
 use super::{
-    Matrix, Product, Sizes,
-    tile::{Machine, Set},
+    GemmOutput, GemmSizes, Matrix,
+    tile::{InstructionSet, Set},
     vector::Vector,
 };
 use crate::threads::Threads;
@@ -22,18 +22,18 @@ const FEW_COLS: usize = 16;
 
 /// The sizes and operands by which a product is one row of columns, if it is.
 pub(super) fn as_row<'a>(
-    sizes: Sizes,
+    sizes: GemmSizes,
     a: Matrix<'a, f32>,
     b: Matrix<'a, f32>,
-    out: &Product<'_, f32>,
-) -> Option<(Sizes, Matrix<'a, f32>, Matrix<'a, f32>)> {
-    let Sizes { m, k, n } = sizes;
+    out: &GemmOutput<'_, f32>,
+) -> Option<(GemmSizes, Matrix<'a, f32>, Matrix<'a, f32>)> {
+    let GemmSizes { m, k, n } = sizes;
     if m.max(n) < FEW_COLS {
         None
     } else if m == 1 && b.col_stride == 1 {
         Some((sizes, a, b))
     } else if n == 1 && a.row_stride == 1 && out.row_stride == 1 {
-        Some((Sizes { m: 1, k, n: m }, b.transposed(), a.transposed()))
+        Some((GemmSizes { m: 1, k, n: m }, b.transposed(), a.transposed()))
     } else {
         None
     }
@@ -45,14 +45,14 @@ pub(super) fn as_row<'a>(
 ///
 /// When an operand or the output is too short for the sizes, or rows of `b` are not contiguous.
 pub(super) fn multiply(
-    machine: Machine,
+    machine: InstructionSet,
     threads: &Threads,
-    sizes: Sizes,
+    sizes: GemmSizes,
     a: Matrix<'_, f32>,
     b: Matrix<'_, f32>,
-    out: Product<'_, f32>,
+    out: GemmOutput<'_, f32>,
 ) {
-    let Sizes { m, k, n } = sizes;
+    let GemmSizes { m, k, n } = sizes;
     assert!(m == 1 && a.fits(1, k) && b.fits(k, n) && b.col_stride == 1, "a row and a matrix");
     let data = &mut out.data[..n];
     if !out.accumulate {
@@ -74,7 +74,7 @@ pub(super) fn multiply(
     });
 }
 
-impl Machine {
+impl InstructionSet {
     /// Adds rows of `out`'s length, each times its factor, in order.
     ///
     /// # Panics
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn sums_are_chains_whatever_the_threads() {
-        let machines = [Machine::avx2(), Machine::avx512()];
+        let machines = [InstructionSet::avx2(), InstructionSet::avx512()];
         for (k, n, accumulate) in [(1, 16, false), (21, 300, true), (8, 129, false), (0, 40, true)]
         {
             let (a, b, before) = (numbers(3 * k + 1, 1), numbers(k * (n + 2), 5), numbers(n, 9));
@@ -169,8 +169,8 @@ mod tests {
             {
                 let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
                 let mut found = before.clone();
-                let out = Product { accumulate, ..Product::row_major(&mut found, n) };
-                multiply(machine, &threads, Sizes { m: 1, k, n }, a, b, out);
+                let out = GemmOutput { accumulate, ..GemmOutput::row_major(&mut found, n) };
+                multiply(machine, &threads, GemmSizes { m: 1, k, n }, a, b, out);
                 assert_eq!(found, expected, "{machine:?}, {count} threads: {k} rows of {n}");
             }
         }
@@ -181,10 +181,11 @@ mod tests {
         let (a, b) = (numbers(40 * 3, 1), numbers(3, 5));
         let (a, b) = (Matrix::row_major(&a[..], 40).transposed(), Matrix::row_major(&b[..], 1));
         let mut out = [0.0; 40];
-        let out = Product::row_major(&mut out, 1);
-        let (sizes, row, matrix) = as_row(Sizes { m: 40, k: 3, n: 1 }, a, b, &out).expect("a row");
-        assert_eq!(sizes, Sizes { m: 1, k: 3, n: 40 });
+        let out = GemmOutput::row_major(&mut out, 1);
+        let (sizes, row, matrix) =
+            as_row(GemmSizes { m: 40, k: 3, n: 1 }, a, b, &out).expect("a row");
+        assert_eq!(sizes, GemmSizes { m: 1, k: 3, n: 40 });
         assert_eq!((row.col_stride, matrix.row_stride, matrix.col_stride), (1, 40, 1));
-        assert!(as_row(Sizes { m: 1, k: 40, n: 1 }, a, b, &out).is_none(), "a dot product");
+        assert!(as_row(GemmSizes { m: 1, k: 40, n: 1 }, a, b, &out).is_none(), "a dot product");
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{
     rect::Rect,
-    tile::{Machine, Set},
+    tile::{InstructionSet, Set},
     vector::Vector,
 };
 use crate::elementwise::tile::Lanes;
@@ -78,7 +78,7 @@ impl LinearTile<'_> {
     ///
     /// When the tile does not lie inside the results.
     #[inline]
-    pub(in crate::cpu) fn run(&self, machine: Machine, tile: Rect<'_>) {
+    pub(in crate::cpu) fn run(&self, machine: InstructionSet, tile: Rect<'_>) {
         if tile.rows() == 0 || tile.cols() == 0 {
             return;
         }

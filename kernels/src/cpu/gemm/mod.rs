@@ -37,7 +37,7 @@ pub(super) mod vector;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod weights;
 
-use crate::{threads::Threads, wide::Wide};
+use crate::{threads::Threads, wide::WideElement};
 pub(super) use bytes::{Byte, gemm_of_bytes};
 use panels::by_panels;
 #[cfg(target_arch = "x86_64")]
@@ -45,13 +45,13 @@ use {ferroflow_ir::HostTensor, std::sync::Arc};
 
 /// The sizes of a product `[m, k] × [k, n] → [m, n]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sizes {
+pub(crate) struct GemmSizes {
     pub(crate) m: usize,
     pub(crate) k: usize,
     pub(crate) n: usize,
 }
 
-impl Sizes {
+impl GemmSizes {
     /// The number of multiplications.
     pub(crate) fn work(self) -> u64 {
         (self.m as u64).saturating_mul(self.n as u64).saturating_mul(self.k as u64)
@@ -108,22 +108,22 @@ impl<'a, T> Matrix<'a, T> {
 
 /// Where a product goes: rows `row_stride` elements apart.
 #[derive(Debug)]
-pub(crate) struct Product<'a, T> {
+pub(crate) struct GemmOutput<'a, T> {
     pub(crate) data: &'a mut [T],
     pub(crate) row_stride: usize,
     /// Whether the product is added to what is there.
     pub(crate) accumulate: bool,
 }
 
-impl<'a, T> Product<'a, T> {
+impl<'a, T> GemmOutput<'a, T> {
     /// A place whose rows of `cols` elements follow each other.
-    pub(crate) fn row_major(data: &'a mut [T], cols: usize) -> Product<'a, T> {
-        Product { data, row_stride: cols, accumulate: false }
+    pub(crate) fn row_major(data: &'a mut [T], cols: usize) -> GemmOutput<'a, T> {
+        GemmOutput { data, row_stride: cols, accumulate: false }
     }
 }
 
 /// An element type with matrix products.
-pub(crate) trait Factor: Wide {
+pub(crate) trait GemmElement: WideElement {
     /// The elements as `f32`, where that is what they are.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
     fn floats(_: &[Self]) -> Option<&[f32]> {
@@ -137,15 +137,20 @@ pub(crate) trait Factor: Wide {
     }
 
     /// Computes a product on the calling thread.
-    fn multiply(sizes: Sizes, a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: Product<'_, Self>);
+    fn multiply(
+        sizes: GemmSizes,
+        a: Matrix<'_, Self>,
+        b: Matrix<'_, Self>,
+        out: GemmOutput<'_, Self>,
+    );
 
     /// Computes a product on many threads.
     fn multiply_on(
         threads: &Threads,
-        sizes: Sizes,
+        sizes: GemmSizes,
         a: Matrix<'_, Self>,
         b: Matrix<'_, Self>,
-        out: Product<'_, Self>,
+        out: GemmOutput<'_, Self>,
     ) {
         by_panels(threads, sizes, a, b, out);
     }
@@ -156,14 +161,14 @@ pub(crate) trait Factor: Wide {
 /// # Panics
 ///
 /// When an operand or the output is too short for the sizes.
-pub(crate) fn gemm<T: Factor>(
+pub(crate) fn gemm<T: GemmElement>(
     threads: &Threads,
-    sizes: Sizes,
+    sizes: GemmSizes,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
-    out: Product<'_, T>,
+    out: GemmOutput<'_, T>,
 ) {
-    let Sizes { m, k, n } = sizes;
+    let GemmSizes { m, k, n } = sizes;
     assert!(a.fits(m, k) && b.fits(k, n), "the operands of a product of sizes {sizes:?}");
     let place = Matrix::row_major(&*out.data, out.row_stride);
     assert!(place.fits(m, n) && (m < 2 || n <= out.row_stride), "the place of a product {sizes:?}");
@@ -177,7 +182,7 @@ pub(crate) fn gemm<T: Factor>(
 
 /// Epilogue of a block of results.
 #[cfg(target_arch = "x86_64")]
-pub(crate) trait Finish: Sync {
+pub(crate) trait BlockEpilogue: Sync {
     /// Finishes a block, whose first element is at this row and column of all results.
     fn finish(&self, row: usize, col: usize, block: rect::Rect<'_>);
 
@@ -189,7 +194,12 @@ pub(crate) trait Finish: Sync {
 
 /// Finishes all rows of `cols` results; threads share them.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn finish_all(threads: &Threads, finish: &dyn Finish, out: &mut [f32], cols: usize) {
+pub(crate) fn finish_all(
+    threads: &Threads,
+    finish: &dyn BlockEpilogue,
+    out: &mut [f32],
+    cols: usize,
+) {
     if out.is_empty() {
         return;
     }
@@ -213,16 +223,16 @@ const FINISHED_PIECE: usize = 1 << 15;
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn gemm_by_weights(
     threads: &Threads,
-    sizes: Sizes,
+    sizes: GemmSizes,
     a: Matrix<'_, f32>,
     b: Matrix<'_, f32>,
-    weights: Weights<'_>,
+    weights: GemmWeights<'_>,
     out: &mut [f32],
-    finish: Option<&dyn Finish>,
+    finish: Option<&dyn BlockEpilogue>,
 ) {
-    let Sizes { m, k, n } = sizes;
+    let GemmSizes { m, k, n } = sizes;
     let out = &mut out[..m * n];
-    if let Some(machine) = tile::Machine::detect()
+    if let Some(machine) = tile::InstructionSet::detect()
         && factor::in_tiles(sizes, a, b)
     {
         let single = Threads::single();
@@ -231,11 +241,11 @@ pub(crate) fn gemm_by_weights(
         if packed.is_some() || (finish.is_some() && !small::serves(machine, sizes, a, b)) {
             assert!(a.fits(m, k) && b.fits(k, n), "the operands of a product of sizes {sizes:?}");
             let b = packed::RightOperand { matrix: b, packed: packed.as_deref() };
-            let place = Product::row_major(out, n);
+            let place = GemmOutput::row_major(out, n);
             return packed::multiply(machine, threads, sizes, a, b, place, finish);
         }
     }
-    gemm(threads, sizes, a, b, Product::row_major(out, n));
+    gemm(threads, sizes, a, b, GemmOutput::row_major(out, n));
     if let Some(finish) = finish {
         finish_all(threads, finish, out, n);
     }
@@ -244,18 +254,18 @@ pub(crate) fn gemm_by_weights(
 /// The right operand of a kernel's products, if it is one tensor, and where its packed form is kept.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
-pub(crate) struct Weights<'a> {
+pub(crate) struct GemmWeights<'a> {
     pub(crate) tensor: Option<&'a HostTensor>,
     pub(crate) kept: &'a weights::PackedWeights,
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Weights<'_> {
+impl GemmWeights<'_> {
     fn packed(
         &self,
         threads: &Threads,
-        machine: tile::Machine,
-        sizes: Sizes,
+        machine: tile::InstructionSet,
+        sizes: GemmSizes,
         b: Matrix<'_, f32>,
     ) -> Option<Arc<weights::PackedMatrix>> {
         let layout = weights::PackedLayout::of_product(machine, sizes, b);
@@ -288,8 +298,13 @@ mod tests {
         (0..n).map(|_| convert(next())).collect()
     }
 
-    fn check<T: Factor>(sizes: Sizes, tolerance: f64, make: fn(i64) -> T, value: fn(T) -> f64) {
-        let Sizes { m, k, n } = sizes;
+    fn check<T: GemmElement>(
+        sizes: GemmSizes,
+        tolerance: f64,
+        make: fn(i64) -> T,
+        value: fn(T) -> f64,
+    ) {
+        let GemmSizes { m, k, n } = sizes;
         let (a, b) = (numbers(m * k, make), numbers(k * n, make));
         let threads = Threads::new(NonZeroUsize::new(3).unwrap());
         for (by_columns_a, by_columns_b) in [(false, false), (true, false), (false, true)] {
@@ -300,7 +315,7 @@ mod tests {
             let (a, b) = (view(&a[..], m, k, by_columns_a), view(&b[..], k, n, by_columns_b));
             let product = |threads: &Threads| {
                 let mut out = vec![T::ONE; m * n];
-                gemm(threads, sizes, a, b, Product::row_major(&mut out, n));
+                gemm(threads, sizes, a, b, GemmOutput::row_major(&mut out, n));
                 out
             };
             let whole = product(&Threads::single());
@@ -323,12 +338,12 @@ mod tests {
     fn products_are_right_and_do_not_depend_on_threads() {
         for (m, k, n) in [(3, 5, 4), (700, 601, 40), (1, 1100, 1300), (1037, 1025, 1), (40, 2, 999)]
         {
-            let sizes = Sizes { m, k, n };
+            let sizes = GemmSizes { m, k, n };
             check::<f32>(sizes, 1e-4, |x| x as f32 / 64.0, f64::from);
             check::<i32>(sizes, 0.0, |x| x as i32, f64::from);
             check::<bf16>(sizes, 1e-2, |x| bf16::from_f32((x % 16) as f32), bf16::to_f64);
         }
-        check::<f64>(Sizes { m: 300, k: 600, n: 64 }, 1e-12, |x| x as f64 / 7.0, |x| x);
+        check::<f64>(GemmSizes { m: 300, k: 600, n: 64 }, 1e-12, |x| x as f64 / 7.0, |x| x);
     }
 
     #[test]
@@ -336,9 +351,9 @@ mod tests {
         let i = Complex::new(0.0f64, 1.0);
         let (a, b) = ([i, i], [i, i]);
         let mut out = [Complex::new(5.0, 0.0)];
-        let sizes = Sizes { m: 1, k: 2, n: 1 };
+        let sizes = GemmSizes { m: 1, k: 2, n: 1 };
         let a = Matrix { conjugate: true, ..Matrix::row_major(&a, 2) };
-        let place = Product { accumulate: true, ..Product::row_major(&mut out, 1) };
+        let place = GemmOutput { accumulate: true, ..GemmOutput::row_major(&mut out, 1) };
         gemm(&Threads::single(), sizes, a, Matrix::row_major(&b, 1), place);
         assert_eq!(out[0], Complex::new(7.0, 0.0));
     }
@@ -346,9 +361,9 @@ mod tests {
     #[test]
     #[should_panic(expected = "the operands")]
     fn operands_that_are_too_short_are_refused() {
-        let sizes = Sizes { m: 2, k: 2, n: 2 };
+        let sizes = GemmSizes { m: 2, k: 2, n: 2 };
         let mut out = [0.0f32; 4];
         let a = Matrix::row_major(&[1.0f32; 3][..], 2);
-        gemm(&Threads::single(), sizes, a, a, Product::row_major(&mut out, 2));
+        gemm(&Threads::single(), sizes, a, a, GemmOutput::row_major(&mut out, 2));
     }
 }

@@ -1,6 +1,6 @@
 //! Parts of matrices laid out in the order in which tiles read them.
 
-use super::{Matrix, interleave::interleave, tile::Machine, vector::Vector};
+use super::{Matrix, interleave::interleave, tile::InstructionSet, vector::Vector};
 use crate::{
     simd::{Vectorized, vectorize},
     threads::Threads,
@@ -13,7 +13,7 @@ const PANELS: usize = 4;
 /// Packs columns of a right operand `[steps, columns]` into panels as wide as a tile; threads share them.
 pub(in crate::cpu) fn pack_columns(
     threads: &Threads,
-    machine: Machine,
+    machine: InstructionSet,
     matrix: Matrix<'_, f32>,
     cols: Range<usize>,
     steps: &Range<usize>,
@@ -31,7 +31,7 @@ pub(in crate::cpu) fn pack_columns(
 /// the first ones of all its rows, then the second ones, and so on, with zeros for the rows that are
 /// not there.
 pub(in crate::cpu) fn pack(
-    machine: Machine,
+    machine: InstructionSet,
     width: usize,
     matrix: Matrix<'_, f32>,
     lines: Range<usize>,
@@ -48,7 +48,7 @@ pub(in crate::cpu) fn pack(
 }
 
 fn panels<const W: usize>(
-    machine: Machine,
+    machine: InstructionSet,
     matrix: Matrix<'_, f32>,
     lines: Range<usize>,
     steps: &Range<usize>,

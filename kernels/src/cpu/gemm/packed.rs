@@ -9,11 +9,11 @@
 //! the summed dimension alone: how blocks are cut and shared among threads does not change the bits.
 
 use super::{
-    Finish, Matrix, Product, Sizes,
+    BlockEpilogue, GemmOutput, GemmSizes, Matrix,
     linear::LinearEpilogue,
     pack::{pack, pack_columns},
     rect::Rect,
-    tile::{Left, Machine, Right, Span},
+    tile::{InstructionSet, LeftOperand, Right, Span},
     weights::PackedMatrix,
 };
 use crate::{scratch::Scratch, threads::Threads};
@@ -48,17 +48,17 @@ const FINISHED_ROW: usize = 256;
 
 /// Computes a product, and finishes blocks of it.
 pub(super) fn multiply(
-    machine: Machine,
+    machine: InstructionSet,
     threads: &Threads,
-    sizes: Sizes,
+    sizes: GemmSizes,
     a: Matrix<'_, f32>,
     b: RightOperand<'_>,
-    out: Product<'_, f32>,
-    finish: Option<&dyn Finish>,
+    out: GemmOutput<'_, f32>,
+    finish: Option<&dyn BlockEpilogue>,
 ) {
-    let Product { data, row_stride, accumulate } = out;
+    let GemmOutput { data, row_stride, accumulate } = out;
     let mut out = Rect::new(data, sizes.m, sizes.n, row_stride);
-    let linear = finish.and_then(Finish::linear);
+    let linear = finish.and_then(BlockEpilogue::linear);
     let finish = finish.filter(|_| linear.is_none());
     let depth = depth(sizes);
     for start in (0..sizes.k).step_by(depth) {
@@ -76,7 +76,7 @@ pub(super) fn multiply(
 }
 
 /// Length of the part of the summed dimension that is taken at a time.
-pub(super) fn depth(sizes: Sizes) -> usize {
+pub(super) fn depth(sizes: GemmSizes) -> usize {
     let most = if sizes.m <= BLOCK_ROWS { FEW_ROWS_DEPTH } else { DEPTH };
     sizes.k.div_ceil(sizes.k.div_ceil(most).max(1)).max(1)
 }
@@ -103,7 +103,7 @@ impl RightOperand<'_> {
     fn panels<'p>(
         &'p self,
         threads: &Threads,
-        machine: Machine,
+        machine: InstructionSet,
         cols: Range<usize>,
         steps: &Range<usize>,
         room: &'p mut Option<Scratch<f32>>,
@@ -120,16 +120,16 @@ impl RightOperand<'_> {
 
 /// A product over a part of the summed dimension.
 struct Part<'a> {
-    machine: Machine,
+    machine: InstructionSet,
     threads: &'a Threads,
-    sizes: Sizes,
+    sizes: GemmSizes,
     a: Matrix<'a, f32>,
     b: RightOperand<'a>,
     steps: Range<usize>,
     /// Whether the products are added to what is there.
     add: bool,
     /// The epilogue of blocks, which this part completes.
-    finish: Option<&'a dyn Finish>,
+    finish: Option<&'a dyn BlockEpilogue>,
     /// The epilogue of tiles, and the row of all results that is the first here.
     linear: Option<(&'a LinearEpilogue<'a>, usize)>,
 }
@@ -138,7 +138,7 @@ impl Part<'_> {
     /// Whether a block or two hold all rows, which then need not be cut, and there are columns to
     /// share. Rows that have to be packed should serve many columns.
     fn has_few_rows(&self) -> bool {
-        let Sizes { m, n, .. } = self.sizes;
+        let GemmSizes { m, n, .. } = self.sizes;
         let least = match self.reads_rows(FEW_ROWS_DIRECT_COLS) {
             true => self.machine.cols(),
             false => FEW_ROWS_DIRECT_COLS,
@@ -155,7 +155,7 @@ impl Part<'_> {
     /// Packs all of `a`, unless it is read where it lies; threads share the columns.
     fn by_columns(&self, mut out: Rect<'_>) {
         let (high, wide, len) = (self.machine.rows(), self.machine.cols(), self.steps.len());
-        let Sizes { m, n, .. } = self.sizes;
+        let GemmSizes { m, n, .. } = self.sizes;
         let two_tiles = self.a.col_stride == 1 && m <= 2 * high;
         let as_they_lie = two_tiles || self.reads_rows(FEW_ROWS_DIRECT_COLS);
         let mut packed = scratch(if as_they_lie { 0 } else { m.next_multiple_of(high) * len });
@@ -180,7 +180,7 @@ impl Part<'_> {
     /// Packs all of `b`, or many columns of it; threads share the rows.
     fn by_rows(&self, mut out: Rect<'_>) {
         let (high, wide, len) = (self.machine.rows(), self.machine.cols(), self.steps.len());
-        let Sizes { m, n, .. } = self.sizes;
+        let GemmSizes { m, n, .. } = self.sizes;
         let one_tile = n <= wide;
         let b = self.b.matrix;
         let as_it_lies = one_tile && b.col_stride == 1;
@@ -268,12 +268,12 @@ impl Part<'_> {
             while column.rows() > 0 {
                 let left = match a {
                     Rows::Packed(data) => {
-                        Left { data: &data[row * len..], row_stride: 1, step_stride: high }
+                        LeftOperand { data: &data[row * len..], row_stride: 1, step_stride: high }
                     }
                     Rows::AsTheyLie(first) => {
                         let Matrix { data, row_stride, col_stride, .. } = self.a;
                         let at = (first + row) * row_stride + self.steps.start * col_stride;
-                        Left { data: &data[at..], row_stride, step_stride: col_stride }
+                        LeftOperand { data: &data[at..], row_stride, step_stride: col_stride }
                     }
                 };
                 let spans = [Span { left: 0, right: 0, len }];
@@ -318,8 +318,13 @@ mod tests {
     }
 
     /// The product by chains over depths, added up in order.
-    fn chains(sizes: Sizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>, out: &mut Product<'_, f32>) {
-        let Sizes { m, k, n } = sizes;
+    fn chains(
+        sizes: GemmSizes,
+        a: Matrix<'_, f32>,
+        b: Matrix<'_, f32>,
+        out: &mut GemmOutput<'_, f32>,
+    ) {
+        let GemmSizes { m, k, n } = sizes;
         for (row, cols) in out.data.chunks_mut(out.row_stride).take(m).enumerate() {
             for (col, cell) in cols.iter_mut().take(n).enumerate() {
                 let at = |step: usize| {
@@ -336,8 +341,8 @@ mod tests {
         }
     }
 
-    fn check(machine: Machine, m: usize, k: usize, n: usize) {
-        let sizes = Sizes { m, k, n };
+    fn check(machine: InstructionSet, m: usize, k: usize, n: usize) {
+        let sizes = GemmSizes { m, k, n };
         let (a, b) = (numbers(m * k, 1), numbers(k * n, 500));
         for (transposed_a, transposed_b, accumulate) in
             [(false, false, false), (true, false, true), (false, true, false), (true, true, true)]
@@ -350,17 +355,17 @@ mod tests {
             let row_stride = n + 3;
             let mut expected = numbers(m * row_stride, 9);
             let before = expected.clone();
-            let mut place = Product { data: &mut expected, row_stride, accumulate };
+            let mut place = GemmOutput { data: &mut expected, row_stride, accumulate };
             chains(sizes, a, b, &mut place);
             for count in [1, 2, 3] {
                 let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
                 let mut found = before.clone();
-                let out = Product { data: &mut found, row_stride, accumulate };
+                let out = GemmOutput { data: &mut found, row_stride, accumulate };
                 multiply(machine, &threads, sizes, a, b.into(), out, None);
                 assert_eq!(found, expected, "{machine:?} {sizes:?} {transposed_a} {transposed_b}");
                 if a.col_stride == 1 && b.col_stride == 1 {
                     let mut found = before.clone();
-                    let out = Product { data: &mut found, row_stride, accumulate };
+                    let out = GemmOutput { data: &mut found, row_stride, accumulate };
                     small::multiply(machine, &threads, sizes, a, b, out);
                     assert_eq!(found, expected, "{machine:?} {sizes:?} in place");
                 }
@@ -370,7 +375,7 @@ mod tests {
 
     #[test]
     fn sums_are_chains_whatever_the_threads() {
-        for machine in [Machine::avx2(), Machine::avx512()].into_iter().flatten() {
+        for machine in [InstructionSet::avx2(), InstructionSet::avx512()].into_iter().flatten() {
             for (m, k, n) in [
                 (2, 3, 2),
                 (8, 8, 8),
@@ -390,7 +395,7 @@ mod tests {
     /// Doubles each element, and adds the numbers of its row and column.
     struct Mark;
 
-    impl Finish for Mark {
+    impl BlockEpilogue for Mark {
         fn finish(&self, first_row: usize, first_col: usize, mut block: Rect<'_>) {
             for row in 0..block.rows() {
                 for (col, x) in block.row(row).iter_mut().enumerate() {
@@ -405,17 +410,18 @@ mod tests {
         for (m, k, n) in
             [(7, 5, 17), (13, 600, 24), (290, 257, 150), (300, 20, 700), (20, 40, 1000)]
         {
-            let sizes = Sizes { m, k, n };
+            let sizes = GemmSizes { m, k, n };
             let (a, b) = (numbers(m * k, 1), numbers(k * n, 500));
             let (a, b) = (Matrix::row_major(&a[..], k), Matrix::row_major(&b[..], n));
-            for machine in [Machine::avx2(), Machine::avx512()].into_iter().flatten() {
+            for machine in [InstructionSet::avx2(), InstructionSet::avx512()].into_iter().flatten()
+            {
                 for count in [1, 3] {
                     let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
                     let (mut plain, mut found) = (vec![0.0; m * n], vec![0.0; m * n]);
-                    let place = Product::row_major(&mut plain, n);
+                    let place = GemmOutput::row_major(&mut plain, n);
                     multiply(machine, &threads, sizes, a, b.into(), place, None);
                     Mark.finish(0, 0, Rect::new(&mut plain, m, n, n));
-                    let place = Product::row_major(&mut found, n);
+                    let place = GemmOutput::row_major(&mut found, n);
                     multiply(machine, &threads, sizes, a, b.into(), place, Some(&Mark));
                     assert_eq!(found, plain, "{machine:?} {sizes:?}, {count} threads");
                 }

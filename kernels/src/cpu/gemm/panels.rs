@@ -1,6 +1,6 @@
 //! Products cut into panels, for many threads, and for calls that end between two of them.
 
-use super::{Factor, LONG_WORK, Matrix, Product, Sizes};
+use super::{GemmElement, GemmOutput, GemmSizes, LONG_WORK, Matrix};
 use crate::threads::Threads;
 
 /// The fewest rows or columns of a panel.
@@ -18,7 +18,7 @@ const MAX_PANELS: usize = 16;
 /// panels a call may end, so they are no longer than they need be.
 fn panels(len: usize, across: usize, depth: usize) -> impl Iterator<Item = usize> {
     let least = if across > 2 { PANEL } else { LONG_PANEL };
-    let work = Sizes { m: len, k: depth, n: across }.work();
+    let work = GemmSizes { m: len, k: depth, n: across }.work();
     let n_long = usize::try_from(work / LONG_WORK).unwrap_or(usize::MAX);
     let size = len.div_ceil(MAX_PANELS.max(n_long)).next_multiple_of(least);
     let count = (len / size).max(1);
@@ -26,12 +26,12 @@ fn panels(len: usize, across: usize, depth: usize) -> impl Iterator<Item = usize
 }
 
 /// Computes a product by panels of its longer side.
-pub(super) fn by_panels<T: Factor>(
+pub(super) fn by_panels<T: GemmElement>(
     threads: &Threads,
-    sizes: Sizes,
+    sizes: GemmSizes,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
-    out: Product<'_, T>,
+    out: GemmOutput<'_, T>,
 ) {
     match sizes.m >= sizes.n {
         true => by_rows(threads, sizes, a, b, out),
@@ -40,14 +40,14 @@ pub(super) fn by_panels<T: Factor>(
 }
 
 /// Computes a product by panels of rows.
-fn by_rows<T: Factor>(
+fn by_rows<T: GemmElement>(
     threads: &Threads,
-    sizes: Sizes,
+    sizes: GemmSizes,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
-    out: Product<'_, T>,
+    out: GemmOutput<'_, T>,
 ) {
-    let Product { data, row_stride, accumulate } = out;
+    let GemmOutput { data, row_stride, accumulate } = out;
     let (mut rest, mut first) = (data, 0);
     let mut pieces = Vec::new();
     for rows in panels(sizes.m, sizes.n, sizes.k) {
@@ -57,19 +57,19 @@ fn by_rows<T: Factor>(
         (rest, first) = (later, first + rows);
     }
     threads.for_each(pieces.into_iter(), |(first, rows, data)| {
-        let sizes = Sizes { m: rows, ..sizes };
-        T::multiply(sizes, a.below(first), b, Product { data, row_stride, accumulate });
+        let sizes = GemmSizes { m: rows, ..sizes };
+        T::multiply(sizes, a.below(first), b, GemmOutput { data, row_stride, accumulate });
     });
 }
 
 /// Computes a product by panels of columns. They are not slices of the output: each is computed aside
 /// and copied into its place row by row.
-fn by_columns<T: Factor>(
+fn by_columns<T: GemmElement>(
     threads: &Threads,
-    sizes: Sizes,
+    sizes: GemmSizes,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
-    out: Product<'_, T>,
+    out: GemmOutput<'_, T>,
 ) {
     let mut pieces: Vec<(usize, Vec<&mut [T]>)> = Vec::new();
     let mut first = 0;
@@ -91,8 +91,9 @@ fn by_columns<T: Factor>(
         if out.accumulate {
             aside.chunks_mut(cols).zip(&rows).for_each(|(aside, row)| aside.copy_from_slice(row));
         }
-        let place = Product { accumulate: out.accumulate, ..Product::row_major(&mut aside, cols) };
-        T::multiply(Sizes { n: cols, ..sizes }, a, b.right_of(first), place);
+        let place =
+            GemmOutput { accumulate: out.accumulate, ..GemmOutput::row_major(&mut aside, cols) };
+        T::multiply(GemmSizes { n: cols, ..sizes }, a, b.right_of(first), place);
         rows.into_iter()
             .zip(aside.chunks(cols))
             .for_each(|(row, aside)| row.copy_from_slice(aside));

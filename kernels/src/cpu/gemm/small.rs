@@ -1,10 +1,10 @@
 //! Small products of `f32`, and those of few rows: tiles of sums straight from the operands.
 
 use super::{
-    Matrix, Product, Sizes,
+    GemmOutput, GemmSizes, Matrix,
     packed::depth,
     rect::Rect,
-    tile::{Left, Machine, Right, Span},
+    tile::{InstructionSet, LeftOperand, Right, Span},
 };
 use crate::threads::Threads;
 
@@ -14,12 +14,12 @@ const SMALL: u64 = 1 << 15;
 
 /// Whether this is the better way: where rows are contiguous.
 pub(super) fn serves(
-    machine: Machine,
-    sizes: Sizes,
+    machine: InstructionSet,
+    sizes: GemmSizes,
     a: Matrix<'_, f32>,
     b: Matrix<'_, f32>,
 ) -> bool {
-    let Sizes { m, k, n } = sizes;
+    let GemmSizes { m, k, n } = sizes;
     // Each element of `b` is read for one tile, or for two.
     let few = m <= machine.strided_rows()
         || (m <= 2 * machine.rows() && k.saturating_mul(n) <= machine.cached());
@@ -28,16 +28,16 @@ pub(super) fn serves(
 
 /// Computes a product; threads share the columns.
 pub(super) fn multiply(
-    machine: Machine,
+    machine: InstructionSet,
     threads: &Threads,
-    sizes: Sizes,
+    sizes: GemmSizes,
     a: Matrix<'_, f32>,
     b: Matrix<'_, f32>,
-    out: Product<'_, f32>,
+    out: GemmOutput<'_, f32>,
 ) {
-    let Sizes { m, k, n } = sizes;
+    let GemmSizes { m, k, n } = sizes;
     let depth = depth(sizes);
-    let Product { data, row_stride, accumulate } = out;
+    let GemmOutput { data, row_stride, accumulate } = out;
     let mut out = Rect::new(data, m, n, row_stride);
     for start in (0..k).step_by(depth) {
         let add = accumulate || start > 0;
@@ -56,7 +56,7 @@ pub(super) fn multiply(
 
 /// A product over a part of the summed dimension.
 struct Part<'a> {
-    machine: Machine,
+    machine: InstructionSet,
     a: Matrix<'a, f32>,
     b: Matrix<'a, f32>,
     /// Steps of the summed dimension.
@@ -79,7 +79,7 @@ impl Part<'_> {
             let right = Right { data: &b.data[first + col..], step_stride: b.row_stride };
             for row in (0..rows).step_by(height) {
                 let data = &a.data[row * a.row_stride..];
-                let left = Left { data, row_stride: a.row_stride, step_stride: 1 };
+                let left = LeftOperand { data, row_stride: a.row_stride, step_stride: 1 };
                 machine.tile(left, right, &spans, column.take_rows(height), add, None);
             }
         }

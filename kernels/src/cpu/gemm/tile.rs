@@ -6,7 +6,7 @@ use std::arch::x86_64::{__m256, __m512};
 
 /// The proof that the processor has an instruction set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cpu) struct Machine(pub(super) Set);
+pub(in crate::cpu) struct InstructionSet(pub(super) Set);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Set {
@@ -16,7 +16,7 @@ pub(super) enum Set {
 
 /// The left operand: element `step` of row `row` lies at `row * row_stride + step * step_stride`.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::cpu) struct Left<'a> {
+pub(in crate::cpu) struct LeftOperand<'a> {
     pub(in crate::cpu) data: &'a [f32],
     pub(in crate::cpu) row_stride: usize,
     /// Stride of the steps; either this or the other stride is 1.
@@ -71,20 +71,20 @@ fn form(by_rows: bool, cols: usize, lanes: usize) -> usize {
     usize::from(by_rows) * 4 + usize::from(part) * 2 + usize::from(cols > lanes)
 }
 
-impl Machine {
+impl InstructionSet {
     /// The best instruction set of this processor.
-    pub(in crate::cpu) fn detect() -> Option<Machine> {
-        Machine::avx512().or_else(Machine::avx2)
+    pub(in crate::cpu) fn detect() -> Option<InstructionSet> {
+        InstructionSet::avx512().or_else(InstructionSet::avx2)
     }
 
-    pub(super) fn avx2() -> Option<Machine> {
+    pub(super) fn avx2() -> Option<InstructionSet> {
         let has = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-        has.then_some(Machine(Set::Avx2))
+        has.then_some(InstructionSet(Set::Avx2))
     }
 
-    pub(super) fn avx512() -> Option<Machine> {
-        let has = is_x86_feature_detected!("avx512f") && Machine::avx2().is_some();
-        has.then_some(Machine(Set::Avx512))
+    pub(super) fn avx512() -> Option<InstructionSet> {
+        let has = is_x86_feature_detected!("avx512f") && InstructionSet::avx2().is_some();
+        has.then_some(InstructionSet(Set::Avx512))
     }
 
     /// The most rows of a tile. With two vectors for each, the sums take three quarters of the
@@ -136,7 +136,7 @@ impl Machine {
     #[inline(always)]
     pub(in crate::cpu) fn tile(
         self,
-        a: Left<'_>,
+        a: LeftOperand<'_>,
         b: Right<'_>,
         spans: &[Span],
         out: Rect<'_>,

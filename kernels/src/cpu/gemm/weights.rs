@@ -5,7 +5,7 @@
 //! is not changed. Kernels of other shapes share it. Training changes weights at each step: kernels
 //! that find others again and again look ever more rarely.
 
-use super::{Matrix, Sizes, pack::pack_columns, packed::depth, tile::Machine};
+use super::{GemmSizes, Matrix, pack::pack_columns, packed::depth, tile::InstructionSet};
 use crate::threads::Threads;
 use ferroflow_ir::{HostTensor, TensorIdentity, memory::HostMemory};
 use parking_lot::Mutex;
@@ -39,7 +39,7 @@ static SHARED: Mutex<Vec<Weak<PackedMatrix>>> = Mutex::new(Vec::new());
 /// panels as wide as a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cpu) struct PackedLayout {
-    machine: Machine,
+    machine: InstructionSet,
     steps: usize,
     cols: usize,
     /// Where the elements lie before.
@@ -52,17 +52,21 @@ pub(in crate::cpu) struct PackedLayout {
 impl PackedLayout {
     /// The layout of the right operand of a product.
     pub(in crate::cpu) fn of_product(
-        machine: Machine,
-        sizes: Sizes,
+        machine: InstructionSet,
+        sizes: GemmSizes,
         b: Matrix<'_, f32>,
     ) -> PackedLayout {
         let Matrix { row_stride, col_stride, .. } = b;
-        let Sizes { k, n, .. } = sizes;
+        let GemmSizes { k, n, .. } = sizes;
         PackedLayout { machine, steps: k, cols: n, row_stride, col_stride, depth: depth(sizes) }
     }
 
     /// The layout of contiguous rows in one block.
-    pub(in crate::cpu) fn whole(machine: Machine, steps: usize, cols: usize) -> PackedLayout {
+    pub(in crate::cpu) fn whole(
+        machine: InstructionSet,
+        steps: usize,
+        cols: usize,
+    ) -> PackedLayout {
         PackedLayout { machine, steps, cols, row_stride: cols, col_stride: 1, depth: steps }
     }
 
@@ -215,7 +219,7 @@ fn shared(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Product, Weights, gemm, gemm_by_weights};
+    use super::super::{GemmOutput, GemmWeights, gemm, gemm_by_weights};
     use super::*;
     use ferroflow_ir::Shape;
 
@@ -232,7 +236,7 @@ mod tests {
         for (m, k, n) in
             [(2, 300, 40), (8, 257, 530), (13, 600, 24), (49, 64, 130), (300, 70, 600), (700, 9, 9)]
         {
-            let sizes = Sizes { m, k, n };
+            let sizes = GemmSizes { m, k, n };
             for transposed in [false, true] {
                 let (a, b) = (numbers([m, k], 1), numbers([k, n], 5));
                 let a = Matrix::row_major(a.as_slice().unwrap(), k);
@@ -243,23 +247,23 @@ mod tests {
                 };
                 let mut expected = vec![0.0; m * n];
                 let threads = Threads::available();
-                gemm(&threads, sizes, a, matrix, Product::row_major(&mut expected, n));
+                gemm(&threads, sizes, a, matrix, GemmOutput::row_major(&mut expected, n));
                 let kept = PackedWeights::default();
                 for _ in 0..3 {
                     let mut found = vec![f32::NAN; m * n];
-                    let weights = Weights { tensor: Some(&b), kept: &kept };
+                    let weights = GemmWeights { tensor: Some(&b), kept: &kept };
                     gemm_by_weights(&threads, sizes, a, matrix, weights, &mut found, None);
                     assert_eq!(found, expected, "{sizes:?} {transposed}");
                 }
                 packed += usize::from(kept.0.lock().packed.is_some());
             }
         }
-        assert!(Machine::detect().is_none() || packed >= 8, "{packed} of 12 were packed");
+        assert!(InstructionSet::detect().is_none() || packed >= 8, "{packed} of 12 were packed");
     }
 
     #[test]
     fn weights_are_packed_in_their_second_call_shared_and_forgotten_when_they_change() {
-        let Some(machine) = Machine::detect() else { return };
+        let Some(machine) = InstructionSet::detect() else { return };
         let (threads, layout) = (Threads::single(), PackedLayout::whole(machine, 100, 50));
         let mut weights = numbers([100, 50], 3);
         let (kernel, other) = (PackedWeights::default(), PackedWeights::default());
@@ -283,7 +287,7 @@ mod tests {
 
     #[test]
     fn kernels_that_find_other_weights_each_time_look_rarely() {
-        let Some(machine) = Machine::detect() else { return };
+        let Some(machine) = InstructionSet::detect() else { return };
         let (threads, layout) = (Threads::single(), PackedLayout::whole(machine, 100, 50));
         let (kernel, mut weights) = (PackedWeights::default(), numbers([100, 50], 3));
         let mut looks = 0;
@@ -300,7 +304,7 @@ mod tests {
     /// A kernel is shared by callers, whose weights differ.
     #[test]
     fn callers_at_the_same_time_get_their_own_weights() {
-        let Some(machine) = Machine::detect() else { return };
+        let Some(machine) = InstructionSet::detect() else { return };
         let (layout, kernel) = (PackedLayout::whole(machine, 64, 64), PackedWeights::default());
         let caller = &|value: f32| {
             let weights = HostTensor::from_slice(Shape::new([64, 64]).unwrap(), &[value; 4096]);

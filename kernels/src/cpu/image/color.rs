@@ -5,7 +5,7 @@ use crate::{
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
-    wide::Wide,
+    wide::WideElement,
 };
 use num_traits::Float;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ enum Change {
 }
 
 fn build(call: &OpCall<'_>, change: Change) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide<Acc: Float + From<f32>>>(change: Change) -> Arc<dyn Kernel> {
+    fn kernel<T: WideElement<Acc: Float + From<f32>>>(change: Change) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let by: T::Acc = match change {
                 Change::Hue | Change::Saturation => io.scalar::<f32>(1).into(),

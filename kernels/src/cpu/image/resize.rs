@@ -14,7 +14,7 @@ use crate::{
     plan::taps::{Filter, Scaling, Taps, area, bicubic, bilinear, filtered, scalings},
     simd::{Vectorized, vectorize},
     threads::Threads,
-    wide::Wide,
+    wide::WideElement,
 };
 use ferroflow_ir::{DType, Error, Shape, workspace};
 use num_traits::AsPrimitive;
@@ -200,7 +200,7 @@ fn nearest(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 fn nearest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide>(
+    fn kernel<T: WideElement>(
         batch: usize,
         size: Size,
         [rows, columns]: [Vec<usize>; 2],

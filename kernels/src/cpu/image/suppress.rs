@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
     number::Number,
-    wide::Wide,
+    wide::WideElement,
 };
 use ferroflow_ir::{DType, Error, Shape};
 use half::f16;
@@ -141,7 +141,7 @@ fn float(io: &Io<'_>, call: &[DType], index: usize) -> f32 {
 }
 
 fn build(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide<Acc = f32> + Cell>(
+    fn kernel<T: WideElement<Acc = f32> + Cell>(
         op: &'static str,
         dtypes: Vec<DType>,
         fixed: Option<f32>,

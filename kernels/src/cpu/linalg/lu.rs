@@ -7,7 +7,7 @@ use crate::{
     cpu::{
         Build,
         dispatch::with_index,
-        gemm::{Matrix, Product, Sizes, gemm},
+        gemm::{GemmOutput, GemmSizes, Matrix, gemm},
     },
     device::OpCall,
     error::Result,
@@ -68,8 +68,8 @@ fn update<T: Field>(a: &mut [T], n: usize, panel: Range<usize>) {
         .flat_map(|row| row[panel.clone()].iter().map(|&x| T::ZERO.minus(x)))
         .collect();
     let upper = Matrix::row_major(&above[panel.start * n + panel.end..], n);
-    let place = Product { data: &mut below[panel.end..], row_stride: n, accumulate: true };
-    let sizes = Sizes { m: rest, k: width, n: rest };
+    let place = GemmOutput { data: &mut below[panel.end..], row_stride: n, accumulate: true };
+    let sizes = GemmSizes { m: rest, k: width, n: rest };
     gemm(&Threads::single(), sizes, Matrix::row_major(&lower, width), upper, place);
 }
 

@@ -12,7 +12,7 @@ mod svd;
 mod triangular;
 mod tridiagonal;
 
-use super::{Build, gemm::Factor};
+use super::{Build, gemm::GemmElement};
 use crate::{
     error::Result,
     kernel::Io,
@@ -24,7 +24,7 @@ use num_complex::Complex;
 use reflection::Exact;
 
 /// A type of elements that matrices can be solved in.
-trait Field: Factor<Acc = Self> {
+trait Field: GemmElement<Acc = Self> {
     /// The complex conjugate.
     fn conj(self) -> Self;
 

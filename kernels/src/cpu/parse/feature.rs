@@ -4,7 +4,7 @@ use crate::{
     cpu::cell::Cell,
     error::Result,
     kernel::Io,
-    wire::{Damaged, Field, fields},
+    wire::{Damaged, WireValue, fields},
 };
 use bytes::Bytes;
 use ferroflow_ir::{DType, Error, PartialShape, Shape, shape::Dim, workspace};
@@ -168,7 +168,7 @@ impl Values {
 
 fn each(
     list: &[u8],
-    mut take: impl FnMut(Field<'_>) -> Result<(), Damaged>,
+    mut take: impl FnMut(WireValue<'_>) -> Result<(), Damaged>,
 ) -> Result<(), Damaged> {
     for part in fields(list) {
         if let (1, field) = part? {

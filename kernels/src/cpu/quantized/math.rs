@@ -5,14 +5,14 @@ use crate::{
     cpu::{
         Build,
         conv::{Geometry, forward},
-        gemm::{Matrix, Product, Sizes, gemm},
+        gemm::{GemmOutput, GemmSizes, Matrix, gemm},
         pool,
     },
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
     plan::{
-        broadcast::{Access, access},
+        broadcast::{InputAccess, access},
         strided,
     },
 };
@@ -54,7 +54,7 @@ macro_rules! for_pairs {
 
 fn matmul(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<A: Quantum, B: Quantum>(
-        sizes: Sizes,
+        sizes: GemmSizes,
         (cols_a, transpose_a): (usize, bool),
         (cols_b, transpose_b): (usize, bool),
     ) -> Arc<dyn Kernel> {
@@ -66,7 +66,7 @@ fn matmul(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 if transposed { matrix.transposed() } else { matrix }
             };
             let (a, b) = (side(&a[..], cols_a, transpose_a), side(&b[..], cols_b, transpose_b));
-            let out = Product::row_major(io.output(0), sizes.n);
+            let out = GemmOutput::row_major(io.output(0), sizes.n);
             gemm(io.threads(), sizes, a, b, out);
             range_a.of_products::<A, B, i32>(range_b).write(io, 1);
             Ok(())
@@ -75,7 +75,7 @@ fn matmul(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let (ta, tb) = (call.attrs.bool("transpose_a")?, call.attrs.bool("transpose_b")?);
     let (a, b) = (call.shape(0), call.shape(1));
     let out = call.output_shape(0)?;
-    let sizes = Sizes { m: out[0], k: if ta { a[0] } else { a[1] }, n: out[1] };
+    let sizes = GemmSizes { m: out[0], k: if ta { a[0] } else { a[1] }, n: out[1] };
     Ok(for_pairs!(call, A, B => kernel::<A, B>(sizes, (a[1], ta), (b[1], tb))))
 }
 
@@ -96,10 +96,10 @@ fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 /// The elements of an input repeated to fill a shape.
 fn spread<T: Copy + Default>(data: &[T], shape: &Shape, out: &Shape) -> Result<Vec<T>> {
     Ok(match access(shape, out) {
-        Access::Contiguous if data.len() == out.num_elements() => data.to_vec(),
-        Access::Contiguous => data.iter().copied().cycle().take(out.num_elements()).collect(),
-        Access::Scalar => workspace::filled(data[0], out.num_elements())?,
-        Access::Strided(view) => {
+        InputAccess::Contiguous if data.len() == out.num_elements() => data.to_vec(),
+        InputAccess::Contiguous => data.iter().copied().cycle().take(out.num_elements()).collect(),
+        InputAccess::Scalar => workspace::filled(data[0], out.num_elements())?,
+        InputAccess::Strided(view) => {
             let mut all = workspace::filled(T::default(), out.num_elements())?;
             strided::read(&view, data, 0, &mut all);
             all

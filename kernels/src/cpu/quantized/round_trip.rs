@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
     number::Ordered,
-    wide::Wide,
+    wide::WideElement,
 };
 use ferroflow_ir::{Error, workspace};
 use num_traits::Float;
@@ -53,7 +53,7 @@ fn build(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(with_float!(call.dtype(0), T => kernel::<T>(op, rule)))
 }
 
-fn kernel<T: Wide<Acc: Exp + Float>>(op: &'static str, rule: Rule) -> Arc<dyn Kernel> {
+fn kernel<T: WideElement<Acc: Exp + Float>>(op: &'static str, rule: Rule) -> Arc<dyn Kernel> {
     Arc::new(move |io: &mut Io<'_>| {
         let bits = rule.bits.unwrap_or_else(|| i64::from(io.scalar::<i32>(3)));
         let most = if rule.signed { 62 } else { 63 };

@@ -118,7 +118,8 @@ fn requantize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let (x, y): (&[A], &mut [B]) = (io.input(0), io.output(0));
             for (index, (y, &x)) in y.iter_mut().zip(x).enumerate() {
                 let (old, new) = (from.slice(index), to.slice(index));
-                let factor = Factor::new(f64::from(scale[old]) / f64::from(new_scale[new]));
+                let factor =
+                    FixedPointScale::new(f64::from(scale[old]) / f64::from(new_scale[new]));
                 let number: i64 = x.into();
                 let number = factor.times(number - i64::from(zero[old]));
                 *y = B::saturating((number + i64::from(new_zero[new])).clamp(min, max.max(min)));
@@ -138,13 +139,13 @@ fn requantize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 
 /// A positive number as 31 bits and an exponent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Factor {
+pub(super) struct FixedPointScale {
     mantissa: i64,
     shift: i32,
 }
 
-impl Factor {
-    pub(super) fn new(value: f64) -> Factor {
+impl FixedPointScale {
+    pub(super) fn new(value: f64) -> FixedPointScale {
         let (fraction, exponent) = libm::frexp(value);
         let mantissa = (fraction * f64::from(1u32 << 31)).round() as i64;
         let (mantissa, shift) = match mantissa {
@@ -152,9 +153,9 @@ impl Factor {
             mantissa => (mantissa, exponent),
         };
         match shift {
-            ..-31 => Factor { mantissa: 0, shift: 0 },
-            31.. => Factor { mantissa: i64::from(i32::MAX), shift: 30 },
-            shift => Factor { mantissa, shift },
+            ..-31 => FixedPointScale { mantissa: 0, shift: 0 },
+            31.. => FixedPointScale { mantissa: i64::from(i32::MAX), shift: 30 },
+            shift => FixedPointScale { mantissa, shift },
         }
     }
 
@@ -173,10 +174,10 @@ mod tests {
 
     #[test]
     fn factors_round_to_the_nearest() {
-        assert_eq!(Factor::new(0.3).times(10), 3);
-        assert_eq!(Factor::new(0.25).times(10), 3);
-        assert_eq!(Factor::new(0.25).times(-10), -2);
-        assert_eq!(Factor::new(1e-12).times(i64::from(i32::MAX)), 0);
-        assert_eq!(Factor::new(1e12).times(5), i64::from(i32::MAX));
+        assert_eq!(FixedPointScale::new(0.3).times(10), 3);
+        assert_eq!(FixedPointScale::new(0.25).times(10), 3);
+        assert_eq!(FixedPointScale::new(0.25).times(-10), -2);
+        assert_eq!(FixedPointScale::new(1e-12).times(i64::from(i32::MAX)), 0);
+        assert_eq!(FixedPointScale::new(1e12).times(5), i64::from(i32::MAX));
     }
 }

@@ -3,7 +3,7 @@
 //! The arithmetic is that of `tensorflow/core/kernels/uniform_quant_ops/`: sums and products are
 //! computed in integers and converted to the scale of the result.
 
-use super::uniform::{Factor, Scales, limits};
+use super::uniform::{FixedPointScale, Scales, limits};
 use crate::{
     cpu::Build,
     device::OpCall,
@@ -67,7 +67,7 @@ impl Summand {
         let ((scale, zero), (new_scale, new_zero)) = (self.scales.read(io)?, self.to.read(io)?);
         let elements = io.input::<i32>(self.input).iter().enumerate().map(|(index, &x)| {
             let (old, new) = (self.scales.slice(index), self.to.slice(index));
-            let factor = Factor::new(f64::from(scale[old]) / f64::from(new_scale[new]));
+            let factor = FixedPointScale::new(f64::from(scale[old]) / f64::from(new_scale[new]));
             let number = factor.times(i64::from(x) - i64::from(zero[old]));
             let whole = (i32::MIN.into(), i32::MAX.into());
             i64::from(limited(number + i64::from(new_zero[new]), whole))
@@ -163,7 +163,7 @@ fn dot(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let elements = &lhs[row * sizes.inner..][..sizes.inner];
             let sum = sizes.sum(elements, lhs_zero[0], rhs, rhs_zero[own], column);
             let product = f64::from(lhs_scale[0]) * f64::from(rhs_scale[own]);
-            let factor = Factor::new(product / f64::from(scale[new]));
+            let factor = FixedPointScale::new(product / f64::from(scale[new]));
             *y = limited(factor.times(sum.into()) + i64::from(zero[new]), limits);
         }
         Ok(())

@@ -23,7 +23,7 @@ use bytemuck::Pod;
 use ferroflow_ir::{Code, DType, Error, HostTensor, workspace};
 use half::{bf16, f16};
 use std::sync::Arc;
-use variate::{Bits, Variate};
+use variate::{RandomBits, Variate};
 
 pub(super) const KERNELS: &[(&str, Build)] = &[
     ("StatelessRandomGammaV3", gamma::gamma),
@@ -132,7 +132,7 @@ fn full_int(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 fn uniform_int(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn between<T: Bits>(op: &'static str) -> Arc<dyn Kernel> {
+    fn between<T: RandomBits>(op: &'static str) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let generator = generator(io, op, 1)?;
             let (low, high) = (io.scalar::<T>(4), io.scalar::<T>(5));

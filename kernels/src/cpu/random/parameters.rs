@@ -9,7 +9,7 @@ use crate::{
     number::Number,
     philox::Philox,
     plan::{
-        broadcast::{Access, access},
+        broadcast::{InputAccess, access},
         strided,
     },
 };
@@ -20,19 +20,19 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// The parameters of a call, an element of each for every batch.
-pub(super) struct Parameters {
+pub(super) struct BatchParameters {
     first: usize,
-    accesses: Vec<Access>,
+    accesses: Vec<InputAccess>,
     n_batches: usize,
 }
 
-impl Parameters {
+impl BatchParameters {
     /// The inputs of a call from `first` on.
-    pub(super) fn new(call: &OpCall<'_>, first: usize) -> Result<Parameters> {
+    pub(super) fn new(call: &OpCall<'_>, first: usize) -> Result<BatchParameters> {
         let shapes = || call.inputs[first..].iter().map(|input| &input.shape);
         let batches = shapes().try_fold(Shape::scalar(), |all, shape| all.broadcast(shape))?;
         let accesses = shapes().map(|shape| access(shape, &batches)).collect();
-        Ok(Parameters { first, accesses, n_batches: batches.num_elements() })
+        Ok(BatchParameters { first, accesses, n_batches: batches.num_elements() })
     }
 
     pub(super) fn n_batches(&self) -> usize {
@@ -43,9 +43,9 @@ impl Parameters {
     pub(super) fn read<T: Pod>(&self, io: &Io<'_>, index: usize) -> Vec<T> {
         let source = io.input::<T>(self.first + index);
         match &self.accesses[index] {
-            Access::Contiguous => source.to_vec(),
-            Access::Scalar => vec![source[0]; self.n_batches],
-            Access::Strided(view) => {
+            InputAccess::Contiguous => source.to_vec(),
+            InputAccess::Scalar => vec![source[0]; self.n_batches],
+            InputAccess::Strided(view) => {
                 let mut all = vec![T::zeroed(); self.n_batches];
                 strided::read(view, source, 0, &mut all);
                 all
@@ -80,7 +80,7 @@ pub(super) fn each_number_of(
     draw: impl Fn(Philox, u64, &[f64]) -> f64 + Send + Sync + 'static,
 ) -> Result<Option<Arc<dyn Kernel>>> {
     const FIRST: usize = 4;
-    let (op, parameters) = (call.op.name, Parameters::new(call, FIRST)?);
+    let (op, parameters) = (call.op.name, BatchParameters::new(call, FIRST)?);
     let dtypes: Vec<DType> = call.inputs[FIRST..].iter().map(|input| input.dtype).collect();
     let run = move |io: &mut Io<'_>| -> Result<(Philox, Vec<Vec<f64>>)> {
         let read = |(index, &dtype)| parameters.read_f64(io, index, dtype);

@@ -1,6 +1,6 @@
 //! Normal distributions between limits: `_StatelessParameterizedTruncatedNormalV2`.
 
-use super::{fails, generator, parameters::Parameters, variate::Variate};
+use super::{fails, generator, parameters::BatchParameters, variate::Variate};
 use crate::{
     device::OpCall,
     error::Result,
@@ -17,7 +17,7 @@ const MAX_REJECTIONS: usize = 1000;
 
 pub(super) fn parameterized(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let op = call.op.name;
-    let parameters = Parameters::new(call, 4)?;
+    let parameters = BatchParameters::new(call, 4)?;
     Ok(match call.outputs[0].dtype {
         DType::F16 => Some(drawing::<f16>(op, parameters)),
         DType::BF16 => Some(drawing::<bf16>(op, parameters)),
@@ -28,7 +28,7 @@ pub(super) fn parameterized(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>
 }
 
 /// All numbers come from one sequence, batch by batch.
-fn drawing<T: Variate + Float>(op: &'static str, parameters: Parameters) -> Arc<dyn Kernel> {
+fn drawing<T: Variate + Float>(op: &'static str, parameters: BatchParameters) -> Arc<dyn Kernel> {
     Arc::new(move |io: &mut Io<'_>| {
         let mut generator = generator(io, op, 1)?;
         let values: Vec<Vec<T>> = (0..4).map(|index| parameters.read::<T>(io, index)).collect();

@@ -136,7 +136,7 @@ impl Variate for f64 {
 }
 
 /// Integers that random bits fill.
-pub(super) trait Bits: Pod + Send + Sync + PartialOrd {
+pub(super) trait RandomBits: Pod + Send + Sync + PartialOrd {
     /// Count of integers from a block of four random integers of 32 bits.
     const PER_BLOCK: usize;
 
@@ -149,7 +149,7 @@ pub(super) trait Bits: Pod + Send + Sync + PartialOrd {
 
 macro_rules! integers {
     ($($type:ty, $unsigned:ty, $per_block:literal, $block:ident => $bits:expr;)*) => {
-        $(impl Bits for $type {
+        $(impl RandomBits for $type {
             const PER_BLOCK: usize = $per_block;
 
             fn bits($block: [u32; 4]) -> [$type; 4] {

@@ -5,9 +5,9 @@
 //! logarithm of the number of rows. Pieces are cut by sizes alone, so results do not depend on the
 //! number of threads.
 
-use super::{LEAST_ELEMENTS, epilogue::Epilogue};
+use super::{LEAST_ELEMENTS, epilogue::ExprEpilogue};
 use crate::{
-    cpu::gemm::{Finish, rect::Rect},
+    cpu::gemm::{BlockEpilogue, rect::Rect},
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
@@ -32,7 +32,7 @@ const PIECE: usize = 1 << 16;
 /// A reduction over leading dimensions as a kernel.
 struct Columns {
     /// Computes the elements of rows, of operands alone.
-    prologue: Epilogue,
+    prologue: ExprEpilogue,
     rows: usize,
     cols: usize,
     is_mean: bool,
@@ -63,7 +63,7 @@ pub(super) fn compile(call: &OpCall<'_>, expr: &Expr) -> Result<Option<Arc<dyn K
     let moved: Vec<Replacement<'_>> =
         inputs.map(|(index, input)| Replacement::Input(index + 1, input.dtype)).collect();
     let part = expr.part(arg, |_| None).substitute(&moved);
-    let Some(prologue) = Epilogue::new(&part, &space, n_last, call.inputs) else {
+    let Some(prologue) = ExprEpilogue::new(&part, &space, n_last, call.inputs) else {
         return Ok(None);
     };
     let is_mean = kind == ReduceKind::Mean;

@@ -1,9 +1,9 @@
 //! Epilogues: elementwise expressions on blocks of results that are in the cache.
 
-use super::{linear::LinearPlan, operand::Operand};
+use super::{linear::LinearPlan, operand::RegionOperand};
 use crate::{
-    cpu::gemm::{Finish, linear::LinearEpilogue, rect::Rect},
-    elementwise::lines::{Along, LineProgram, Runner, Source, compile},
+    cpu::gemm::{BlockEpilogue, linear::LinearEpilogue, rect::Rect},
+    elementwise::lines::{Along, LineProgram, LineSource, Runner, compile},
     kernel::Io,
 };
 use ferroflow_ir::{DType, Expr, Shape};
@@ -12,9 +12,9 @@ use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
 /// An expression on the results of an anchor, compiled.
-pub(in crate::cpu) struct Epilogue {
+pub(in crate::cpu) struct ExprEpilogue {
     program: Arc<dyn LineProgram>,
-    operands: Vec<Operand>,
+    operands: Vec<RegionOperand>,
     /// Elements of a row of results.
     cols: usize,
     /// Whether rows that follow each other may be computed as one line.
@@ -25,7 +25,7 @@ pub(in crate::cpu) struct Epilogue {
     len: usize,
 }
 
-impl Epilogue {
+impl ExprEpilogue {
     /// The epilogue `expr` on results of `f32` and shape `space`, of which the last `n_last`
     /// dimensions are a row. Input 0 is the result, the others are those of `extras`. `None` where
     /// there is no code for it.
@@ -34,15 +34,15 @@ impl Epilogue {
         space: &Shape,
         n_last: usize,
         extras: &[crate::OperandSpec],
-    ) -> Option<Epilogue> {
+    ) -> Option<ExprEpilogue> {
         let cols = space[space.rank().checked_sub(n_last)?..].iter().product();
         if expr.dtype() != DType::F32 || cols == 0 {
             return None;
         }
         let operand = |extra: &crate::OperandSpec| {
-            Operand::new(&extra.shape, space, n_last, extra.dtype.size()?)
+            RegionOperand::new(&extra.shape, space, n_last, extra.dtype.size()?)
         };
-        let operands: Vec<Operand> = extras.iter().map(operand).collect::<Option<_>>()?;
+        let operands: Vec<RegionOperand> = extras.iter().map(operand).collect::<Option<_>>()?;
         let dtypes: Vec<DType> =
             [DType::F32].into_iter().chain(extras.iter().map(|extra| extra.dtype)).collect();
         let along: Vec<Along> = [Along::Elements]
@@ -55,7 +55,7 @@ impl Epilogue {
         let plan = dtypes.iter().all(|&dtype| dtype == DType::F32);
         let plan = if plan { LinearPlan::of(expr, &operands, cols) } else { None };
         let len = space.num_elements();
-        Some(Epilogue { program, operands, cols, flattens, plan, len })
+        Some(ExprEpilogue { program, operands, cols, flattens, plan, len })
     }
 
     /// Whether rows that follow each other are computed as one line.
@@ -71,8 +71,8 @@ impl Epilogue {
 
     /// The same by its program alone.
     #[cfg(test)]
-    pub(super) fn without_steps(self) -> Epilogue {
-        Epilogue { plan: None, ..self }
+    pub(super) fn without_steps(self) -> ExprEpilogue {
+        ExprEpilogue { plan: None, ..self }
     }
 
     /// The epilogue with the inputs from `first` on.
@@ -86,7 +86,7 @@ impl Epilogue {
     }
 
     /// For an operand that is the same for all rows, a row and the beginning of the next.
-    fn cycle(&self, operand: &Operand, bytes: &[u8]) -> Vec<u8> {
+    fn cycle(&self, operand: &RegionOperand, bytes: &[u8]) -> Vec<u8> {
         let turns = self.flattens && operand.along == Along::Elements;
         if !turns || !operand.is_same_for_all() {
             return Vec::new();
@@ -99,7 +99,7 @@ impl Epilogue {
 
 /// An epilogue and what it reads.
 pub(in crate::cpu) struct Running<'a> {
-    epilogue: &'a Epilogue,
+    epilogue: &'a ExprEpilogue,
     bytes: SmallVec<[&'a [u8]; 4]>,
     linear: Option<LinearEpilogue<'a>>,
     /// For operands that are the same for all rows, a row and the beginning of the next.
@@ -109,7 +109,7 @@ pub(in crate::cpu) struct Running<'a> {
 }
 
 /// Operands of a program: the result, then the operands.
-type Sources<'a> = SmallVec<[Source<'a>; 8]>;
+type Sources<'a> = SmallVec<[LineSource<'a>; 8]>;
 
 impl Running<'_> {
     /// Sets the operands that are single elements: all, or those that differ from row to row.
@@ -131,24 +131,24 @@ impl Running<'_> {
         let sources = operands.map(|(index, operand)| {
             let period = self.epilogue.cols * operand.width;
             match operand.along {
-                Along::Single | Along::Accumulator => Source::Unread,
+                Along::Single | Along::Accumulator => LineSource::Unread,
                 Along::Elements if operand.is_same_for_all() => {
-                    Source::Cycle { bytes: &cycles[index], period, at: 0 }
+                    LineSource::Cycle { bytes: &cycles[index], period, at: 0 }
                 }
-                Along::Elements => Source::Elements(&self.bytes[index][row * period..]),
+                Along::Elements => LineSource::Elements(&self.bytes[index][row * period..]),
             }
         });
-        [Source::InPlace].into_iter().chain(sources).collect()
+        [LineSource::InPlace].into_iter().chain(sources).collect()
     }
 
     /// Operands of a row from a column on.
     fn row(&self, row: usize, col: usize) -> Sources<'_> {
         let operands = self.epilogue.operands.iter().enumerate();
         let sources = operands.map(|(index, operand)| match operand.along {
-            Along::Single | Along::Accumulator => Source::Unread,
-            Along::Elements => Source::Elements(operand.row(self.bytes[index], row, col)),
+            Along::Single | Along::Accumulator => LineSource::Unread,
+            Along::Elements => LineSource::Elements(operand.row(self.bytes[index], row, col)),
         });
-        [Source::InPlace].into_iter().chain(sources).collect()
+        [LineSource::InPlace].into_iter().chain(sources).collect()
     }
 }
 
@@ -169,7 +169,7 @@ impl Running<'_> {
     }
 }
 
-impl Finish for Running<'_> {
+impl BlockEpilogue for Running<'_> {
     fn linear(&self) -> Option<(&LinearEpilogue<'_>, usize)> {
         Some((self.linear.as_ref()?, 0))
     }

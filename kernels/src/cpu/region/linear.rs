@@ -1,7 +1,7 @@
 //! Epilogues that are linear steps and bounds on the result of an anchor: see
 //! [`linear`](crate::cpu::gemm::linear).
 
-use super::operand::Operand;
+use super::operand::RegionOperand;
 use crate::{
     cpu::gemm::linear::{LinearEpilogue, LinearSteps},
     elementwise::lines::Along,
@@ -47,7 +47,7 @@ pub(super) struct LinearPlan {
 impl LinearPlan {
     /// An expression as steps from its input 0 on; `None` where it is something else. Operands are the
     /// other inputs, beside rows of `cols` elements.
-    pub(super) fn of(expr: &Expr, operands: &[Operand], cols: usize) -> Option<LinearPlan> {
+    pub(super) fn of(expr: &Expr, operands: &[RegionOperand], cols: usize) -> Option<LinearPlan> {
         let (mut links, mut at) = (Vec::new(), expr.root());
         loop {
             let (link, next) = match &expr.nodes()[at.index()].kind {
@@ -109,7 +109,7 @@ impl LinearPlan {
     /// The steps on `len` results whose operands have these bytes.
     pub(super) fn on<'a>(
         &self,
-        operands: &[Operand],
+        operands: &[RegionOperand],
         bytes: &[&'a [u8]],
         cols: usize,
         len: usize,
@@ -138,7 +138,7 @@ impl LinearPlan {
 }
 
 /// Whether an operand has an element for each result, and not the same ones for all rows.
-fn is_elements(operand: &Operand, cols: usize) -> bool {
+fn is_elements(operand: &RegionOperand, cols: usize) -> bool {
     operand.is_whole(cols) && !operand.is_same_for_all()
 }
 
@@ -147,7 +147,7 @@ fn link(
     expr: &Expr,
     prim: Prim,
     args: &[ExprId],
-    operands: &[Operand],
+    operands: &[RegionOperand],
     cols: usize,
 ) -> Option<(Link, ExprId)> {
     let operand = |id: ExprId| operand(expr, id, operands, cols);
@@ -172,7 +172,12 @@ fn link(
 
 /// The operand that a value is: a number, or an input that is the same for all rows, or flushed with an
 /// element for each result.
-fn operand(expr: &Expr, id: ExprId, operands: &[Operand], cols: usize) -> Option<StepOperand> {
+fn operand(
+    expr: &Expr,
+    id: ExprId,
+    operands: &[RegionOperand],
+    cols: usize,
+) -> Option<StepOperand> {
     let (id, flushed) = match &expr.nodes()[id.index()].kind {
         ExprKind::Apply(Prim::Flush, args) => (args[0], true),
         _ => (id, false),
@@ -208,7 +213,7 @@ mod tests {
     use super::super::{
         super::{conv, depthwise, matmul},
         Anchored,
-        epilogue::Epilogue,
+        epilogue::ExprEpilogue,
     };
     use super::*;
     use crate::{
@@ -341,7 +346,7 @@ mod tests {
                     let extras = [spec(&row), spec(&whole)];
                     let what = format!("{name} {space:?}, formula {index} with {width}");
                     let run = |by_steps: bool| {
-                        let epilogue = Epilogue::new(&expr, &space, 1, &extras)?;
+                        let epilogue = ExprEpilogue::new(&expr, &space, 1, &extras)?;
                         assert!(epilogue.is_linear(), "{what}");
                         let epilogue = if by_steps { epilogue } else { epilogue.without_steps() };
                         let kernel = build(&call, epilogue).unwrap().unwrap();
@@ -362,7 +367,7 @@ mod tests {
     fn what_is_not_linear_is_none() {
         let space = Shape::new([4, 8]).unwrap();
         let shapes = [Shape::new([8]).unwrap(), Shape::new([4, 1]).unwrap()];
-        let operands = shapes.map(|shape| Operand::new(&shape, &space, 1, 4).unwrap());
+        let operands = shapes.map(|shape| RegionOperand::new(&shape, &space, 1, 4).unwrap());
         let plan = |formula: Formula| {
             let expr = Expr::build(&Attrs::new(), &[DType::F32; 3], DType::F32, formula).unwrap();
             LinearPlan::of(&expr, &operands, 8)

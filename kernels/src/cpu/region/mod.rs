@@ -18,7 +18,7 @@ pub(super) const KERNELS: &[(&str, Build)] = &[("_Region", region)];
 
 /// Compiles an anchor with an epilogue.
 #[cfg(target_arch = "x86_64")]
-type Anchored = fn(&OpCall<'_>, epilogue::Epilogue) -> Result<Option<Arc<dyn Kernel>>>;
+type Anchored = fn(&OpCall<'_>, epilogue::ExprEpilogue) -> Result<Option<Arc<dyn Kernel>>>;
 
 /// The anchors that apply an epilogue to what they have just computed, by op.
 #[cfg(target_arch = "x86_64")]
@@ -74,7 +74,7 @@ fn anchored(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     if own.outputs[0].dtype != DType::F32 || space.num_elements() < LEAST_RESULTS {
         return Ok(None);
     }
-    match epilogue::Epilogue::new(expr, &space, 1, &call.inputs[n..]) {
+    match epilogue::ExprEpilogue::new(expr, &space, 1, &call.inputs[n..]) {
         Some(epilogue) if epilogue.flattens() || space.last() >= Some(&LEAST_COLUMNS) => {
             build(&own, epilogue)
         }

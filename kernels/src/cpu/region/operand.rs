@@ -5,7 +5,7 @@ use ferroflow_ir::{Shape, StridedView, view::ViewDim};
 
 /// An input beside rows of elements.
 #[derive(Debug, Clone)]
-pub(super) struct Operand {
+pub(super) struct RegionOperand {
     /// Bytes of an element.
     pub(super) width: usize,
     /// Whether it has elements of its own along a row.
@@ -16,10 +16,15 @@ pub(super) struct Operand {
     row_bytes: usize,
 }
 
-impl Operand {
+impl RegionOperand {
     /// An input of shape `own` beside elements of shape `space`, of which the last `n_last` dimensions
     /// are a row; `None` where elements along a row are neither one nor contiguous.
-    pub(super) fn new(own: &Shape, space: &Shape, n_last: usize, width: usize) -> Option<Operand> {
+    pub(super) fn new(
+        own: &Shape,
+        space: &Shape,
+        n_last: usize,
+        width: usize,
+    ) -> Option<RegionOperand> {
         let (rank, strides) = (space.rank(), own.strides());
         let missing = rank.checked_sub(own.rank())?;
         let dim = |axis: usize| {
@@ -37,7 +42,7 @@ impl Operand {
             _ => return None,
         };
         let n = if along == Along::Single { 1 } else { row.num_elements() };
-        Some(Operand { width, along, rows, row_bytes: n * width })
+        Some(RegionOperand { width, along, rows, row_bytes: n * width })
     }
 
     /// Whether all rows meet the same elements.

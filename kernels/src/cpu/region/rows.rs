@@ -10,13 +10,13 @@
 
 use super::{
     LEAST_ELEMENTS,
-    operand::Operand,
-    stages::{Plan, Read, Stage},
+    operand::RegionOperand,
+    stages::{Read, Stage, StagePlan},
 };
 use crate::{
     device::OpCall,
     elementwise::{
-        lines::{Along, Runner, Source},
+        lines::{Along, LineSource, Runner},
         scalar,
     },
     error::Result,
@@ -48,58 +48,58 @@ pub(super) fn compile(call: &OpCall<'_>, expr: &Expr) -> Result<Option<Arc<dyn K
         return Ok(None);
     }
     let operand = |input: &crate::OperandSpec| {
-        Operand::new(&input.shape, &space, n_last, input.dtype.size()?)
+        RegionOperand::new(&input.shape, &space, n_last, input.dtype.size()?)
     };
-    let operands: Option<Vec<Operand>> = call.inputs.iter().map(operand).collect();
+    let operands: Option<Vec<RegionOperand>> = call.inputs.iter().map(operand).collect();
     let Some(operands) = operands.filter(|_| space.num_elements() >= LEAST_ELEMENTS) else {
         return Ok(None);
     };
     let dtypes: Vec<DType> = call.inputs.iter().map(|input| input.dtype).collect();
     let cols = space.iter().rev().take(n_last).product();
-    let rows = Rows::new(expr, &dtypes, operands, cols, call.attrs.bool("reduces")?);
+    let rows = RowRegion::new(expr, &dtypes, operands, cols, call.attrs.bool("reduces")?);
     Ok(rows.map(|rows| Arc::new(rows) as Arc<dyn Kernel>))
 }
 
 /// A row region as a kernel.
-pub(in crate::cpu) struct Rows {
+pub(in crate::cpu) struct RowRegion {
     cols: usize,
-    operands: Vec<Operand>,
+    operands: Vec<RegionOperand>,
     /// With reciprocals for divisions by numbers of a row.
-    fast: Plan,
+    fast: StagePlan,
     /// With the divisions, where the other has none: for reciprocals that are not exact enough.
-    exact: Option<Plan>,
+    exact: Option<StagePlan>,
     /// Elements of a row of the output, and the bytes of each.
     out_cols: usize,
     out_width: usize,
 }
 
-impl Rows {
+impl RowRegion {
     fn new(
         expr: &Expr,
         dtypes: &[DType],
-        operands: Vec<Operand>,
+        operands: Vec<RegionOperand>,
         cols: usize,
         reduces: bool,
-    ) -> Option<Rows> {
+    ) -> Option<RowRegion> {
         if !(LEAST_COLS..=MOST_COLS).contains(&cols) {
             return None;
         }
         let along: Vec<Along> = operands.iter().map(|operand| operand.along).collect();
-        let exact = Plan::new(expr, dtypes, &along, false, reduces)?;
-        let fast = Plan::new(expr, dtypes, &along, true, reduces)?;
+        let exact = StagePlan::new(expr, dtypes, &along, false, reduces)?;
+        let fast = StagePlan::new(expr, dtypes, &along, true, reduces)?;
         let (fast, exact) = if fast.has_reciprocals { (fast, Some(exact)) } else { (exact, None) };
         let out_cols = if reduces { 1 } else { cols };
-        Some(Rows { cols, operands, fast, exact, out_cols, out_width: expr.dtype().size()? })
+        Some(RowRegion { cols, operands, fast, exact, out_cols, out_width: expr.dtype().size()? })
     }
 
     /// The rows of one input, those along its last dimension.
-    pub(in crate::cpu) fn of_one(expr: &Expr, dtype: DType, shape: &Shape) -> Option<Rows> {
-        let operand = Operand::new(shape, shape, 1, dtype.size()?)?;
-        Rows::new(expr, &[dtype], vec![operand], *shape.last()?, false)
+    pub(in crate::cpu) fn of_one(expr: &Expr, dtype: DType, shape: &Shape) -> Option<RowRegion> {
+        let operand = RegionOperand::new(shape, shape, 1, dtype.size()?)?;
+        RowRegion::new(expr, &[dtype], vec![operand], *shape.last()?, false)
     }
 }
 
-impl Kernel for Rows {
+impl Kernel for RowRegion {
     fn run(&self, io: &mut Io<'_>) -> Result<()> {
         let out = io.output_bytes(0);
         let row_bytes = self.out_cols * self.out_width;
@@ -133,8 +133,8 @@ impl Kernel for Rows {
 /// Operands and memory of a plan.
 #[derive(Clone, Copy)]
 struct Given<'p> {
-    rows: &'p Rows,
-    plan: &'p Plan,
+    rows: &'p RowRegion,
+    plan: &'p StagePlan,
     bytes: &'p [Option<&'p [u8]>],
 }
 
@@ -150,15 +150,15 @@ impl Given<'_> {
         reads: &[Read],
         kept: &'s [Vec<f32>],
         row: usize,
-        in_place: Source<'s>,
+        in_place: LineSource<'s>,
     ) -> Sources<'s> {
         let mut sources = Sources::new();
         for read in reads {
             sources.push(match *read {
                 Read::Elements(index) if self.bytes[index].is_none() => in_place,
-                Read::Elements(index) => Source::Elements(self.operand(index, row)),
-                Read::Kept(index) => Source::Elements(bytemuck::cast_slice(&kept[index])),
-                Read::Single(_) | Read::Number(_) | Read::Accumulator => Source::Unread,
+                Read::Elements(index) => LineSource::Elements(self.operand(index, row)),
+                Read::Kept(index) => LineSource::Elements(bytemuck::cast_slice(&kept[index])),
+                Read::Single(_) | Read::Number(_) | Read::Accumulator => LineSource::Unread,
             });
         }
         sources
@@ -180,10 +180,10 @@ struct Running<'p> {
 }
 
 /// Operands of the programs of a row.
-type Sources<'a> = SmallVec<[Source<'a>; 6]>;
+type Sources<'a> = SmallVec<[LineSource<'a>; 6]>;
 
 impl<'p> Running<'p> {
-    fn new(rows: &'p Rows, plan: &'p Plan, bytes: &'p [Option<&'p [u8]>]) -> Running<'p> {
+    fn new(rows: &'p RowRegion, plan: &'p StagePlan, bytes: &'p [Option<&'p [u8]>]) -> Running<'p> {
         let runners = plan.stages.iter().map(|stage| match stage {
             Stage::Keep { line, .. } | Stage::Reduce { line, .. } | Stage::Result(line) => {
                 (Some(line.program.runner()), Vec::new())
@@ -206,7 +206,7 @@ impl<'p> Running<'p> {
                     self.set(index, &line.reads, row);
                     let mut place = mem::take(&mut self.kept[*kept]);
                     let sources =
-                        self.at.sources(&line.reads, &self.kept, row, Source::Elements(out));
+                        self.at.sources(&line.reads, &self.kept, row, LineSource::Elements(out));
                     if let Some(runner) = &mut self.runners[index].0 {
                         runner.run(&sources, bytemuck::cast_slice_mut(&mut place));
                     }
@@ -216,7 +216,7 @@ impl<'p> Running<'p> {
                 Stage::Reduce { line, kind, number } => {
                     self.set(index, &line.reads, row);
                     let sources =
-                        self.at.sources(&line.reads, &self.kept, row, Source::Elements(out));
+                        self.at.sources(&line.reads, &self.kept, row, LineSource::Elements(out));
                     let Some(runner) = &mut self.runners[index].0 else { continue };
                     runner.start(start(*kind));
                     runner.fold(&sources, self.at.rows.cols);
@@ -233,7 +233,8 @@ impl<'p> Running<'p> {
                 }
                 Stage::Result(line) => {
                     self.set(index, &line.reads, row);
-                    let sources = self.at.sources(&line.reads, &self.kept, row, Source::InPlace);
+                    let sources =
+                        self.at.sources(&line.reads, &self.kept, row, LineSource::InPlace);
                     if let Some(runner) = &mut self.runners[index].0 {
                         runner.run(&sources, out);
                     }
@@ -265,7 +266,7 @@ impl<'p> Running<'p> {
     fn number(
         &mut self,
         stage: usize,
-        program: &scalar::Program,
+        program: &scalar::ScalarBytecode,
         inputs: &[(usize, scalar::Register)],
         out: scalar::Register,
         row: usize,

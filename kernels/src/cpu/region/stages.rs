@@ -2,7 +2,7 @@
 
 use crate::elementwise::{
     lines::{Along, LineProgram, compile},
-    scalar::{Program, Register},
+    scalar::{Register, ScalarBytecode},
 };
 use ferroflow_ir::{
     DType, Expr, Prim, ReduceKind,
@@ -14,7 +14,7 @@ use std::{collections::HashMap, sync::Arc};
 const MANY_NODES: usize = 6;
 
 /// Stages of a row, in order.
-pub(super) struct Plan {
+pub(super) struct StagePlan {
     pub(super) stages: Vec<Stage>,
     pub(super) n_numbers: usize,
     pub(super) n_kept: usize,
@@ -30,7 +30,7 @@ pub(super) enum Stage {
     Reduce { line: Line, kind: ReduceKind, number: usize },
     /// Computes a number of the row from others and from operands, by their positions.
     Number {
-        program: Program,
+        program: ScalarBytecode,
         inputs: Vec<(usize, Register)>,
         out: Register,
         number: usize,
@@ -62,7 +62,7 @@ pub(super) enum Read {
     Accumulator,
 }
 
-impl Plan {
+impl StagePlan {
     /// The stages of an expression over operands; `None` where there is no code for some. With
     /// `inverts`, elements are multiplied by reciprocals of numbers of the row rather than divided.
     pub(super) fn new(
@@ -71,7 +71,7 @@ impl Plan {
         along: &[Along],
         inverts: bool,
         reduces: bool,
-    ) -> Option<Plan> {
+    ) -> Option<StagePlan> {
         let inverted = inverts.then(|| {
             let is_element = elements(expr, along);
             let constant = |id: ExprId| matches!(kind(expr, id), ExprKind::Const(_));
@@ -83,7 +83,7 @@ impl Plan {
         builder.stages(reduces)?;
         let Builder { stages, numbers, kept, .. } = builder;
         let (n_numbers, n_kept) = (numbers.len(), kept.len());
-        Some(Plan { stages, n_numbers, n_kept, has_reciprocals })
+        Some(StagePlan { stages, n_numbers, n_kept, has_reciprocals })
     }
 }
 
@@ -264,7 +264,7 @@ impl<'a> Builder<'a> {
 
     fn number(&mut self, id: ExprId) -> Option<()> {
         let part = self.part(id);
-        let mut program = Program::new();
+        let mut program = ScalarBytecode::new();
         let mut registers = Vec::new();
         let mut inputs = Vec::new();
         for position in 0..part.n_inputs() {

@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "the library is called through pointers")]
 
-use super::problem::{Element, Epilogue, Layout, Problem};
+use super::problem::{LibraryEpilogue, LibraryProblem, MatmulElement, MatrixLayout};
 use cudarc::{
     cublaslt::{
         result::{self, CublasError},
@@ -30,36 +30,36 @@ pub(super) fn is_present() -> bool {
 
 /// The library, for the device of the context that was current when it was opened.
 #[derive(Debug)]
-pub(super) struct Library(sys::cublasLtHandle_t);
+pub(super) struct CublasLibrary(sys::cublasLtHandle_t);
 
 // SAFETY: the library is documented to be safe to use from several threads with one handle.
-unsafe impl Send for Library {}
+unsafe impl Send for CublasLibrary {}
 // SAFETY: as above.
-unsafe impl Sync for Library {}
+unsafe impl Sync for CublasLibrary {}
 
-impl Library {
+impl CublasLibrary {
     /// Opens the library, which must be present.
     ///
     /// # Errors
     ///
     /// What the library says, or that it is too old.
-    pub(super) fn open() -> Result<Library, String> {
+    pub(super) fn open() -> Result<CublasLibrary, String> {
         // SAFETY: every version of the library has this function.
         let version = unsafe { sys::cublasLtGetVersion() };
         if version < OLDEST {
             return Err(format!("its version is {version}, {OLDEST} is needed"));
         }
-        result::create_handle().map(Library).map_err(|error| error.to_string())
+        result::create_handle().map(CublasLibrary).map_err(|error| error.to_string())
     }
 
     /// Ways to compute a product, of which the library thinks the first the fastest. None where it
     /// cannot compute it.
     pub(super) fn candidates(
         &self,
-        plan: &Plan,
+        plan: &MatmulPlan,
         most: usize,
         workspace: usize,
-    ) -> Result<Vec<Algorithm>, CublasError> {
+    ) -> Result<Vec<MatmulAlgorithm>, CublasError> {
         let preference = Preference::new(plan.reduction, workspace)?;
         // SAFETY: every bit pattern is one of these structures of numbers.
         let mut found = vec![unsafe { std::mem::zeroed() }; most];
@@ -92,7 +92,7 @@ impl Library {
             found.state == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS
                 && found.workspaceSize <= workspace
         };
-        Ok(found.into_iter().filter(works).map(|found| Algorithm(found.algo)).collect())
+        Ok(found.into_iter().filter(works).map(|found| MatmulAlgorithm(found.algo)).collect())
     }
 
     /// Has a product computed, after what the stream has to do already.
@@ -104,8 +104,8 @@ impl Library {
     /// the stream has come by, and nothing else uses the workspace or writes the result meanwhile.
     pub(super) unsafe fn multiply(
         &self,
-        plan: &Plan,
-        algorithm: &Algorithm,
+        plan: &MatmulPlan,
+        algorithm: &MatmulAlgorithm,
         memory: Operands,
         stream: CUstream,
     ) -> Result<(), CublasError> {
@@ -140,7 +140,7 @@ impl Library {
     }
 }
 
-impl Drop for Library {
+impl Drop for CublasLibrary {
     fn drop(&mut self) {
         // SAFETY: it was created, and nobody else gives it back. What the library says to that
         // changes nothing.
@@ -150,7 +150,7 @@ impl Drop for Library {
 
 /// A way to compute a product.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Algorithm(sys::cublasLtMatmulAlgo_t);
+pub(super) struct MatmulAlgorithm(sys::cublasLtMatmulAlgo_t);
 
 /// Where a product's matrices are, and what else it needs.
 #[derive(Debug, Clone, Copy)]
@@ -165,7 +165,7 @@ pub(super) struct Operands {
 
 /// A problem in the library's own words.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct MatmulPlan {
     /// Where the bias is is part of it, so that one call at a time may use it.
     operation: Mutex<Operation>,
     /// Of the first factor, the second, and the result.
@@ -174,18 +174,18 @@ pub(super) struct Plan {
     reduction: u32,
 }
 
-impl Plan {
-    pub(super) fn new(problem: &Problem) -> Result<Plan, CublasError> {
+impl MatmulPlan {
+    pub(super) fn new(problem: &LibraryProblem) -> Result<MatmulPlan, CublasError> {
         let [first, second, result] = problem.layouts();
         let matrix = |layout| Matrix::new(problem.element, layout, problem.batch);
         let reduction = match problem.element {
-            Element::F32 => sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_MASK,
+            MatmulElement::F32 => sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_MASK,
             // Other schemes round parts of sums to 16 bits.
-            Element::F16 | Element::BF16 => {
+            MatmulElement::F16 | MatmulElement::BF16 => {
                 sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
             }
         };
-        Ok(Plan {
+        Ok(MatmulPlan {
             operation: Mutex::new(Operation::new(problem)?),
             layouts: [matrix(first)?, matrix(second)?, matrix(result)?],
             reduction: reduction as u32,
@@ -201,7 +201,7 @@ struct Operation(sys::cublasLtMatmulDesc_t);
 unsafe impl Send for Operation {}
 
 impl Operation {
-    fn new(problem: &Problem) -> Result<Operation, CublasError> {
+    fn new(problem: &LibraryProblem) -> Result<Operation, CublasError> {
         use sys::{cublasComputeType_t as Compute, cublasLtEpilogue_t as Then};
         let compute = match problem.is_full {
             true => Compute::CUBLAS_COMPUTE_32F,
@@ -214,13 +214,13 @@ impl Operation {
         operation.set(Of::CUBLASLT_MATMUL_DESC_TRANSA, turns[0])?;
         operation.set(Of::CUBLASLT_MATMUL_DESC_TRANSB, turns[1])?;
         let epilogue = match problem.epilogue {
-            Epilogue::None => Then::CUBLASLT_EPILOGUE_DEFAULT,
-            Epilogue::Bias => Then::CUBLASLT_EPILOGUE_BIAS,
-            Epilogue::BiasRelu => Then::CUBLASLT_EPILOGUE_RELU_BIAS,
-            Epilogue::BiasGelu => Then::CUBLASLT_EPILOGUE_GELU_BIAS,
+            LibraryEpilogue::None => Then::CUBLASLT_EPILOGUE_DEFAULT,
+            LibraryEpilogue::Bias => Then::CUBLASLT_EPILOGUE_BIAS,
+            LibraryEpilogue::BiasRelu => Then::CUBLASLT_EPILOGUE_RELU_BIAS,
+            LibraryEpilogue::BiasGelu => Then::CUBLASLT_EPILOGUE_GELU_BIAS,
         };
         operation.set(Of::CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue as u32)?;
-        if problem.epilogue != Epilogue::None {
+        if problem.epilogue != LibraryEpilogue::None {
             // Algorithms are chosen by how the pointer is aligned, before there is one.
             operation.set(Of::CUBLASLT_MATMUL_DESC_BIAS_POINTER, ALIGNMENT)?;
         }
@@ -253,12 +253,16 @@ unsafe impl Send for Matrix {}
 unsafe impl Sync for Matrix {}
 
 impl Matrix {
-    fn new(element: Element, layout: Layout, batch: usize) -> Result<Matrix, CublasError> {
+    fn new(
+        element: MatmulElement,
+        layout: MatrixLayout,
+        batch: usize,
+    ) -> Result<Matrix, CublasError> {
         use sys::cudaDataType_t as Type;
         let element = match element {
-            Element::F32 => Type::CUDA_R_32F,
-            Element::F16 => Type::CUDA_R_16F,
-            Element::BF16 => Type::CUDA_R_16BF,
+            MatmulElement::F32 => Type::CUDA_R_32F,
+            MatmulElement::F16 => Type::CUDA_R_16F,
+            MatmulElement::BF16 => Type::CUDA_R_16BF,
         };
         let (rows, columns) = (layout.rows as u64, layout.columns as u64);
         let matrix =

@@ -2,11 +2,11 @@
 
 use super::{
     Opened,
-    library::{Algorithm, Plan},
-    problem::{Epilogue, Problem},
+    library::{MatmulAlgorithm, MatmulPlan},
+    problem::{LibraryEpilogue, LibraryProblem},
 };
 use crate::{
-    cuda::memory::Memory,
+    cuda::memory::CudaMemory,
     error::{Error, Result},
 };
 use cudarc::driver::sys::CUevent_flags;
@@ -18,7 +18,7 @@ const FEWEST_MULTIPLICATIONS: usize = 256 * 256 * 256;
 const RUNS: usize = 3;
 
 /// Whether algorithms for a problem differ by more than it takes to start one.
-pub(super) fn is_worth_it(problem: &Problem) -> bool {
+pub(super) fn is_worth_it(problem: &LibraryProblem) -> bool {
     problem.multiplications() >= FEWEST_MULTIPLICATIONS
 }
 
@@ -30,20 +30,20 @@ pub(super) fn is_worth_it(problem: &Problem) -> bool {
 /// When the device fails.
 pub(super) fn fastest(
     opened: &Opened,
-    problem: &Problem,
-    plan: &Plan,
-    algorithms: &[Algorithm],
-) -> Result<Option<Algorithm>> {
+    problem: &LibraryProblem,
+    plan: &MatmulPlan,
+    algorithms: &[MatmulAlgorithm],
+) -> Result<Option<MatmulAlgorithm>> {
     let [first, second, result] = problem.sizes();
     let mut scratch = Vec::new();
     for bytes in [first, second, result, problem.rows * problem.element.size()] {
-        match Memory::new(&opened.driver, bytes) {
+        match CudaMemory::new(&opened.driver, bytes) {
             Ok(memory) => scratch.push(memory),
             Err(Error::OutOfMemory { .. }) => return Ok(algorithms.first().copied()),
             Err(error) => return Err(error),
         }
     }
-    let mut best: Option<(f32, Algorithm)> = None;
+    let mut best: Option<(f32, MatmulAlgorithm)> = None;
     for algorithm in algorithms {
         let Some(time) = time(opened, problem, plan, algorithm, &scratch)? else { continue };
         if best.is_none_or(|(least, _)| time < least) {
@@ -56,14 +56,14 @@ pub(super) fn fastest(
 /// Milliseconds that an algorithm takes; `None` where it cannot compute the product after all.
 fn time(
     opened: &Opened,
-    problem: &Problem,
-    plan: &Plan,
-    algorithm: &Algorithm,
-    scratch: &[Memory],
+    problem: &LibraryProblem,
+    plan: &MatmulPlan,
+    algorithm: &MatmulAlgorithm,
+    scratch: &[CudaMemory],
 ) -> Result<Option<f32>> {
     let driver = &opened.driver;
     let [first, second, result, bias] = [0, 1, 2, 3].map(|at: usize| &scratch[at]);
-    let bias = (problem.epilogue != Epilogue::None).then_some(bias);
+    let bias = (problem.epilogue != LibraryEpilogue::None).then_some(bias);
     let way = (plan, algorithm);
     let run = || opened.multiply(0, problem, way, [first, second, result], bias);
     if run().is_err() {

@@ -13,7 +13,7 @@ mod problem;
 #[cfg(test)]
 mod tests;
 
-use super::{driver::Driver, memory::Memory};
+use super::{driver::Driver, memory::CudaMemory};
 use crate::{
     device::{OpCall, Then},
     error::{Error, Result},
@@ -21,9 +21,9 @@ use crate::{
     schedule::MOST_LANES,
 };
 use cudarc::cublaslt::result::CublasError;
-use library::{Algorithm, Library, Plan};
+use library::{CublasLibrary, MatmulAlgorithm, MatmulPlan};
 use parking_lot::Mutex;
-use problem::{Problem, Product};
+use problem::{LibraryProblem, MatmulNode};
 use std::{
     collections::HashMap,
     env,
@@ -45,13 +45,13 @@ pub(super) struct Products(OnceLock<Result<Arc<Opened>, String>>);
 #[derive(Debug)]
 pub(super) struct Opened {
     driver: Arc<Driver>,
-    library: Library,
+    library: CublasLibrary,
     /// For each queue.
-    workspaces: Vec<Memory>,
+    workspaces: Vec<CudaMemory>,
     /// Whether algorithms are compared by running them.
     measures: bool,
     /// Algorithm found for each problem; none where the library cannot compute it.
-    chosen: Mutex<HashMap<Problem, Option<Algorithm>>>,
+    chosen: Mutex<HashMap<LibraryProblem, Option<MatmulAlgorithm>>>,
 }
 
 impl Products {
@@ -65,7 +65,7 @@ impl Products {
         driver: &Arc<Driver>,
         call: &OpCall<'_>,
     ) -> Result<Option<Arc<dyn Kernel>>> {
-        self.compiled(driver, Product::of(call)?)
+        self.compiled(driver, MatmulNode::of(call)?)
     }
 
     /// The kernel of a product and what follows it, if the library can do both.
@@ -79,18 +79,18 @@ impl Products {
         call: &OpCall<'_>,
         then: &Then<'_>,
     ) -> Result<Option<Arc<dyn Kernel>>> {
-        self.compiled(driver, Product::followed(call, then)?)
+        self.compiled(driver, MatmulNode::followed(call, then)?)
     }
 
     fn compiled(
         &self,
         driver: &Arc<Driver>,
-        product: Option<Product>,
+        product: Option<MatmulNode>,
     ) -> Result<Option<Arc<dyn Kernel>>> {
         let Some(product) = product else { return Ok(None) };
         let Ok(opened) = self.open(driver) else { return Ok(None) };
         driver.ready()?;
-        let plan = Plan::new(&product.problem).map_err(|error| opened.failed(error))?;
+        let plan = MatmulPlan::new(&product.problem).map_err(|error| opened.failed(error))?;
         let Some(algorithm) = opened.algorithm(&product.problem, &plan)? else { return Ok(None) };
         let opened = opened.clone();
         Ok(Some(Arc::new(Multiply { opened, product, plan, algorithm })))
@@ -113,9 +113,10 @@ impl Opened {
             return Err("cuBLASLt was not found".into());
         }
         driver.ready().map_err(|error| error.to_string())?;
-        let library = Library::open().map_err(|why| format!("cuBLASLt cannot be used: {why}"))?;
-        let workspaces = (0..=MOST_LANES).map(|_| Memory::new(driver, WORKSPACE));
-        let workspaces: Result<Vec<Memory>> = workspaces.collect();
+        let library =
+            CublasLibrary::open().map_err(|why| format!("cuBLASLt cannot be used: {why}"))?;
+        let workspaces = (0..=MOST_LANES).map(|_| CudaMemory::new(driver, WORKSPACE));
+        let workspaces: Result<Vec<CudaMemory>> = workspaces.collect();
         Ok(Opened {
             driver: driver.clone(),
             library,
@@ -126,7 +127,11 @@ impl Opened {
     }
 
     /// The algorithm for a problem.
-    fn algorithm(&self, problem: &Problem, plan: &Plan) -> Result<Option<Algorithm>> {
+    fn algorithm(
+        &self,
+        problem: &LibraryProblem,
+        plan: &MatmulPlan,
+    ) -> Result<Option<MatmulAlgorithm>> {
         if let Some(&known) = self.chosen.lock().get(problem) {
             return Ok(known);
         }
@@ -150,17 +155,18 @@ impl Opened {
 /// A compiled product.
 struct Multiply {
     opened: Arc<Opened>,
-    product: Product,
-    plan: Plan,
-    algorithm: Algorithm,
+    product: MatmulNode,
+    plan: MatmulPlan,
+    algorithm: MatmulAlgorithm,
 }
 
 impl Kernel for Multiply {
     fn run(&self, io: &mut Io<'_>) -> Result<()> {
         let (driver, problem) = (&self.opened.driver, &self.product.problem);
-        let input = |position| Memory::of(driver, io.device_input(position), 0);
+        let input = |position| CudaMemory::of(driver, io.device_input(position), 0);
         let [first, second] = self.product.factors;
-        let operands = [input(first)?, input(second)?, Memory::of(driver, io.device_output(0), 0)?];
+        let operands =
+            [input(first)?, input(second)?, CudaMemory::of(driver, io.device_output(0), 0)?];
         let bias = self.product.bias.map(input).transpose()?;
         let way = (&self.plan, &self.algorithm);
         self.opened.multiply(io.queue(), problem, way, operands, bias)

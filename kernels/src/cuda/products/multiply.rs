@@ -4,11 +4,11 @@
 
 use super::{
     Opened, WORKSPACE,
-    library::{ALIGNMENT, Algorithm, Operands, Plan},
-    problem::{Epilogue, Problem},
+    library::{ALIGNMENT, MatmulAlgorithm, MatmulPlan, Operands},
+    problem::{LibraryEpilogue, LibraryProblem},
 };
 use crate::{
-    cuda::memory::Memory,
+    cuda::memory::CudaMemory,
     error::{Error, Result},
 };
 
@@ -21,10 +21,10 @@ impl Opened {
     pub(super) fn multiply(
         &self,
         queue: usize,
-        problem: &Problem,
-        (plan, algorithm): (&Plan, &Algorithm),
-        [first, second, result]: [&Memory; 3],
-        bias: Option<&Memory>,
+        problem: &LibraryProblem,
+        (plan, algorithm): (&MatmulPlan, &MatmulAlgorithm),
+        [first, second, result]: [&CudaMemory; 3],
+        bias: Option<&CudaMemory>,
     ) -> Result<()> {
         self.driver.ready()?;
         for (memory, size) in [first, second, result].into_iter().zip(problem.sizes()) {
@@ -33,8 +33,8 @@ impl Opened {
         if let Some(bias) = bias {
             bias.at_least(problem.rows * problem.element.size())?;
         }
-        debug_assert_eq!(bias.is_some(), problem.epilogue != Epilogue::None);
-        let address = |memory: &Memory| *memory.address();
+        debug_assert_eq!(bias.is_some(), problem.epilogue != LibraryEpilogue::None);
+        let address = |memory: &CudaMemory| *memory.address();
         let memory = Operands {
             first: address(first),
             second: address(second),

@@ -13,8 +13,8 @@ use ferroflow_ir::{DType, Shape};
 
 /// Matmul of a call, and the problem for the library.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Product {
-    pub(super) problem: Problem,
+pub(super) struct MatmulNode {
+    pub(super) problem: LibraryProblem,
     /// Where the library's factors are among the call's inputs.
     pub(super) factors: [usize; 2],
     /// Where what is added to each row of the result is, if anything is.
@@ -24,8 +24,8 @@ pub(super) struct Product {
 /// A product as the library sees it: `d = epilogue(op(first) · op(second))`, of
 /// `[rows, depth] × [depth, columns]`. Equal problems have one best algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Problem {
-    pub(super) element: Element,
+pub(super) struct LibraryProblem {
+    pub(super) element: MatmulElement,
     /// Whether all bits of `float32` factors count.
     pub(super) is_full: bool,
     pub(super) rows: usize,
@@ -33,14 +33,14 @@ pub(super) struct Problem {
     pub(super) depth: usize,
     /// Number of such matmuls, on contiguous matrices.
     pub(super) batch: usize,
-    pub(super) first: Factor,
-    pub(super) second: Factor,
-    pub(super) epilogue: Epilogue,
+    pub(super) first: FactorLayout,
+    pub(super) second: FactorLayout,
+    pub(super) epilogue: LibraryEpilogue,
 }
 
 /// The type of elements; sums are of 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Element {
+pub(super) enum MatmulElement {
     F32,
     F16,
     BF16,
@@ -48,7 +48,7 @@ pub(super) enum Element {
 
 /// Layout of a factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Factor {
+pub(super) struct FactorLayout {
     /// Whether the transpose of what lies there is multiplied.
     pub(super) is_transposed: bool,
     /// Whether all products of a batch take the same matrix.
@@ -57,7 +57,7 @@ pub(super) struct Factor {
 
 /// Epilogue of a matmul before it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Epilogue {
+pub(super) enum LibraryEpilogue {
     None,
     Bias,
     /// The library's maximum with zero may make zeros of NaN.
@@ -68,7 +68,7 @@ pub(super) enum Epilogue {
 
 /// A matrix in memory as the library sees it; columns follow each other without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct MatrixLayout {
     pub(super) rows: usize,
     pub(super) columns: usize,
     /// Elements from a matrix of the batch to the next.
@@ -79,12 +79,12 @@ pub(super) struct Layout {
 /// computing, and models that have only such need not load the library, which is large.
 const FEWEST_MULTIPLICATIONS: usize = 32 * 32 * 32;
 
-impl Element {
-    pub(super) fn of(dtype: DType) -> Option<Element> {
+impl MatmulElement {
+    pub(super) fn of(dtype: DType) -> Option<MatmulElement> {
         match dtype {
-            DType::F32 => Some(Element::F32),
-            DType::F16 => Some(Element::F16),
-            DType::BF16 => Some(Element::BF16),
+            DType::F32 => Some(MatmulElement::F32),
+            DType::F16 => Some(MatmulElement::F16),
+            DType::BF16 => Some(MatmulElement::BF16),
             _ => None,
         }
     }
@@ -92,13 +92,13 @@ impl Element {
     /// Bytes.
     pub(super) fn size(self) -> usize {
         match self {
-            Element::F32 => 4,
-            Element::F16 | Element::BF16 => 2,
+            MatmulElement::F32 => 4,
+            MatmulElement::F16 | MatmulElement::BF16 => 2,
         }
     }
 }
 
-impl Problem {
+impl LibraryProblem {
     /// Multiplications, of which each is also an addition; the largest number where they are more.
     pub(super) fn multiplications(&self) -> usize {
         let sizes = [self.rows, self.columns, self.depth, self.batch];
@@ -106,14 +106,14 @@ impl Problem {
     }
 
     /// Layouts of the first factor, the second, and the result.
-    pub(super) fn layouts(&self) -> [Layout; 3] {
-        let lies = |factor: Factor, rows: usize, columns: usize| {
+    pub(super) fn layouts(&self) -> [MatrixLayout; 3] {
+        let lies = |factor: FactorLayout, rows: usize, columns: usize| {
             let (rows, columns) =
                 if factor.is_transposed { (columns, rows) } else { (rows, columns) };
             let stride = if factor.is_shared { 0 } else { rows * columns };
-            Layout { rows, columns, stride }
+            MatrixLayout { rows, columns, stride }
         };
-        let own = Factor { is_transposed: false, is_shared: false };
+        let own = FactorLayout { is_transposed: false, is_shared: false };
         [
             lies(self.first, self.rows, self.depth),
             lies(self.second, self.depth, self.columns),
@@ -130,14 +130,14 @@ impl Problem {
     }
 }
 
-impl Product {
+impl MatmulNode {
     /// The product that a call is, if it is a large one of floats.
     ///
     /// # Errors
     ///
     /// When the call's attributes do not fit its op.
-    pub(super) fn of(call: &OpCall<'_>) -> Result<Option<Product>> {
-        let element = call.outputs.first().and_then(|output| Element::of(output.dtype));
+    pub(super) fn of(call: &OpCall<'_>) -> Result<Option<MatmulNode>> {
+        let element = call.outputs.first().and_then(|output| MatmulElement::of(output.dtype));
         let Some(element) = element.filter(|_| call.expr.is_none()) else { return Ok(None) };
         let found = match call.op.name {
             "MatMul" => Some(matmul(call)?),
@@ -155,9 +155,9 @@ impl Product {
         let Some(Rows { sides: [a, b], sizes: [m, k, n], batch, bias, epilogue }) = found else {
             return Ok(None);
         };
-        let problem = Problem {
+        let problem = LibraryProblem {
             element,
-            is_full: call.precision == Precision::Full || element != Element::F32,
+            is_full: call.precision == Precision::Full || element != MatmulElement::F32,
             rows: n,
             columns: m,
             depth: k,
@@ -167,7 +167,7 @@ impl Product {
             epilogue,
         };
         let is_large = problem.multiplications() >= FEWEST_MULTIPLICATIONS;
-        Ok(is_large.then_some(Product { problem, factors: [b.input, a.input], bias }))
+        Ok(is_large.then_some(MatmulNode { problem, factors: [b.input, a.input], bias }))
     }
 }
 
@@ -177,25 +177,25 @@ struct Rows {
     sizes: [usize; 3],
     batch: usize,
     bias: Option<usize>,
-    epilogue: Epilogue,
+    epilogue: LibraryEpilogue,
 }
 
 /// A factor, and where it is among the inputs.
 #[derive(Clone, Copy)]
 struct Side {
     input: usize,
-    factor: Factor,
+    factor: FactorLayout,
 }
 
 impl Side {
     fn new(input: usize, is_transposed: bool) -> Side {
-        Side { input, factor: Factor { is_transposed, is_shared: false } }
+        Side { input, factor: FactorLayout { is_transposed, is_shared: false } }
     }
 }
 
 impl Rows {
     fn single(sides: [Side; 2], sizes: [usize; 3]) -> Rows {
-        Rows { sides, sizes, batch: 1, bias: None, epilogue: Epilogue::None }
+        Rows { sides, sizes, batch: 1, bias: None, epilogue: LibraryEpilogue::None }
     }
 }
 
@@ -215,9 +215,9 @@ fn matmul(call: &OpCall<'_>) -> Result<Rows> {
 fn fused(call: &OpCall<'_>) -> Result<Option<Rows>> {
     let then: Vec<&[u8]> = call.attrs.strings("fused_ops")?.iter().map(|op| &**op).collect();
     let epilogue = match then[..] {
-        [b"BiasAdd"] => Epilogue::Bias,
-        [b"BiasAdd", b"Relu"] => Epilogue::BiasRelu,
-        [b"BiasAdd", b"GeluApproximate"] => Epilogue::BiasGelu,
+        [b"BiasAdd"] => LibraryEpilogue::Bias,
+        [b"BiasAdd", b"Relu"] => LibraryEpilogue::BiasRelu,
+        [b"BiasAdd", b"GeluApproximate"] => LibraryEpilogue::BiasGelu,
         _ => return Ok(None),
     };
     let rows = matmul(call)?;
@@ -297,18 +297,18 @@ mod tests {
         of(DType::F32, dims)
     }
 
-    fn product(op: &str, attrs: Attrs, inputs: &[OperandSpec]) -> Option<Product> {
+    fn product(op: &str, attrs: Attrs, inputs: &[OperandSpec]) -> Option<MatmulNode> {
         let op = registry::find(op).unwrap();
         let dtypes: Vec<DType> = inputs.iter().map(|input| input.dtype).collect();
         let attrs = ferroflow_ir::build::infer_attrs(op, attrs, &dtypes);
         let attrs = op.complete_attrs(attrs).unwrap();
-        Product::of(&OpCall::new(op, &attrs, inputs, None).unwrap()).unwrap()
+        MatmulNode::of(&OpCall::new(op, &attrs, inputs, None).unwrap()).unwrap()
     }
 
     /// `rows × depth × columns`, batches, and the layouts' rows, columns and strides.
-    fn text(product: Option<Product>) -> String {
-        let Some(Product { problem: p, factors, bias }) = product else { return "none".into() };
-        let turn = |factor: Factor| if factor.is_transposed { "ᵀ" } else { "" };
+    fn text(product: Option<MatmulNode>) -> String {
+        let Some(MatmulNode { problem: p, factors, bias }) = product else { return "none".into() };
+        let turn = |factor: FactorLayout| if factor.is_transposed { "ᵀ" } else { "" };
         let [a, b, d] = p.layouts().map(|x| format!("{}×{}+{}", x.rows, x.columns, x.stride));
         let bias = bias.map_or(String::new(), |bias| format!(", {:?} {bias}", p.epilogue));
         format!(
@@ -417,7 +417,7 @@ mod tests {
             let inputs = [of(dtype, &[64, 64]), of(dtype, &[64, 64])];
             let problem = |precision| {
                 let call = OpCall::new(op, &attrs, &inputs, None).unwrap();
-                Product::of(&call.with_precision(precision)).unwrap().unwrap().problem
+                MatmulNode::of(&call.with_precision(precision)).unwrap().unwrap().problem
             };
             assert_eq!(problem(Precision::Full) != problem(Precision::TensorFloat32), differ);
             assert_eq!(problem(Precision::Full).sizes(), [64 * 64 * dtype.size().unwrap(); 3]);

@@ -2,8 +2,8 @@
 //! the CPU gives.
 
 use super::{
-    library::{Plan, is_present},
-    problem::{Element, Epilogue, Factor, Problem},
+    library::{MatmulPlan, is_present},
+    problem::{FactorLayout, LibraryEpilogue, LibraryProblem, MatmulElement},
 };
 use crate::{
     Buffer, CpuDevice, Device, DeviceBuffer, Io, OpCall, Operand, OperandSpec, Precision, Target,
@@ -20,13 +20,19 @@ fn the_library_knows_every_kind_of_problem() {
         eprintln!("skipped: cuBLASLt was not found");
         return;
     }
-    let epilogues = [Epilogue::None, Epilogue::Bias, Epilogue::BiasRelu, Epilogue::BiasGelu];
-    for element in [Element::F32, Element::F16, Element::BF16] {
+    let epilogues = [
+        LibraryEpilogue::None,
+        LibraryEpilogue::Bias,
+        LibraryEpilogue::BiasRelu,
+        LibraryEpilogue::BiasGelu,
+    ];
+    for element in [MatmulElement::F32, MatmulElement::F16, MatmulElement::BF16] {
         for epilogue in epilogues {
             for kind in 0..16 {
                 let is = |bit: u32| kind >> bit & 1 == 1;
-                let factor = |bit| Factor { is_transposed: is(bit), is_shared: is(2) && is(bit) };
-                let problem = Problem {
+                let factor =
+                    |bit| FactorLayout { is_transposed: is(bit), is_shared: is(2) && is(bit) };
+                let problem = LibraryProblem {
                     element,
                     is_full: is(3),
                     rows: 60,
@@ -37,7 +43,7 @@ fn the_library_knows_every_kind_of_problem() {
                     second: factor(1),
                     epilogue,
                 };
-                assert!(Plan::new(&problem).is_ok(), "{problem:?}");
+                assert!(MatmulPlan::new(&problem).is_ok(), "{problem:?}");
             }
         }
     }

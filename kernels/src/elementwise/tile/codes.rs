@@ -1,6 +1,6 @@
 //! Codes of the operations of primitives.
 
-use super::machine::{Code, Step};
+use super::machine::{Code, TileStep};
 use ferroflow_ir::{DType, Prim, expr::Constant};
 
 /// The operation that ends a program with a result of this dtype.
@@ -101,14 +101,14 @@ pub(super) fn joined(first: Code, second: Code) -> Option<Code> {
 }
 
 /// The program with a store that passes the caches by; nothing if there is none.
-pub(super) fn streaming(steps: &[Step]) -> Vec<Step> {
-    let Some((&Step::Own(store, a, b), before)) = steps.split_last() else { return Vec::new() };
+pub(super) fn streaming(steps: &[TileStep]) -> Vec<TileStep> {
+    let Some((&TileStep::Own(store, a, b), before)) = steps.split_last() else { return Vec::new() };
     let store = match store {
         Code::StoreF32 => Code::StreamF32,
         Code::StoreFlushed => Code::StreamFlushed,
         _ => return Vec::new(),
     };
-    before.iter().copied().chain([Step::Own(store, a, b)]).collect()
+    before.iter().copied().chain([TileStep::Own(store, a, b)]).collect()
 }
 
 /// A constant as what a tile has in each lane.

@@ -2,9 +2,9 @@
 
 use super::{
     codes::{binary_code, constant_bits, flushing, joined, store_code, unary_code},
-    machine::{Code, Step},
+    machine::{Code, TileStep},
 };
-use crate::{elementwise::spelling::spell, plan::broadcast::Access};
+use crate::{elementwise::spelling::spell, plan::broadcast::InputAccess};
 use ferroflow_ir::{
     DType, Expr, Prim, StridedView,
     expr::{ExprId, ExprKind},
@@ -12,18 +12,18 @@ use ferroflow_ir::{
 
 /// Target of an entry of the frame's table.
 #[derive(Debug, Clone)]
-pub(super) enum Place {
+pub(super) enum TileSlot {
     /// The next elements of a contiguous input, of this width in bytes.
     Input(usize, usize),
     /// A tile of the program's own, by number, and what is in it.
-    Own(usize, Content),
+    Own(usize, TileContent),
     /// The next elements of the output.
     Output,
 }
 
 /// Content of a tile of a program's own.
 #[derive(Debug, Clone)]
-pub(super) enum Content {
+pub(super) enum TileContent {
     /// Elements of a strided input, which have this width in bytes.
     Gathered(usize, StridedView, usize),
     /// The only element of an input.
@@ -36,14 +36,14 @@ pub(super) enum Content {
 
 /// Operations of a program before they are fixed.
 pub(super) struct Draft {
-    pub(super) steps: Vec<Step>,
-    pub(super) places: Vec<Place>,
+    pub(super) steps: Vec<TileStep>,
+    pub(super) places: Vec<TileSlot>,
     /// Number of its own tiles.
     pub(super) n_own: usize,
 }
 
 /// The steps of an expression; `None` when machines do not have them.
-pub(super) fn draft(expr: &Expr, accesses: &[Access]) -> Option<Draft> {
+pub(super) fn draft(expr: &Expr, accesses: &[InputAccess]) -> Option<Draft> {
     let mut builder = Builder::new(expr, accesses);
     builder.translate()?;
     let Builder { steps, places, n_own, .. } = builder;
@@ -53,9 +53,9 @@ pub(super) fn draft(expr: &Expr, accesses: &[Access]) -> Option<Draft> {
 /// Makes a program of an expression.
 struct Builder<'a> {
     expr: &'a Expr,
-    accesses: &'a [Access],
-    steps: Vec<Step>,
-    places: Vec<Place>,
+    accesses: &'a [InputAccess],
+    steps: Vec<TileStep>,
+    places: Vec<TileSlot>,
     n_own: usize,
     /// Where each value is in memory, if it is.
     memory: Vec<Option<u32>>,
@@ -69,7 +69,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(expr: &'a Expr, accesses: &'a [Access]) -> Builder<'a> {
+    fn new(expr: &'a Expr, accesses: &'a [InputAccess]) -> Builder<'a> {
         let n = expr.nodes().len();
         let mut unused = vec![0; n];
         for node in expr.nodes() {
@@ -99,7 +99,7 @@ impl<'a> Builder<'a> {
                 ExprKind::Input(input) => self.input(index, *input, node.dtype)?,
                 ExprKind::Const(constant) => {
                     let bits = constant_bits(*constant, node.dtype)?;
-                    self.memory[index] = Some(self.own(Content::Constant(bits)));
+                    self.memory[index] = Some(self.own(TileContent::Constant(bits)));
                 }
                 ExprKind::Reduce(..) => return None,
                 ExprKind::Apply(prim, args) => self.apply(index, *prim, args, node.dtype)?,
@@ -112,33 +112,33 @@ impl<'a> Builder<'a> {
         } else if self.hand != Some(root.index()) {
             return None; // Only the store can make 16-bit floats.
         }
-        let output = self.place(Place::Output);
+        let output = self.place(TileSlot::Output);
         self.push(store, output, 0);
         Some(())
     }
 
-    fn place(&mut self, place: Place) -> u32 {
+    fn place(&mut self, place: TileSlot) -> u32 {
         self.places.push(place);
         self.places.len() as u32 - 1
     }
 
-    fn own(&mut self, content: Content) -> u32 {
+    fn own(&mut self, content: TileContent) -> u32 {
         self.n_own += 1;
-        self.place(Place::Own(self.n_own - 1, content))
+        self.place(TileSlot::Own(self.n_own - 1, content))
     }
 
     /// Adds an operation on the value at hand; joins it with the last if there is one that does both.
     fn push(&mut self, code: Code, a: u32, b: u32) {
-        if let Some(Step::Own(last, first, _)) = self.steps.last_mut()
+        if let Some(TileStep::Own(last, first, _)) = self.steps.last_mut()
             && let Some(both) = joined(*last, code)
         {
             // The operands of both, of which flushing has none.
             let (first, second) = if *last == Code::Flush { (a, b) } else { (*first, a) };
             self.steps.pop();
-            self.steps.push(Step::Own(both, first, second));
+            self.steps.push(TileStep::Own(both, first, second));
             return;
         }
-        self.steps.push(Step::Own(code, a, b));
+        self.steps.push(TileStep::Own(code, a, b));
     }
 
     fn dtype(&self, id: ExprId) -> DType {
@@ -148,9 +148,11 @@ impl<'a> Builder<'a> {
     fn input(&mut self, index: usize, input: usize, dtype: DType) -> Option<()> {
         let width = dtype.size()?;
         let place = match &self.accesses[input] {
-            Access::Contiguous => self.place(Place::Input(input, width)),
-            Access::Strided(view) => self.own(Content::Gathered(input, view.clone(), width)),
-            Access::Scalar => self.own(Content::Scalar(input)),
+            InputAccess::Contiguous => self.place(TileSlot::Input(input, width)),
+            InputAccess::Strided(view) => {
+                self.own(TileContent::Gathered(input, view.clone(), width))
+            }
+            InputAccess::Scalar => self.own(TileContent::Scalar(input)),
         };
         match dtype {
             DType::F32 => self.memory[index] = Some(place),
@@ -209,7 +211,7 @@ impl<'a> Builder<'a> {
             let other = match args {
                 [only] => {
                     self.take(only.index());
-                    self.own(Content::Constant(0))
+                    self.own(TileContent::Constant(0))
                 }
                 [first, second] => {
                     self.settle(second.index());
@@ -217,7 +219,7 @@ impl<'a> Builder<'a> {
                 }
                 _ => return None,
             };
-            self.steps.push(Step::Loop(run, other));
+            self.steps.push(TileStep::Loop(run, other));
         }
         self.hand = Some(index);
         self.release(args);
@@ -259,7 +261,7 @@ impl<'a> Builder<'a> {
         let value = constant.to_f64() as f32;
         let fits = (f32::powi(2.0, -60)..f32::powi(2.0, 60)).contains(&value.abs());
         let divisor = self.memory[divisor.index()].filter(|_| fits)?;
-        Some([divisor, self.own(Content::Constant((1.0 / value).to_bits()))])
+        Some([divisor, self.own(TileContent::Constant((1.0 / value).to_bits()))])
     }
 
     /// Brings `first` to hand and `second` to memory; gives its place. Both are used up once.
@@ -277,7 +279,7 @@ impl<'a> Builder<'a> {
     fn release(&mut self, args: &[ExprId]) {
         for arg in args {
             if let (0, Some(place)) = (self.unused[arg.index()], self.memory[arg.index()])
-                && matches!(self.places[place as usize], Place::Own(_, Content::Spill))
+                && matches!(self.places[place as usize], TileSlot::Own(_, TileContent::Spill))
             {
                 self.memory[arg.index()] = None;
                 self.free_spills.push(place);
@@ -360,7 +362,7 @@ impl<'a> Builder<'a> {
     }
 
     fn set_aside(&mut self, value: usize) {
-        let place = self.free_spills.pop().unwrap_or_else(|| self.own(Content::Spill));
+        let place = self.free_spills.pop().unwrap_or_else(|| self.own(TileContent::Spill));
         self.memory[value] = Some(place);
         self.push(Code::Spill, place, 0);
     }

@@ -2,20 +2,20 @@
 
 use super::{
     AHEAD, Program,
-    draft::{Content, Place},
-    machine::{Frame, Machine, Tile},
+    draft::{TileContent, TileSlot},
+    machine::{Tile, TileFrame, TileMachine},
     places::{PlaceTable, StackPage},
     tile_bytes,
 };
-use crate::elementwise::lines::{LineProgram, Runner, Source};
+use crate::elementwise::lines::{LineProgram, LineSource, Runner};
 use smallvec::SmallVec;
 
-impl<M: Machine<N>, const N: usize> LineProgram for Program<M, N> {
+impl<M: TileMachine<N>, const N: usize> LineProgram for Program<M, N> {
     fn runner(&self) -> Box<dyn Runner + '_> {
         let own = self.places.iter().filter_map(|place| match place {
-            Place::Own(_, Content::Constant(bits)) => Some(Tile([f32::from_bits(*bits); N])),
-            Place::Own(..) => Some(Tile([0.0; N])),
-            Place::Input(..) | Place::Output => None,
+            TileSlot::Own(_, TileContent::Constant(bits)) => Some(Tile([f32::from_bits(*bits); N])),
+            TileSlot::Own(..) => Some(Tile([0.0; N])),
+            TileSlot::Input(..) | TileSlot::Output => None,
         });
         let tiles: Vec<Tile<N>> = own.collect();
         assert_eq!(tiles.len(), self.n_own, "every tile of its own");
@@ -30,7 +30,7 @@ impl<M: Machine<N>, const N: usize> LineProgram for Program<M, N> {
 }
 
 /// A program that runs along lines.
-struct Line<'p, M: Machine<N>, const N: usize> {
+struct Line<'p, M: TileMachine<N>, const N: usize> {
     program: &'p Program<M, N>,
     tiles: Vec<Tile<N>>,
     /// A tile for each place that is not the program's own: what the end of a line is copied to.
@@ -38,10 +38,10 @@ struct Line<'p, M: Machine<N>, const N: usize> {
     accumulator: Tile<N>,
 }
 
-impl<M: Machine<N>, const N: usize> Runner for Line<'_, M, N> {
+impl<M: TileMachine<N>, const N: usize> Runner for Line<'_, M, N> {
     fn set(&mut self, input: usize, element: &[u8]) {
         for place in &self.program.places {
-            if let Place::Own(tile, Content::Scalar(own)) = place
+            if let TileSlot::Own(tile, TileContent::Scalar(own)) = place
                 && *own == input
             {
                 let tile = &mut self.tiles[*tile];
@@ -55,7 +55,7 @@ impl<M: Machine<N>, const N: usize> Runner for Line<'_, M, N> {
         }
     }
 
-    fn run(&mut self, sources: &[Source<'_>], out: &mut [u8]) {
+    fn run(&mut self, sources: &[LineSource<'_>], out: &mut [u8]) {
         let width = self.program.output_width;
         let n = out.len() / width;
         let whole = n / N * N;
@@ -74,7 +74,7 @@ impl<M: Machine<N>, const N: usize> Runner for Line<'_, M, N> {
         self.accumulator.0.fill(value);
     }
 
-    fn fold(&mut self, sources: &[Source<'_>], n: usize) {
+    fn fold(&mut self, sources: &[LineSource<'_>], n: usize) {
         let whole = n / N * N;
         self.tiles_of(sources, whole, None);
         if whole < n {
@@ -104,10 +104,10 @@ struct Turning {
     step: usize,
 }
 
-impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
+impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
     /// Computes `n` elements, a multiple of a tile: into `out`, or into the accumulator.
     #[expect(unsafe_code, reason = "the machine works on pointers; see the SAFETY comment")]
-    fn tiles_of(&mut self, sources: &[Source<'_>], n: usize, out: Option<&mut [u8]>) {
+    fn tiles_of(&mut self, sources: &[LineSource<'_>], n: usize, out: Option<&mut [u8]>) {
         if n == 0 {
             return;
         }
@@ -128,30 +128,30 @@ impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
         let tiles = if n <= SHORT { n / N } else { AHEAD };
         let ahead = (out_step > 0).then_some(tiles);
         let mut places = PlaceTable::default();
-        let in_place = sources.iter().any(|source| matches!(source, Source::InPlace));
+        let in_place = sources.iter().any(|source| matches!(source, LineSource::InPlace));
         let mut turning: SmallVec<[Turning; 4]> = SmallVec::new();
         for place in &program.places {
             let place_index = places.len();
             match place {
-                Place::Own(tile, _) => places.stay(base.wrapping_add(*tile).cast()),
-                Place::Output => places.go(result, out_step, ahead.filter(|_| !in_place)),
-                Place::Input(input, width) => match sources[*input] {
-                    Source::Elements(bytes) => {
+                TileSlot::Own(tile, _) => places.stay(base.wrapping_add(*tile).cast()),
+                TileSlot::Output => places.go(result, out_step, ahead.filter(|_| !in_place)),
+                TileSlot::Input(input, width) => match sources[*input] {
+                    LineSource::Elements(bytes) => {
                         assert!(bytes.len() >= n * width, "the elements of a line");
                         places.go(bytes.as_ptr().cast_mut(), N * width, ahead);
                     }
-                    Source::Cycle { bytes, period, at } => {
+                    LineSource::Cycle { bytes, period, at } => {
                         assert!(at < period && period + N * width <= bytes.len(), "a whole cycle");
                         let (first, step) = (bytes.as_ptr(), N * width);
                         let step = step % period;
                         turning.push(Turning { place: place_index, first, period, at, step });
                         places.stay(first.wrapping_add(at).cast_mut());
                     }
-                    Source::InPlace => {
+                    LineSource::InPlace => {
                         assert!(n_out >= n * width, "the elements of a line");
                         places.go(result, N * width, ahead);
                     }
-                    Source::Unread => {
+                    LineSource::Unread => {
                         assert_eq!(Some(*input), program.accumulator, "a source for each input");
                         places.stay(accumulator);
                     }
@@ -165,7 +165,7 @@ impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
             // the next `N` elements of theirs, of which the assertions above found `n`; cycles to as
             // many from a position before their period on; the rest to tiles. Only the output, which is the line's or the
             // accumulator, and spills are written, and the output is written last.
-            unsafe { M::run(&program.ops, &mut Frame { places: places.pointers() }) };
+            unsafe { M::run(&program.ops, &mut TileFrame { places: places.pointers() }) };
             places.advance();
             for turn in &mut turning {
                 turn.at += turn.step;
@@ -178,22 +178,22 @@ impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
     }
 
     /// Copies the last `rest` elements of the inputs, from element `first` on.
-    fn copy_ends(&mut self, sources: &[Source<'_>], first: usize, rest: usize, out: &[u8]) {
+    fn copy_ends(&mut self, sources: &[LineSource<'_>], first: usize, rest: usize, out: &[u8]) {
         let mut copy = 0;
         for place in &self.program.places {
-            let Place::Input(input, width) = place else { continue };
+            let TileSlot::Input(input, width) = place else { continue };
             let to = &mut tile_bytes(&mut self.copies[copy])[..rest * width];
             copy += 1;
             match sources[*input] {
-                Source::Elements(bytes) => {
+                LineSource::Elements(bytes) => {
                     to.copy_from_slice(&bytes[first * width..][..rest * width])
                 }
-                Source::InPlace => to.copy_from_slice(&out[first * width..][..rest * width]),
-                Source::Cycle { bytes, period, at } => {
+                LineSource::InPlace => to.copy_from_slice(&out[first * width..][..rest * width]),
+                LineSource::Cycle { bytes, period, at } => {
                     let at = (at + first * width) % period;
                     to.copy_from_slice(&bytes[at..][..rest * width]);
                 }
-                Source::Unread => {}
+                LineSource::Unread => {}
             }
         }
     }
@@ -209,9 +209,9 @@ impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
         let mut copy = 0;
         for place in &self.program.places {
             places.push(match place {
-                Place::Own(tile, _) => base.wrapping_add(*tile).cast(),
-                Place::Output => copies.wrapping_add(result).cast(),
-                Place::Input(input, _) => {
+                TileSlot::Own(tile, _) => base.wrapping_add(*tile).cast(),
+                TileSlot::Output => copies.wrapping_add(result).cast(),
+                TileSlot::Input(input, _) => {
                     copy += 1;
                     match Some(*input) == self.program.accumulator {
                         true => accumulator,
@@ -222,6 +222,6 @@ impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
         }
         // SAFETY: as in `tiles_of`; every place points to a tile, which is long enough for elements
         // of any type here. There is a copy for each input, and one for the result.
-        unsafe { M::run(&self.program.ops, &mut Frame { places: &mut places }) };
+        unsafe { M::run(&self.program.ops, &mut TileFrame { places: &mut places }) };
     }
 }

@@ -13,7 +13,7 @@ use super::{
     math,
     operations::operations,
 };
-use crate::elementwise::spelling::Loop;
+use crate::elementwise::spelling::BlockLoop;
 
 /// Memory of one tile of `N` floats.
 #[derive(Debug, Clone, Copy)]
@@ -22,36 +22,37 @@ pub(super) struct Tile<const N: usize>(pub(super) [f32; N]);
 
 /// An operation of a program on vectors `V`: its code, and where its operands are in the frame's
 /// table.
-pub(super) struct Op<V> {
+pub(super) struct TileOp<V> {
     run: Entry<V>,
     a: u32,
     b: u32,
     /// For operations without an entry of their own, the loop that does the work.
-    fallback: Option<Loop>,
+    fallback: Option<BlockLoop>,
 }
 
 /// Action of an operation.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Step {
+pub(super) enum TileStep {
     /// Action of a machine, on the tiles at these indices.
     Own(Code, u32, u32),
     /// A loop over a tile and that at this place.
-    Loop(Loop, u32),
+    Loop(BlockLoop, u32),
 }
 
 /// Memory that the operations of a program work on. Entries of `places` point to a tile each: as
 /// many floats as it has, or as many elements of a narrower type.
-pub(super) struct Frame<'a> {
+pub(super) struct TileFrame<'a> {
     pub(super) places: &'a mut [*mut u8],
 }
 
 /// The code of an operation.
-type Entry<V> = unsafe extern "sysv64" fn(*const Op<V>, *mut Frame<'_>, V, V, V, V, V, V, V, V);
+type Entry<V> =
+    unsafe extern "sysv64" fn(*const TileOp<V>, *mut TileFrame<'_>, V, V, V, V, V, V, V, V);
 
 /// A processor's way to run programs, with tiles of `N` floats.
-pub(super) trait Machine<const N: usize>: Lanes + Send + Sync + 'static {
+pub(super) trait TileMachine<const N: usize>: Lanes + Send + Sync + 'static {
     /// The operation that takes a step.
-    fn op(step: Step) -> Op<Self>;
+    fn op(step: TileStep) -> TileOp<Self>;
 
     /// Runs a program on the tiles its frame points to.
     ///
@@ -61,7 +62,7 @@ pub(super) trait Machine<const N: usize>: Lanes + Send + Sync + 'static {
     /// every operation is an index into `frame.places` that points to readable memory of a tile of
     /// the type the operation reads; the operand of a store, and `a` of a spill, points to writable
     /// memory.
-    unsafe fn run(program: &[Op<Self>], frame: &mut Frame<'_>);
+    unsafe fn run(program: &[TileOp<Self>], frame: &mut TileFrame<'_>);
 }
 
 /// The pointer that an operand names.
@@ -70,7 +71,7 @@ pub(super) trait Machine<const N: usize>: Lanes + Send + Sync + 'static {
 ///
 /// `index` is one of the frame's places.
 #[inline(always)]
-unsafe fn place(frame: *mut Frame<'_>, index: u32) -> *mut u8 {
+unsafe fn place(frame: *mut TileFrame<'_>, index: u32) -> *mut u8 {
     // SAFETY: the caller vouches for the index; the frame outlives the program's run.
     unsafe { *(*frame).places.as_ptr().add(index as usize) }
 }
@@ -136,12 +137,12 @@ macro_rules! machine {
             } })*
             fallback! { V $features TILE }
 
-            impl Machine<TILE> for V {
-                fn op(step: Step) -> Op<V> {
+            impl TileMachine<TILE> for V {
+                fn op(step: TileStep) -> TileOp<V> {
                     let (code, a, b) = match step {
-                        Step::Own(code, a, b) => (code, a, b),
-                        Step::Loop(run, a) => {
-                            return Op { run: fallback, a, b: 0, fallback: Some(run) };
+                        TileStep::Own(code, a, b) => (code, a, b),
+                        TileStep::Loop(run, a) => {
+                            return TileOp { run: fallback, a, b: 0, fallback: Some(run) };
                         }
                     };
                     let run: Entry<V> = match code {
@@ -152,12 +153,12 @@ macro_rules! machine {
                         $(Code::$ternary => $ternary_name,)*
                         $(Code::$store => $store_name,)*
                     };
-                    Op { run, a, b, fallback: None }
+                    TileOp { run, a, b, fallback: None }
                 }
 
-                unsafe fn run(program: &[Op<V>], frame: &mut Frame<'_>) {
+                unsafe fn run(program: &[TileOp<V>], frame: &mut TileFrame<'_>) {
                     #[target_feature(enable = $features)]
-                    unsafe fn start(first: *const Op<V>, frame: *mut Frame<'_>) {
+                    unsafe fn start(first: *const TileOp<V>, frame: *mut TileFrame<'_>) {
                         // SAFETY: the caller vouches for the processor, the program and its
                         // operands. What is at hand first is not used.
                         unsafe {
@@ -181,8 +182,8 @@ macro_rules! entry {
         #[expect(improper_ctypes_definitions, reason = "the convention fixes how vectors are passed")]
         #[target_feature(enable = $features)]
         unsafe extern "sysv64" fn $name(
-            $pc: *const Op<$vector>,
-            $frame: *mut Frame<'_>,
+            $pc: *const TileOp<$vector>,
+            $frame: *mut TileFrame<'_>,
             $($v: $vector),*
         ) $body
     };
@@ -200,7 +201,7 @@ macro_rules! operation {
         $($v:ident $n:literal)*) => {
         entry! { $vector $features $name |pc, frame, $($v)*| {
             // SAFETY: the program was checked when it was made: operands are places, and since it
-            // ends with a store there is a next operation; see `Machine::run`.
+            // ends with a store there is a next operation; see `TileMachine::run`.
             unsafe {
                 $(let $v = {
                     let ($frame, $op, $register, $x) = (frame, &*pc, $n, $v);
@@ -225,7 +226,7 @@ macro_rules! last {
         $($v:ident $n:literal)*) => {
         entry! { $vector $features $name |pc, frame, $($v)*| {
             // SAFETY: the program was checked when it was made: the operand is a place that may be
-            // written; see `Machine::run`.
+            // written; see `TileMachine::run`.
             unsafe {
                 $({
                     let ($frame, $op, $register, $x) = (frame, &*pc, $n, $v);
@@ -247,7 +248,7 @@ macro_rules! fallback {
             let mut own = [0f32; $tile];
             let mut out = [0f32; $tile];
             // SAFETY: operand `a` is a place of a tile of floats, and a program ends with a store,
-            // so that there is a next operation; see `Machine::run`. The arrays are tiles.
+            // so that there is a next operation; see `TileMachine::run`. The arrays are tiles.
             unsafe {
                 $($v.store(lanes(own.as_mut_ptr().cast(), $n, 4));)*
                 let other = &*place(frame, (*pc).a).cast::<[f32; $tile]>();

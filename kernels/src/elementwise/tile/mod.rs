@@ -24,15 +24,15 @@ use super::{
 use crate::{
     error::Result,
     kernel::{Io, Kernel},
-    plan::broadcast::Access,
+    plan::broadcast::InputAccess,
 };
 use codes::streaming;
 use cycle::Cycle;
-use draft::{Content, Draft, Place, draft};
+use draft::{Draft, TileContent, TileSlot, draft};
 use ferroflow_ir::{DType, Expr};
 use lanes::store_fence;
 pub(crate) use lanes::{Avx2, Avx512, Lanes};
-use machine::{Frame, Machine, Op, Tile};
+use machine::{Tile, TileFrame, TileMachine, TileOp};
 use places::{PlaceTable, StackPage};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -51,14 +51,14 @@ const AHEAD: usize = 4;
 const STREAMED_FROM: usize = 8 << 20;
 
 /// A program for a machine with tiles of `N` floats.
-struct Program<M: Machine<N>, const N: usize> {
-    ops: Vec<Op<M>>,
+struct Program<M: TileMachine<N>, const N: usize> {
+    ops: Vec<TileOp<M>>,
     /// The same with a result that passes the caches by; none if there is no such store.
-    streaming: Vec<Op<M>>,
-    places: Vec<Place>,
+    streaming: Vec<TileOp<M>>,
+    places: Vec<TileSlot>,
     /// Number of its own tiles.
     n_own: usize,
-    accesses: Vec<Access>,
+    accesses: Vec<InputAccess>,
     input_widths: Vec<usize>,
     output_width: usize,
     /// The input that stands for the accumulator of a line.
@@ -69,7 +69,7 @@ struct Program<M: Machine<N>, const N: usize> {
 pub(super) fn compile(
     expr: &Expr,
     inputs: &[DType],
-    accesses: &[Access],
+    accesses: &[InputAccess],
 ) -> Option<Arc<dyn Kernel>> {
     if Avx512::detected() {
         Some(Arc::new(compile_for::<Avx512, 128>(expr, inputs, accesses)?))
@@ -87,10 +87,10 @@ pub(super) fn line_program(
     along: &[Along],
 ) -> Option<Arc<dyn LineProgram>> {
     let access = |along: &Along| match along {
-        Along::Elements | Along::Accumulator => Access::Contiguous,
-        Along::Single => Access::Scalar,
+        Along::Elements | Along::Accumulator => InputAccess::Contiguous,
+        Along::Single => InputAccess::Scalar,
     };
-    let accesses: Vec<Access> = along.iter().map(access).collect();
+    let accesses: Vec<InputAccess> = along.iter().map(access).collect();
     let accumulator = along.iter().position(|along| *along == Along::Accumulator);
     if accumulator.is_some() && expr.dtype() != DType::F32 {
         return None;
@@ -107,10 +107,10 @@ pub(super) fn line_program(
 }
 
 /// As [`compile`], for a machine that this processor has.
-fn compile_for<M: Machine<N>, const N: usize>(
+fn compile_for<M: TileMachine<N>, const N: usize>(
     expr: &Expr,
     inputs: &[DType],
-    accesses: &[Access],
+    accesses: &[InputAccess],
 ) -> Option<Program<M, N>> {
     if expr.is_fallible() {
         return None;
@@ -135,18 +135,18 @@ fn compile_for<M: Machine<N>, const N: usize>(
     })
 }
 
-impl<M: Machine<N>, const N: usize> Program<M, N> {
+impl<M: TileMachine<N>, const N: usize> Program<M, N> {
     /// Computes the elements from `start` on that fill `out`.
     fn run_piece(&self, io: &Io<'_>, start: usize, out: &mut [u8], streams: bool) -> Result<()> {
         let n = out.len() / self.output_width;
         let mut tiles = Tiles::new();
         for place in &self.places {
-            if let Place::Own(index, content) = place {
+            if let TileSlot::Own(index, content) = place {
                 debug_assert_eq!(*index, tiles.len(), "tiles are numbered in order");
                 tiles.push(match content {
-                    Content::Constant(bits) => Tile([f32::from_bits(*bits); N]),
-                    Content::Scalar(input) => self.repeated(io, *input),
-                    Content::Gathered(..) | Content::Spill => Tile([0.0; N]),
+                    TileContent::Constant(bits) => Tile([f32::from_bits(*bits); N]),
+                    TileContent::Scalar(input) => self.repeated(io, *input),
+                    TileContent::Gathered(..) | TileContent::Spill => Tile([0.0; N]),
                 });
             }
         }
@@ -180,21 +180,21 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
         let ops = if streams { &self.streaming } else { &self.ops };
         // Places that move on and begin again, and those that are filled anew for each tile.
         let mut cycles: SmallVec<[(usize, Cycle); 2]> = SmallVec::new();
-        let mut gathered: SmallVec<[(usize, &Place); 2]> = SmallVec::new();
+        let mut gathered: SmallVec<[(usize, &TileSlot); 2]> = SmallVec::new();
         for (index, place) in self.places.iter().enumerate() {
             match place {
-                Place::Input(input, width) if io.is_in_place(*input) => {
+                TileSlot::Input(input, width) if io.is_in_place(*input) => {
                     places.go(out, N * width, None);
                 }
-                Place::Input(input, width) => {
+                TileSlot::Input(input, width) => {
                     let bytes = &io.bytes(*input)[start * width..][..n_tiles * N * width];
                     places.go(bytes.as_ptr().cast_mut(), N * width, Some(AHEAD));
                 }
-                Place::Output => {
+                TileSlot::Output => {
                     places.go(out, N * self.output_width, (!streams).then_some(AHEAD));
                 }
-                Place::Own(tile, content) => {
-                    if let Content::Gathered(input, view, width) = content {
+                TileSlot::Own(tile, content) => {
+                    if let TileContent::Gathered(input, view, width) = content {
                         let source = io.bytes(*input);
                         match Cycle::of::<N>(view, source, *width, start, n_tiles)? {
                             Some(cycle) => cycles.push((index, cycle)),
@@ -207,7 +207,7 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
         }
         for tile in 0..n_tiles {
             for (own, place) in &gathered {
-                if let Place::Own(_, Content::Gathered(input, view, width)) = place {
+                if let TileSlot::Own(_, TileContent::Gathered(input, view, width)) = place {
                     // SAFETY: `own` is one of the tiles, and nothing else refers to it now.
                     let own = tile_bytes(unsafe { &mut *base.add(*own) });
                     let (source, first) = (io.bytes(*input), start + tile * N);
@@ -226,7 +226,7 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
             // written, and the output, which may be an input in place, is written last.
             // Stores that pass the caches by write to aligned memory: pieces are whole tiles, and the
             // first was found to be aligned.
-            unsafe { M::run(ops, &mut Frame { places: places.pointers() }) };
+            unsafe { M::run(ops, &mut TileFrame { places: places.pointers() }) };
             places.advance();
         }
         if streams {
@@ -250,7 +250,7 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
         tiles.push(Tile([0.0; N]));
         for place in &self.places {
             match place {
-                Place::Input(input, width) => {
+                TileSlot::Input(input, width) => {
                     let elements = match io.is_in_place(*input) {
                         true => &*out,
                         false => &io.bytes(*input)[start * width..][..n * width],
@@ -259,11 +259,11 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
                     let copy = tile_bytes(tiles.last_mut().expect("just pushed"));
                     copy[..elements.len()].copy_from_slice(elements);
                 }
-                Place::Own(index, Content::Gathered(input, view, width)) => {
+                TileSlot::Own(index, TileContent::Gathered(input, view, width)) => {
                     let tile = &mut tile_bytes(&mut tiles[*index])[..n * width];
                     super::gather(view, io.bytes(*input), start, tile, *width);
                 }
-                Place::Own(..) | Place::Output => {}
+                TileSlot::Own(..) | TileSlot::Output => {}
             }
         }
         self.run_copies(tiles);
@@ -272,16 +272,17 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
 
     #[expect(unsafe_code, reason = "the machine works on pointers; see the SAFETY comment")]
     fn run_copies(&self, tiles: &mut [Tile<N>]) {
-        let n_copies = self.places.iter().filter(|place| matches!(place, Place::Input(..))).count();
+        let n_copies =
+            self.places.iter().filter(|place| matches!(place, TileSlot::Input(..))).count();
         assert_eq!(tiles.len(), self.n_own + 1 + n_copies, "every place has its tile");
         let base = tiles.as_mut_ptr();
         let mut places: SmallVec<[*mut u8; 8]> = SmallVec::new();
         let mut copy = self.n_own;
         for place in &self.places {
             let tile = match place {
-                Place::Own(index, _) => *index,
-                Place::Output => self.n_own,
-                Place::Input(..) => {
+                TileSlot::Own(index, _) => *index,
+                TileSlot::Output => self.n_own,
+                TileSlot::Input(..) => {
                     copy += 1;
                     copy
                 }
@@ -290,7 +291,7 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
         }
         // SAFETY: as in `run_tiles`; every place points to a tile, which is long enough for
         // elements of any type here.
-        unsafe { M::run(&self.ops, &mut Frame { places: &mut places }) };
+        unsafe { M::run(&self.ops, &mut TileFrame { places: &mut places }) };
     }
 
     /// A tile of the only element of an input.
@@ -311,7 +312,7 @@ fn tile_bytes<const N: usize>(tile: &mut Tile<N>) -> &mut [u8] {
     bytemuck::cast_slice_mut(&mut tile.0)
 }
 
-impl<M: Machine<N>, const N: usize> Kernel for Program<M, N> {
+impl<M: TileMachine<N>, const N: usize> Kernel for Program<M, N> {
     fn run(&self, io: &mut Io<'_>) -> Result<()> {
         let out = io.output_bytes(0);
         if out.len() <= ELEMENTS_PER_PIECE * self.output_width {

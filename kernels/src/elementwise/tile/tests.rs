@@ -14,15 +14,18 @@ use ferroflow_ir::{
     expr::{Scalar, Scalars},
     registry,
 };
-use machine::{Code, Step};
+use machine::{Code, TileStep};
 use proptest::prelude::*;
 
 /// Result of a call on a machine; `None` if it does not take it.
-fn run<M: Machine<N>, const N: usize>(call: &OpCall<'_>, inputs: &[HostTensor]) -> Option<Vec<u8>> {
+fn run<M: TileMachine<N>, const N: usize>(
+    call: &OpCall<'_>,
+    inputs: &[HostTensor],
+) -> Option<Vec<u8>> {
     let dtypes: Vec<DType> = inputs.iter().map(HostTensor::dtype).collect();
     let output = call.output_shape(0).expect("a shape");
     let expr = Expr::of(call.op, call.attrs, &dtypes, call.outputs[0].dtype).expect("a formula");
-    let accesses: Vec<Access> = inputs.iter().map(|x| access(x.shape(), &output)).collect();
+    let accesses: Vec<InputAccess> = inputs.iter().map(|x| access(x.shape(), &output)).collect();
     let kernel = compile_for::<M, N>(&expr, &dtypes, &accesses)?;
     let mut out = vec![0; output.num_elements() * expr.dtype().size()?];
     let operands = inputs.iter().map(Operand::Tensor);
@@ -156,7 +159,7 @@ proptest! {
         })
         .expect("a formula");
         let output = inputs[0].shape();
-        let accesses: Vec<Access> = inputs.iter().map(|x| access(x.shape(), output)).collect();
+        let accesses: Vec<InputAccess> = inputs.iter().map(|x| access(x.shape(), output)).collect();
         let Some(own) = compile(&expr, &dtypes, &accesses) else { return Ok(()) };
         let portable = crate::elementwise::portable::compile(&expr, &dtypes, accesses).expect("code");
         let n = output.num_elements();
@@ -174,10 +177,10 @@ fn an_affine_map_between_bounds_is_four_operations() {
         (s.x(0) * s.x(1) + s.x(2)).max(0.0).min(6.0)
     });
     let draft =
-        draft(&expr.expect("a formula"), &[const { Access::Contiguous }; 3]).expect("steps");
+        draft(&expr.expect("a formula"), &[const { InputAccess::Contiguous }; 3]).expect("steps");
     let codes = draft.steps.iter().map(|step| match step {
-        Step::Own(code, ..) => *code,
-        Step::Loop(..) => panic!("no loop"),
+        TileStep::Own(code, ..) => *code,
+        TileStep::Loop(..) => panic!("no loop"),
     });
     let expected = [Code::LoadFlushed, Code::MulAddFlushed, Code::MaxMin, Code::StoreFlushed];
     assert_eq!(codes.collect::<Vec<_>>(), expected);
@@ -197,7 +200,8 @@ fn the_larger_and_the_smaller_of_two_zeros_is_the_second() {
     let signs = formulas.map(|formula| {
         let expr =
             Expr::build(&Attrs::new(), &[DType::F32], DType::F32, formula).expect("a formula");
-        let kernel = crate::elementwise::of_expr(&expr, &[DType::F32], vec![Access::Contiguous]);
+        let kernel =
+            crate::elementwise::of_expr(&expr, &[DType::F32], vec![InputAccess::Contiguous]);
         let out = output_of(&*kernel.expect("a kernel"), &inputs, 2);
         [out[0].is_sign_negative(), out[1].is_sign_negative()]
     });
@@ -214,7 +218,7 @@ fn results_that_pass_the_caches_by_are_the_same() {
     let expr =
         Expr::build(&Attrs::new(), &[DType::F32; 2], DType::F32, |s| s.x(0) * s.x(1) + s.x(0));
     let expr = expr.expect("a formula");
-    let accesses = [Access::Contiguous, Access::Contiguous];
+    let accesses = [InputAccess::Contiguous, InputAccess::Contiguous];
     let Some(kernel) = compile(&expr, &[DType::F32; 2], &accesses) else { return };
     for threads in [1, 2] {
         let threads = Threads::new(threads.try_into().expect("not zero"));

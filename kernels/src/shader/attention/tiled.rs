@@ -3,7 +3,7 @@
 use super::{
     super::{
         matmul::{BLOCK, pairs},
-        tiles::{DEPTH, Operand, PITCH, TEAM, TILE, share},
+        tiles::{DEPTH, PITCH, TEAM, TILE, TileOperand, share},
         word::float,
     },
     SIDE, Text, each, largest_of, shrink, weigh,
@@ -32,7 +32,7 @@ impl Text<'_> {
         for (i, j) in pairs(BLOCK, BLOCK) {
             body += &format!("var c{i}{j} = 0.0f;\n");
         }
-        let operand = |source: &str, matrices: &Matrices| Operand {
+        let operand = |source: &str, matrices: &Matrices| TileOperand {
             read: format!(
                 "x = {source} + along * {}u + deep * {}u];",
                 matrices.row_step, matrices.col_step

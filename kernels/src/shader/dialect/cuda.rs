@@ -2,7 +2,7 @@
 
 use super::{
     super::{Shader, math},
-    Dialect, narrow,
+    ShaderDialect, narrow,
 };
 use std::fmt::Write;
 
@@ -54,7 +54,7 @@ pub(super) fn print(shader: &Shader) -> String {
     if subgroups {
         text.push_str(SUBGROUPS);
     }
-    for math::Function { name, args, result, body } in math::needed(&shader.body) {
+    for math::ShaderFunction { name, args, result, body } in math::needed(&shader.body) {
         let args: Vec<String> = args.iter().map(|(name, ty)| format!("{ty} {name}")).collect();
         let args = args.join(", ");
         let _ = write!(text, "__device__ __forceinline__ {result} {name}({args}) {{\n{body}}}\n");
@@ -72,7 +72,7 @@ pub(super) fn print(shader: &Shader) -> String {
         let (word, name) = (word.storage(), format!("out{at}"));
         buffers.push(narrow::parameter(dtype, word, &name, false, &mut opening));
     }
-    let (group, entry) = (Dialect::Cuda.group(shader), Dialect::Cuda.entry());
+    let (group, entry) = (ShaderDialect::Cuda.group(shader), ShaderDialect::Cuda.entry());
     let (buffers, count, body) = (buffers.join(", "), shader.count, &shader.body);
     let _ = writeln!(
         text,

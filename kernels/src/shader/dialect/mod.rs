@@ -9,7 +9,7 @@ use super::{Shader, tiles::TEAM};
 
 /// A language of shaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum ShaderDialect {
     /// WebGPU's.
     Wgsl,
     /// NVIDIA's C++.
@@ -19,20 +19,20 @@ pub(crate) enum Dialect {
 /// Numbers of workgroups along two dimensions.
 pub(crate) type Grid = (u32, u32);
 
-impl Dialect {
+impl ShaderDialect {
     /// The whole text of a shader.
     pub(crate) fn print(self, shader: &Shader) -> String {
         match self {
-            Dialect::Wgsl => wgsl::print(shader),
-            Dialect::Cuda => cuda::print(shader),
+            ShaderDialect::Wgsl => wgsl::print(shader),
+            ShaderDialect::Cuda => cuda::print(shader),
         }
     }
 
     /// The name of the entry point.
     pub(crate) fn entry(self) -> &'static str {
         match self {
-            Dialect::Wgsl => "main",
-            Dialect::Cuda => "entry",
+            ShaderDialect::Wgsl => "main",
+            ShaderDialect::Cuda => "entry",
         }
     }
 
@@ -40,16 +40,16 @@ impl Dialect {
     pub(crate) fn group(self, shader: &Shader) -> usize {
         match self {
             _ if !shader.shared.is_empty() => TEAM,
-            Dialect::Wgsl => 64,
-            Dialect::Cuda => 256,
+            ShaderDialect::Wgsl => 64,
+            ShaderDialect::Cuda => 256,
         }
     }
 
     /// Groups along one dimension of a grid; more make a second one.
     fn most_groups(self) -> usize {
         match self {
-            Dialect::Wgsl => 65_535,
-            Dialect::Cuda => i32::MAX as usize,
+            ShaderDialect::Wgsl => 65_535,
+            ShaderDialect::Cuda => i32::MAX as usize,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{
     super::{Shader, math},
-    Dialect, halves,
+    ShaderDialect, halves,
 };
 use ferroflow_ir::DType;
 use std::fmt::Write;
@@ -60,14 +60,14 @@ pub(super) fn print(shader: &Shader) -> String {
             "@group(0) @binding({binding}) var<storage, read_write> {name}: array<{storage}>;"
         );
     }
-    for math::Function { name, args, result, body } in math::needed(&shader.body) {
+    for math::ShaderFunction { name, args, result, body } in math::needed(&shader.body) {
         let args: Vec<String> = args.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
         let _ = write!(text, "fn {name}({}) -> {result} {{\n{body}}}\n", args.join(", "));
     }
     for (name, length) in &shader.shared {
         let _ = writeln!(text, "var<workgroup> {name}: array<f32, {length}>;");
     }
-    let dialect = Dialect::Wgsl;
+    let dialect = ShaderDialect::Wgsl;
     let (group, entry, width) = (dialect.group(shader), dialect.entry(), dialect.grid(shader).0);
     let (count, body) = (shader.count, halves::narrowed(&shader.body, &half));
     let _ = match &shader.shared[..] {

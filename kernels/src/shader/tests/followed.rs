@@ -2,7 +2,7 @@
 //! after the other.
 
 use super::{
-    super::{Caps, Dialect, PRODUCTS, Shader, by_name, followed},
+    super::{Caps, PRODUCTS, Shader, ShaderDialect, by_name, followed},
     cases::{Case, cases, on_cpu, run_on_cpu},
     difference_after,
     groups::positive,
@@ -112,7 +112,7 @@ fn all() -> Vec<Followed> {
 }
 
 /// The texts, each with the first call that needs it.
-pub(super) fn programs(dialect: Dialect, caps: Caps) -> BTreeMap<String, String> {
+pub(super) fn programs(dialect: ShaderDialect, caps: Caps) -> BTreeMap<String, String> {
     let text = |one: Followed| {
         let shader: Option<Shader> =
             one.with_call(|call, then| followed(call, then, caps).unwrap())?;

@@ -15,7 +15,7 @@ mod sought;
 mod twins;
 mod wgsl;
 
-use super::{Caps, Dialect, PRODUCTS, SHADERS, Word, shader};
+use super::{Caps, PRODUCTS, SHADERS, ShaderDialect, Word, shader};
 use crate::{Buffer, Device, Io, Kernel, Operand, Target, Threads, accelerators};
 use cases::{Case, cases, cast, on_cpu};
 use ferroflow_ir::{Attrs, DType, HostTensor, Shape};
@@ -25,7 +25,7 @@ use std::{
 };
 
 /// The different texts of the matrix, each with the first call that needs it.
-pub(crate) fn programs(dialect: Dialect, caps: Caps) -> BTreeMap<String, String> {
+pub(crate) fn programs(dialect: ShaderDialect, caps: Caps) -> BTreeMap<String, String> {
     let mut programs = BTreeMap::new();
     for case in cases() {
         let found = case.with_call(|call| shader(call, caps).unwrap());

@@ -1,14 +1,14 @@
 //! naga parses and checks every text as WebGPU would.
 
 use super::{
-    super::{Caps, Dialect},
+    super::{Caps, ShaderDialect},
     programs,
 };
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
 /// Checks the texts for devices with these abilities and no more; gives how many there are.
 fn check(caps: Caps, capabilities: Capabilities) -> usize {
-    let programs = programs(Dialect::Wgsl, caps);
+    let programs = programs(ShaderDialect::Wgsl, caps);
     for (text, name) in &programs {
         let module = naga::front::wgsl::parse_str(text)
             .unwrap_or_else(|error| panic!("{name}: {}\n{text}", error.emit_to_string(text)));

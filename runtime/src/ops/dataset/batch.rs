@@ -6,7 +6,7 @@ use crate::{
     eager_tensor::Results,
     error::Result,
     ops::RuntimeCall,
-    rows::{Part, join, stacked},
+    rows::{RowRun, join, stacked},
     scope::Scope,
 };
 use ferroflow_ir::{Error as IrError, HostTensor};
@@ -97,7 +97,7 @@ fn stack_tensors(
         let expected = format!("of shape {shape}, as the first of the batch");
         return Err(IrError::argument(op, "elements", expected, other.shape()).into());
     }
-    let parts: Vec<Part<'_>> = tensors.iter().map(|tensor| Part::Tensor(tensor)).collect();
+    let parts: Vec<RowRun<'_>> = tensors.iter().map(|tensor| RowRun::Tensor(tensor)).collect();
     join(context, dtype, stacked(tensors.len(), shape)?, &parts)
 }
 

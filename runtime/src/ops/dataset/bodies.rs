@@ -9,7 +9,7 @@ use super::{
 use crate::{
     eager_tensor::Results,
     error::Result,
-    ops::{Body, RuntimeCall, one},
+    ops::{RuntimeCall, RuntimeOpBody, one},
     variant,
 };
 use ferroflow_ir::{Error as IrError, HostTensor};
@@ -110,7 +110,7 @@ fn same(call: &mut RuntimeCall<'_>) -> Result<Results> {
     one(call.taken(0)?)
 }
 
-pub(in crate::ops) const BODIES: &[(&str, Body)] = &[
+pub(in crate::ops) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("AnonymousIterator", iterator::anonymous),
     ("AnonymousIteratorV2", iterator::anonymous),
     ("AnonymousIteratorV3", iterator::anonymous),

@@ -8,7 +8,7 @@ use crate::{
     eager_tensor::Results,
     error::{Error, Result},
     ops::{self, RuntimeCall, one},
-    table::Table,
+    table::LookupTable,
 };
 use ferroflow_ir::{Code, Error as IrError, HostTensor};
 use std::sync::Arc;
@@ -81,7 +81,7 @@ pub(super) fn cardinality(call: &mut RuntimeCall<'_>) -> Result<Results> {
 
 /// Fills a table with the keys and values that are the elements.
 pub(super) fn initialize_table(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    let table: Arc<Table> = call.resource(0, "a lookup table")?;
+    let table: Arc<LookupTable> = call.resource(0, "a lookup table")?;
     let mut stream = call.input_dataset(1)?.stream();
     let (mut rounds, mut kept) = (RoundLimit::new(call.scope), KeptBytes::default());
     let mut elements = Vec::new();

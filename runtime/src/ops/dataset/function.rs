@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     executor::Executable,
     ops::RuntimeCall,
-    placement::Request,
+    placement::PlacementRequest,
     resource::{ResourceManager, value_type},
     scope::{OwnedScope, Scope},
     specializations::{CompiledFunctions, Specialization, Specializations},
@@ -121,7 +121,7 @@ impl ElementFunction {
             resources: scope.resources.clone(),
         };
         let arguments: Vec<Argument> = types.iter().cloned().map(Argument::from).collect();
-        let request = Request::default();
+        let request = PlacementRequest::default();
         let executable: Executable = compile(&owned, &self.def, &arguments, Vec::new(), &request)?;
         let new = Arc::new(Specialization::new(types, None, Vec::new(), executable));
         self.compiled.insert(new.clone());

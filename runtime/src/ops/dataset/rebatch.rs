@@ -6,7 +6,7 @@ use crate::{
     eager_tensor::Results,
     error::Result,
     ops::RuntimeCall,
-    rows::{Part, join, row, stacked},
+    rows::{RowRun, join, row, stacked},
 };
 use ferroflow_ir::{Error as IrError, HostTensor, Shape};
 use std::collections::VecDeque;
@@ -118,7 +118,7 @@ fn concat(
         let found = other.shape();
         return Err(IrError::argument("RebatchDatasetV2", "elements", expected, found).into());
     }
-    let parts: Vec<Part<'_>> = tensors.iter().map(|tensor| Part::Tensor(tensor)).collect();
+    let parts: Vec<RowRun<'_>> = tensors.iter().map(|tensor| RowRun::Tensor(tensor)).collect();
     let shape: Shape = stacked(n, row_shape)?;
     join(context, like.dtype(), shape, &parts)
 }

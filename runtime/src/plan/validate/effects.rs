@@ -1,6 +1,6 @@
 //! The order of effects.
 
-use super::values::{Environment, Number, Numbers};
+use super::values::{Environment, SymbolId, ValueNumbering};
 use ferroflow_ir::{DType, Effect, NodeId, Outlet, pass::specialize::Specialized};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 #[derive(Debug, Default)]
 pub(super) struct Effects {
     /// The latest node that read or wrote a resource, and the latest that wrote it.
-    resources: HashMap<Number, Latest>,
+    resources: HashMap<SymbolId, Latest>,
     /// The same for any resource.
     any: Latest,
     /// The same for effects besides resources.
@@ -42,7 +42,7 @@ impl Effects {
     pub(super) fn run(
         &mut self,
         environment: &mut Environment<'_>,
-        numbers: &mut Numbers,
+        numbers: &mut ValueNumbering,
         id: NodeId,
     ) -> Option<NodeId> {
         let function = environment.function;
@@ -58,7 +58,7 @@ impl Effects {
             function.graph.ty(*handle).is_some_and(|ty| ty.dtype == DType::Resource)
         };
         let handles = node.inputs().iter().copied().filter(is_handle);
-        let mut touched: SmallVec<[Number; 4]> = SmallVec::new();
+        let mut touched: SmallVec<[SymbolId; 4]> = SmallVec::new();
         if matches!(effect, Effect::Reads | Effect::Writes) {
             touched.extend(handles.filter_map(|x| Some(environment.value(x, numbers)?.number)));
         }

@@ -1,13 +1,13 @@
 //! Symbolic memory: which value each range of the arena and each slot holds.
 
-use super::{super::action::ValueLocation, values::Number};
-use ferroflow_kernels::frame::Region;
+use super::{super::action::ValueLocation, values::SymbolId};
+use ferroflow_kernels::frame::ArenaRange;
 use std::collections::BTreeMap;
 
 /// A value in memory, from its byte `start` on.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Content {
-    pub(super) number: Number,
+pub(super) struct MemoryContent {
+    pub(super) number: SymbolId,
     pub(super) start: usize,
 }
 
@@ -15,23 +15,23 @@ pub(super) struct Content {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Segment {
     end: usize,
-    content: Content,
+    content: MemoryContent,
 }
 
 /// The memory of a frame. What is not there holds nothing that may be read.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Memory {
+pub(super) struct SymbolicMemory {
     /// By the first byte; segments do not overlap.
     arena: BTreeMap<usize, Segment>,
-    slots: Vec<Option<Content>>,
+    slots: Vec<Option<MemoryContent>>,
 }
 
-impl Memory {
-    pub(super) fn new(n_slots: usize) -> Memory {
-        Memory { arena: BTreeMap::new(), slots: vec![None; n_slots] }
+impl SymbolicMemory {
+    pub(super) fn new(n_slots: usize) -> SymbolicMemory {
+        SymbolicMemory { arena: BTreeMap::new(), slots: vec![None; n_slots] }
     }
 
-    pub(super) fn write(&mut self, place: &ValueLocation, content: Content) {
+    pub(super) fn write(&mut self, place: &ValueLocation, content: MemoryContent) {
         match place {
             ValueLocation::Arena(region) => self.write_arena(region, Some(content)),
             ValueLocation::Slot(slot, _) => self.slots[*slot] = Some(content),
@@ -46,9 +46,9 @@ impl Memory {
     }
 
     /// Forgets a place, but for the bytes of the arena in `kept`.
-    pub(super) fn forget_all_but(&mut self, place: &ValueLocation, kept: &[&Region]) {
+    pub(super) fn forget_all_but(&mut self, place: &ValueLocation, kept: &[&ArenaRange]) {
         let ValueLocation::Arena(region) = place else { return self.forget(place) };
-        let mut inside: Vec<&Region> =
+        let mut inside: Vec<&ArenaRange> =
             kept.iter().copied().filter(|k| k.start < region.end && k.end > region.start).collect();
         inside.sort_by_key(|region| region.start);
         let mut at = region.start;
@@ -60,18 +60,17 @@ impl Memory {
     }
 
     /// Content of a location, if it is a single value throughout.
-    pub(super) fn read(&self, place: &ValueLocation) -> Option<Content> {
+    pub(super) fn read(&self, place: &ValueLocation) -> Option<MemoryContent> {
         match place {
             ValueLocation::Arena(region) => self.read_arena(region),
             ValueLocation::Slot(slot, None) => self.slots[*slot],
-            ValueLocation::Slot(slot, Some(bytes)) => self.slots[*slot].map(|content| Content {
-                number: content.number,
-                start: content.start + bytes.start,
+            ValueLocation::Slot(slot, Some(bytes)) => self.slots[*slot].map(|content| {
+                MemoryContent { number: content.number, start: content.start + bytes.start }
             }),
         }
     }
 
-    fn read_arena(&self, region: &Region) -> Option<Content> {
+    fn read_arena(&self, region: &ArenaRange) -> Option<MemoryContent> {
         let (&start, first) = self.arena.range(..=region.start).next_back()?;
         if first.end <= region.start {
             return None;
@@ -87,10 +86,10 @@ impl Memory {
             }
             at = next.end;
         }
-        Some(Content { number, start: origin })
+        Some(MemoryContent { number, start: origin })
     }
 
-    fn write_arena(&mut self, region: &Region, content: Option<Content>) {
+    fn write_arena(&mut self, region: &ArenaRange, content: Option<MemoryContent>) {
         if region.is_empty() {
             return;
         }
@@ -113,13 +112,13 @@ impl Memory {
             return;
         }
         self.arena.insert(start, Segment { end: at, content });
-        let content = Content { number: content.number, start: content.start + (at - start) };
+        let content = MemoryContent { number: content.number, start: content.start + (at - start) };
         self.arena.insert(at, Segment { end, content });
     }
 
     /// Keeps only what `other` holds as well.
-    pub(super) fn meet(&mut self, other: &Memory) {
-        let agree = |own: &mut Option<Content>, other: &Option<Content>| {
+    pub(super) fn meet(&mut self, other: &SymbolicMemory) {
+        let agree = |own: &mut Option<MemoryContent>, other: &Option<MemoryContent>| {
             if own != other {
                 *own = None;
             }
@@ -132,7 +131,7 @@ impl Memory {
     }
 
     /// Adds the parts of a segment that `other` holds as well.
-    fn common(&mut self, start: usize, segment: Segment, other: &Memory) {
+    fn common(&mut self, start: usize, segment: Segment, other: &SymbolicMemory) {
         let before = other.arena.range(..start).next_back();
         let within = other.arena.range(start..segment.end);
         for (&at, theirs) in before.into_iter().chain(within) {
@@ -142,7 +141,7 @@ impl Memory {
             }
             let own = segment.content.start + (from - start);
             if own == theirs.content.start + (from - at) {
-                let content = Content { number: segment.content.number, start: own };
+                let content = MemoryContent { number: segment.content.number, start: own };
                 self.arena.insert(from, Segment { end: to, content });
             }
         }
@@ -151,24 +150,24 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::values::Numbers, *};
+    use super::{super::values::ValueNumbering, *};
 
     #[test]
     fn reads_find_windows_of_what_was_written() {
-        let mut numbers = Numbers::default();
+        let mut numbers = ValueNumbering::default();
         let (a, b) = (numbers.fresh(), numbers.fresh());
-        let mut memory = Memory::new(0);
-        memory.write(&ValueLocation::Arena(0..16), Content { number: a, start: 0 });
-        let window = |memory: &Memory, region| memory.read(&ValueLocation::Arena(region));
-        assert_eq!(window(&memory, 4..8), Some(Content { number: a, start: 4 }));
-        memory.write(&ValueLocation::Arena(8..12), Content { number: b, start: 0 });
-        assert_eq!(window(&memory, 0..8), Some(Content { number: a, start: 0 }));
-        assert_eq!(window(&memory, 12..16), Some(Content { number: a, start: 12 }));
+        let mut memory = SymbolicMemory::new(0);
+        memory.write(&ValueLocation::Arena(0..16), MemoryContent { number: a, start: 0 });
+        let window = |memory: &SymbolicMemory, region| memory.read(&ValueLocation::Arena(region));
+        assert_eq!(window(&memory, 4..8), Some(MemoryContent { number: a, start: 4 }));
+        memory.write(&ValueLocation::Arena(8..12), MemoryContent { number: b, start: 0 });
+        assert_eq!(window(&memory, 0..8), Some(MemoryContent { number: a, start: 0 }));
+        assert_eq!(window(&memory, 12..16), Some(MemoryContent { number: a, start: 12 }));
         assert_eq!(window(&memory, 4..16), None);
-        let mut other = Memory::new(0);
-        other.write(&ValueLocation::Arena(4..16), Content { number: a, start: 4 });
+        let mut other = SymbolicMemory::new(0);
+        other.write(&ValueLocation::Arena(4..16), MemoryContent { number: a, start: 4 });
         memory.meet(&other);
-        assert_eq!(window(&memory, 4..8), Some(Content { number: a, start: 4 }));
+        assert_eq!(window(&memory, 4..8), Some(MemoryContent { number: a, start: 4 }));
         assert_eq!(window(&memory, 0..4), None);
         assert_eq!(window(&memory, 8..12), None);
     }

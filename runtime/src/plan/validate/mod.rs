@@ -1,7 +1,7 @@
 //! Translation validation: a finished plan against the graph it was made from.
 //!
 //! The validator runs the actions of a program symbolically. Every range of the arena and every slot
-//! holds a [`Content`]: which value of the graph it is, and from which byte on. For each step it asks
+//! holds a [`MemoryContent`]: which value of the graph it is, and from which byte on. For each step it asks
 //! the graph what the node reads, and looks whether that is in memory where the step reads; for each
 //! result, whether it is what the function returns. It shares no code with the planner: what it is
 //! told of a plan (where loop variables and results of branches are) it checks like everything else.
@@ -19,13 +19,13 @@ mod memory;
 mod run;
 mod values;
 
-use super::{Program, action::ValueLocation};
+use super::{ExecutionPlan, action::ValueLocation};
 use crate::error::{Error, Result};
 use ferroflow_ir::{Code, HostTensor, pass::specialize::Specialized};
-use memory::{Content, Memory};
-use run::Run;
+use memory::{MemoryContent, SymbolicMemory};
+use run::SymbolicRun;
 use std::collections::HashMap;
-use values::{Environment, Numbers, Value};
+use values::{Environment, SymbolicValue, ValueNumbering};
 
 /// Checks the plan of a function. `captured` are the slots of its last arguments, `constants` the
 /// values of slots of constants, in host memory.
@@ -35,22 +35,22 @@ use values::{Environment, Numbers, Value};
 /// [`Error::Status`] with code internal, naming the step and the value, when the plan is wrong.
 pub(crate) fn validate(
     function: &Specialized,
-    program: &Program,
+    program: &ExecutionPlan,
     captured: &[usize],
     constants: &HashMap<usize, HostTensor>,
 ) -> Result<()> {
-    let mut numbers = Numbers::default();
-    let mut memory = Memory::new(program.n_slots);
+    let mut numbers = ValueNumbering::default();
+    let mut memory = SymbolicMemory::new(program.n_slots);
     for (slot, value) in constants {
-        let content = Content { number: numbers.constant(value), start: 0 };
+        let content = MemoryContent { number: numbers.constant(value), start: 0 };
         memory.write(&ValueLocation::Slot(*slot, None), content);
     }
     let mut environment = Environment::of(function);
     for (index, &outlet) in function.args.iter().enumerate() {
         let value = match program.args.get(index) {
             Some(argument) => {
-                let value = Value::whole(numbers.fresh());
-                let content = Content { number: value.number, start: 0 };
+                let value = SymbolicValue::whole(numbers.fresh());
+                let content = MemoryContent { number: value.number, start: 0 };
                 memory.write(&ValueLocation::Slot(argument.slot, None), content);
                 value
             }
@@ -58,12 +58,12 @@ pub(crate) fn validate(
                 let value = captured.get(index - program.args.len());
                 let value = value.and_then(|slot| constants.get(slot));
                 let value = value.ok_or_else(|| wrong("an argument", "it has no value"))?;
-                Value::whole(numbers.constant(value))
+                SymbolicValue::whole(numbers.constant(value))
             }
         };
         environment.define(outlet, value);
     }
-    let mut run = Run::new(&mut numbers, memory);
+    let mut run = SymbolicRun::new(&mut numbers, memory);
     if !run.body(&program.actions, &mut environment)? {
         return Ok(());
     }

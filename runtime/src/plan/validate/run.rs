@@ -2,29 +2,29 @@
 
 use super::{
     super::action::{
-        Access, Action, BranchAction, CopyAction, GroupProgram, Operand, Scheduled, ValueLocation,
-        WhileAction,
+        Action, ActionAccess, BranchAction, CopyAction, GroupProgram, Scheduled, TensorOperand,
+        ValueLocation, WhileAction,
     },
     effects::{Effects, has_effects},
-    memory::{Content, Memory},
-    values::{Environment, Number, Numbers, Value},
+    memory::{MemoryContent, SymbolicMemory},
+    values::{Environment, SymbolId, SymbolicValue, ValueNumbering},
     wrong,
 };
-use crate::{error::Result, origin::Origin};
+use crate::{error::Result, origin::NodeOrigin};
 use ferroflow_ir::{Effect, NodeId, Outlet, pass::specialize::Specialized};
-use ferroflow_kernels::frame::{Region, Step};
+use ferroflow_kernels::frame::{ArenaRange, LaunchStep};
 
 /// A loop whose memory still changes after so many rounds is a defect of the validator.
 const MAX_ROUNDS: usize = 64;
 
-pub(super) struct Run<'n> {
-    numbers: &'n mut Numbers,
-    memory: Memory,
+pub(super) struct SymbolicRun<'n> {
+    numbers: &'n mut ValueNumbering,
+    memory: SymbolicMemory,
 }
 
-impl<'n> Run<'n> {
-    pub(super) fn new(numbers: &'n mut Numbers, memory: Memory) -> Run<'n> {
-        Run { numbers, memory }
+impl<'n> SymbolicRun<'n> {
+    pub(super) fn new(numbers: &'n mut ValueNumbering, memory: SymbolicMemory) -> SymbolicRun<'n> {
+        SymbolicRun { numbers, memory }
     }
 
     /// Runs the actions of a body; `false` if it ends in a failure that was found while planning.
@@ -108,7 +108,8 @@ impl<'n> Run<'n> {
         for_each_write(actions, &mut |place| lost.push(place.clone()));
         match program {
             GroupProgram::Scalar(program) => {
-                let stored: Vec<&Region> = program.stores.iter().map(|store| &store.to).collect();
+                let stored: Vec<&ArenaRange> =
+                    program.stores.iter().map(|store| &store.to).collect();
                 lost.iter().for_each(|place| self.memory.forget_all_but(place, &stored));
             }
             GroupProgram::KernelGraph(graph) => {
@@ -123,8 +124,8 @@ impl<'n> Run<'n> {
 
     fn step(
         &mut self,
-        step: &Step,
-        origin: &Origin,
+        step: &LaunchStep,
+        origin: &NodeOrigin,
         environment: &mut Environment<'_>,
     ) -> Result<()> {
         let reads = step.sources().iter().map(ValueLocation::of_source).collect();
@@ -136,7 +137,7 @@ impl<'n> Run<'n> {
     /// An action reads the inputs of its node; kernels need not read what they were compiled with.
     fn reads(
         &mut self,
-        origin: &Origin,
+        origin: &NodeOrigin,
         places: Vec<Option<ValueLocation>>,
         environment: &mut Environment<'_>,
     ) -> Result<()> {
@@ -197,20 +198,20 @@ impl<'n> Run<'n> {
     /// An action writes the results of its node.
     fn writes(
         &mut self,
-        origin: &Origin,
+        origin: &NodeOrigin,
         places: impl Iterator<Item = ValueLocation>,
         environment: &mut Environment<'_>,
     ) {
         for (index, place) in places.enumerate() {
             let outlet = Outlet::new(origin.id, index);
             let number = self.numbers.result(environment.function, outlet);
-            environment.define(outlet, Value::whole(number));
-            self.memory.write(&place, Content { number, start: 0 });
+            environment.define(outlet, SymbolicValue::whole(number));
+            self.memory.write(&place, MemoryContent { number, start: 0 });
         }
     }
 
     /// Operands that are taken leave their slots empty.
-    fn take(&mut self, operands: &[Operand]) {
+    fn take(&mut self, operands: &[TensorOperand]) {
         for operand in operands.iter().filter(|operand| operand.take) {
             self.memory.forget(&operand.place);
         }
@@ -261,7 +262,7 @@ impl<'n> Run<'n> {
                     if is_read(index) {
                         self.leave(place, outer, input, number);
                     }
-                    Value::whole(number)
+                    SymbolicValue::whole(number)
                 }
             });
         }
@@ -312,17 +313,17 @@ impl<'n> Run<'n> {
         place: &ValueLocation,
         environment: &mut Environment<'_>,
         result: Outlet,
-        number: Number,
+        number: SymbolId,
     ) {
         if self.expect(place, environment, result, &String::new).is_ok() {
-            self.memory.write(place, Content { number, start: 0 });
+            self.memory.write(place, MemoryContent { number, start: 0 });
         }
     }
 
     fn results_of_loop(
         &mut self,
         id: NodeId,
-        values: &[Value],
+        values: &[SymbolicValue],
         action: &WhileAction,
         outer: &mut Environment<'_>,
     ) {
@@ -339,14 +340,14 @@ impl<'n> Run<'n> {
     fn relabel(
         &mut self,
         place: &ValueLocation,
-        from: Number,
+        from: SymbolId,
         outlet: Outlet,
         environment: &mut Environment<'_>,
     ) {
         let number = self.numbers.result(environment.function, outlet);
-        environment.define(outlet, Value::whole(number));
-        if self.memory.read(place) == Some(Content { number: from, start: 0 }) {
-            self.memory.write(place, Content { number, start: 0 });
+        environment.define(outlet, SymbolicValue::whole(number));
+        if self.memory.read(place) == Some(MemoryContent { number: from, start: 0 }) {
+            self.memory.write(place, MemoryContent { number, start: 0 });
         }
     }
 
@@ -361,7 +362,7 @@ impl<'n> Run<'n> {
         }
         self.expect(&action.index.place, outer, node.inputs()[0], &name)?;
         let before = self.memory.clone();
-        let mut after: Option<Memory> = None;
+        let mut after: Option<SymbolicMemory> = None;
         for (arm, actions) in arms.iter().zip(&action.branches) {
             self.memory = before.clone();
             let mut environment = Environment::of(arm);
@@ -389,7 +390,7 @@ impl<'n> Run<'n> {
         for index in 0..action.results.len() {
             let outlet = Outlet::new(id, index);
             let number = self.numbers.result(function, outlet);
-            outer.define(outlet, Value::whole(number));
+            outer.define(outlet, SymbolicValue::whole(number));
         }
         let goes_on = after.is_some();
         self.memory = after.unwrap_or(before);
@@ -404,7 +405,7 @@ fn is_read(body: &Specialized, outlet: Outlet) -> bool {
         || readers.any(|reader| body.graph[reader].inputs().contains(&outlet))
 }
 
-fn step_name(origin: &Origin) -> String {
+fn step_name(origin: &NodeOrigin) -> String {
     format!("function `{}`, node `{}` ({})", origin.function, origin.node, origin.op)
 }
 
@@ -434,7 +435,7 @@ fn note_computed(actions: &[Scheduled], visit: &mut impl FnMut(NodeId)) {
 fn for_each_write(actions: &[Scheduled], visit: &mut impl FnMut(&ValueLocation)) {
     for Scheduled { action, .. } in actions {
         action.for_each_access(&mut |access, place| {
-            if access == Access::Write {
+            if access == ActionAccess::Write {
                 visit(place);
             }
         });

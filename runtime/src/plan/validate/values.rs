@@ -14,19 +14,19 @@ use std::{
 
 /// A single value: the result of a step, an argument, a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Number(u32);
+pub(super) struct SymbolId(u32);
 
 /// A value, or a window of one.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Value {
-    pub(super) number: Number,
+pub(super) struct SymbolicValue {
+    pub(super) number: SymbolId,
     /// The bytes, where they are known to be fewer than all.
     pub(super) bytes: Option<Range<usize>>,
 }
 
-impl Value {
-    pub(super) fn whole(number: Number) -> Value {
-        Value { number, bytes: None }
+impl SymbolicValue {
+    pub(super) fn whole(number: SymbolId) -> SymbolicValue {
+        SymbolicValue { number, bytes: None }
     }
 
     /// The first byte.
@@ -64,21 +64,21 @@ impl ConstantKey {
 
 /// The numbers given so far.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct ValueNumbering {
     next: u32,
-    constants: HashMap<ConstantKey, Number>,
+    constants: HashMap<ConstantKey, SymbolId>,
     /// Values of bodies that run again keep their numbers.
-    results: HashMap<(usize, Outlet), Number>,
+    results: HashMap<(usize, Outlet), SymbolId>,
 }
 
-impl Numbers {
-    pub(super) fn fresh(&mut self) -> Number {
+impl ValueNumbering {
+    pub(super) fn fresh(&mut self) -> SymbolId {
         self.next += 1;
-        Number(self.next)
+        SymbolId(self.next)
     }
 
     /// The number of a constant. Small ones are known by their elements, others by where these are.
-    pub(super) fn constant(&mut self, value: &HostTensor) -> Number {
+    pub(super) fn constant(&mut self, value: &HostTensor) -> SymbolId {
         let Some(key) = ConstantKey::of(value) else { return self.fresh() };
         if let Some(&number) = self.constants.get(&key) {
             return number;
@@ -89,7 +89,7 @@ impl Numbers {
     }
 
     /// The number of a value that a body computes.
-    pub(super) fn result(&mut self, body: &Specialized, outlet: Outlet) -> Number {
+    pub(super) fn result(&mut self, body: &Specialized, outlet: Outlet) -> SymbolId {
         let key = (std::ptr::from_ref(body) as usize, outlet);
         if let Some(&number) = self.results.get(&key) {
             return number;
@@ -103,7 +103,7 @@ impl Numbers {
 /// The values of a body that are known so far.
 pub(super) struct Environment<'a> {
     pub(super) function: &'a Specialized,
-    values: HashMap<Outlet, Value>,
+    values: HashMap<Outlet, SymbolicValue>,
     /// The nodes that actions compute.
     pub(super) computed: HashSet<NodeId>,
 }
@@ -113,12 +113,16 @@ impl<'a> Environment<'a> {
         Environment { function, values: HashMap::new(), computed: HashSet::new() }
     }
 
-    pub(super) fn define(&mut self, outlet: Outlet, value: Value) {
+    pub(super) fn define(&mut self, outlet: Outlet, value: SymbolicValue) {
         self.values.insert(outlet, value);
     }
 
     /// The value of an outlet; `None` for one that has not been computed yet.
-    pub(super) fn value(&mut self, outlet: Outlet, numbers: &mut Numbers) -> Option<Value> {
+    pub(super) fn value(
+        &mut self,
+        outlet: Outlet,
+        numbers: &mut ValueNumbering,
+    ) -> Option<SymbolicValue> {
         if let Some(value) = self.values.get(&outlet) {
             return Some(value.clone());
         }
@@ -128,14 +132,18 @@ impl<'a> Environment<'a> {
     }
 
     /// The value of an outlet that needs no step: a constant, or another name for a value.
-    fn derived(&mut self, outlet: Outlet, numbers: &mut Numbers) -> Option<Value> {
+    fn derived(&mut self, outlet: Outlet, numbers: &mut ValueNumbering) -> Option<SymbolicValue> {
         if self.computed.contains(&outlet.node) {
             return None;
         }
         let node = &self.function.graph[outlet.node];
         let op = node.op.def()?;
         if op.inputs.is_empty() {
-            return node.attrs.tensor("value").ok().map(|x| Value::whole(numbers.constant(x)));
+            return node
+                .attrs
+                .tensor("value")
+                .ok()
+                .map(|x| SymbolicValue::whole(numbers.constant(x)));
         }
         match op.lowering {
             Lowering::Alias(_) => self.value(*node.inputs().first()?, numbers),
@@ -145,7 +153,7 @@ impl<'a> Environment<'a> {
     }
 
     /// The window of its input that a view is.
-    fn window(&mut self, outlet: Outlet, numbers: &mut Numbers) -> Option<Value> {
+    fn window(&mut self, outlet: Outlet, numbers: &mut ValueNumbering) -> Option<SymbolicValue> {
         let node = &self.function.graph[outlet.node];
         let op = node.op.def()?;
         let Lowering::View(rule) = op.lowering else { return None };
@@ -159,7 +167,7 @@ impl<'a> Environment<'a> {
         let offset = if view.num_elements() == 0 { 0 } else { view.offset as usize * size };
         let start = source.start() + offset;
         let bytes = start..start + view.num_elements() * size;
-        Some(Value { number: source.number, bytes: Some(bytes) })
+        Some(SymbolicValue { number: source.number, bytes: Some(bytes) })
     }
 
     /// Whether an outlet is a constant.

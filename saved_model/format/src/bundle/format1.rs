@@ -1,6 +1,6 @@
 //! Checkpoints of the first format: tables that hold the tensors themselves.
 
-use super::{Entry, ordered_code::encode_slice_key, slice::TensorSlice, table::Table};
+use super::{Entry, ordered_code::encode_slice_key, slice::TensorSlice, table::SortedTable};
 use crate::{
     convert,
     error::{Error, Result},
@@ -17,7 +17,7 @@ use std::{
 /// The tables of a checkpoint, and which of them holds which slice.
 #[derive(Debug)]
 pub(super) struct SliceTables {
-    tables: Vec<Table>,
+    tables: Vec<SortedTable>,
     holders: HashMap<Vec<u8>, usize>,
     limits: Limits,
 }
@@ -25,7 +25,7 @@ pub(super) struct SliceTables {
 impl SliceTables {
     /// The paths of the tables.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.tables.iter().map(Table::path)
+        self.tables.iter().map(SortedTable::path)
     }
 
     /// Opens the files of a checkpoint and lists its tensors.
@@ -33,8 +33,8 @@ impl SliceTables {
         files: &[PathBuf],
         limits: &Limits,
     ) -> Result<(SliceTables, BTreeMap<Box<str>, Entry>)> {
-        let tables: Result<Vec<Table>> =
-            files.iter().map(|file| Table::open(file, limits)).collect();
+        let tables: Result<Vec<SortedTable>> =
+            files.iter().map(|file| SortedTable::open(file, limits)).collect();
         let (tables, holders) = (tables?, HashMap::new());
         let mut slices = SliceTables { tables, holders, limits: limits.clone() };
         let mut entries = BTreeMap::new();
@@ -109,7 +109,7 @@ impl SliceTables {
 }
 
 /// The listing of a table: the tensors and slices in it.
-fn read_meta(table: &Table) -> Result<Vec<proto::SavedSliceMeta>> {
+fn read_meta(table: &SortedTable) -> Result<Vec<proto::SavedSliceMeta>> {
     let value = table.get(b"")?.ok_or_else(|| damaged(table.path(), "no list of tensors"))?;
     let listing: proto::SavedTensorSlices = decode_message(table.path(), value)?;
     let meta = listing.meta.ok_or_else(|| damaged(table.path(), "no list of tensors"))?;

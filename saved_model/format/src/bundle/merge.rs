@@ -5,8 +5,8 @@ use super::{
     ordered_code::decode_slice_key,
     publish::{self, PublishStep, is_same_file, is_shard_of, n_shards_in_place, remove_strays},
     reader::read_header,
-    table::Table,
-    writer::{Entries, index_path, write_index},
+    table::SortedTable,
+    writer::{IndexEntries, index_path, write_index},
 };
 use crate::{
     bundle::folder_of,
@@ -61,13 +61,13 @@ pub fn merge(
 /// The entries of all checkpoints so far, and the data files they are in.
 #[derive(Default)]
 struct Merged {
-    entries: Entries,
+    entries: IndexEntries,
     shards: Vec<PathBuf>,
 }
 
 impl Merged {
     fn add(&mut self, prefix: &Path, limits: &Limits) -> Result<()> {
-        let index = Table::open(&index_path(prefix), limits)?;
+        let index = SortedTable::open(&index_path(prefix), limits)?;
         let first = self.shards.len();
         let mut n_shards = 0;
         index.scan(|key, value| {

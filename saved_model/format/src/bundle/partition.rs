@@ -3,7 +3,7 @@
 use super::{
     Entry,
     data::check_limit,
-    slice::{Region, TensorSlice},
+    slice::{SliceRegion, TensorSlice},
 };
 use crate::error::{Error, Result};
 use bytes::Bytes;
@@ -14,8 +14,8 @@ use ferroflow_ir::{DType, HostTensor, Limits};
 const MAX_SLICES: usize = 4096;
 
 /// The part `region` of a whole tensor.
-pub(super) fn crop(whole: HostTensor, region: &Region) -> Result<HostTensor> {
-    let from = Region::whole(whole.shape());
+pub(super) fn crop(whole: HostTensor, region: &SliceRegion) -> Result<HostTensor> {
+    let from = SliceRegion::whole(whole.shape());
     if *region == from {
         return Ok(whole);
     }
@@ -28,8 +28,8 @@ pub(super) fn crop(whole: HostTensor, region: &Region) -> Result<HostTensor> {
 /// no element twice.
 pub(super) fn cover<'a>(
     entry: &'a Entry,
-    region: &Region,
-) -> Result<Vec<(&'a TensorSlice, Region)>> {
+    region: &SliceRegion,
+) -> Result<Vec<(&'a TensorSlice, SliceRegion)>> {
     let wrong = |slice: &TensorSlice, rule| Error::Slice {
         slice: slice.to_string(),
         shape: entry.shape.clone(),
@@ -38,7 +38,7 @@ pub(super) fn cover<'a>(
     if entry.slices.len() > MAX_SLICES {
         return Err(wrong(&entry.slices[0], "is one of too many"));
     }
-    let mut parts: Vec<(&TensorSlice, Region)> = Vec::new();
+    let mut parts: Vec<(&TensorSlice, SliceRegion)> = Vec::new();
     let mut n_covered = 0;
     for slice in &entry.slices {
         let stored = slice.region(&entry.shape)?;
@@ -58,8 +58,8 @@ pub(super) fn cover<'a>(
 /// Puts `region` together from the parts that `cover` found.
 pub(super) fn assemble(
     dtype: DType,
-    region: &Region,
-    parts: &[(&TensorSlice, Region)],
+    region: &SliceRegion,
+    parts: &[(&TensorSlice, SliceRegion)],
     limits: &Limits,
     mut read: impl FnMut(&TensorSlice) -> Result<HostTensor>,
 ) -> Result<HostTensor> {
@@ -81,7 +81,7 @@ enum Target {
 }
 
 impl Target {
-    fn new(dtype: DType, region: &Region) -> Result<Target> {
+    fn new(dtype: DType, region: &SliceRegion) -> Result<Target> {
         if dtype == DType::String {
             return Ok(Target::Strings(vec![Bytes::new(); region.shape.num_elements()]));
         }
@@ -93,9 +93,9 @@ impl Target {
     fn copy(
         &mut self,
         source: &HostTensor,
-        from: &Region,
-        shared: &Region,
-        to: &Region,
+        from: &SliceRegion,
+        shared: &SliceRegion,
+        to: &SliceRegion,
     ) -> Result<()> {
         match self {
             Target::Strings(target) => {
@@ -117,7 +117,7 @@ impl Target {
         Ok(())
     }
 
-    fn finish(self, region: &Region) -> Result<HostTensor> {
+    fn finish(self, region: &SliceRegion) -> Result<HostTensor> {
         match self {
             Target::Plain(tensor) => Ok(tensor),
             Target::Strings(strings) => {

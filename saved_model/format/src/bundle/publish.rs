@@ -12,7 +12,7 @@ use super::{
     data::shard_path,
     files::{files_of, is_shard},
     reader::read_header,
-    table::Table,
+    table::SortedTable,
     writer::index_path,
 };
 use crate::{
@@ -61,7 +61,7 @@ pub(super) struct Replacing<'a> {
 pub(super) fn n_shards_in_place(prefix: &Path) -> Option<u32> {
     let index = index_path(prefix);
     let mut n_shards = None;
-    let table = Table::open(&index, &Limits::default()).ok()?;
+    let table = SortedTable::open(&index, &Limits::default()).ok()?;
     let scanned = table.scan(|key, value| {
         if key.is_empty() {
             n_shards = Some(read_header(table.path(), value)?);

@@ -5,8 +5,8 @@ use super::{
     format1::{self, SliceTables},
     ordered_code::{decode_slice_key, encode_slice_key},
     partition,
-    slice::{Region, SliceSpec, TensorSlice},
-    table::Table,
+    slice::{SliceRegion, SliceSpec, TensorSlice},
+    table::SortedTable,
 };
 use crate::{
     error::{Error, Result},
@@ -78,7 +78,7 @@ impl Reader {
             if !files::exists(&index) {
                 break;
             }
-            let table = Table::open(&index, limits)?;
+            let table = SortedTable::open(&index, limits)?;
             let reader = Reader::open_bundle(prefix, &table, limits);
             // Data files that a writer has replaced meanwhile belong to another index.
             if table.is_in_place() || attempt == ATTEMPTS {
@@ -92,7 +92,7 @@ impl Reader {
         Ok(Reader { prefix, limits, entries, store: Store::Tables(tables) })
     }
 
-    fn open_bundle(prefix: &Path, index: &Table, limits: &Limits) -> Result<Reader> {
+    fn open_bundle(prefix: &Path, index: &SortedTable, limits: &Limits) -> Result<Reader> {
         let mut n_shards = None;
         let mut entries = BTreeMap::new();
         let (mut tensors, mut slices) = (HashMap::new(), HashMap::new());
@@ -150,7 +150,7 @@ impl Reader {
     /// [`Error::NoTensor`], or what is wrong with the tensor or its file.
     pub fn read(&self, key: &str) -> Result<HostTensor> {
         let entry = self.find(key)?;
-        self.read_region(key, entry, &Region::whole(&entry.shape))
+        self.read_region(key, entry, &SliceRegion::whole(&entry.shape))
             .map_err(|error| error.at_tensor(key))
     }
 
@@ -179,7 +179,7 @@ impl Reader {
             .ok_or_else(|| Error::NoTensor { prefix: self.prefix.clone(), key: key.into() })
     }
 
-    fn read_region(&self, key: &str, entry: &Entry, region: &Region) -> Result<HostTensor> {
+    fn read_region(&self, key: &str, entry: &Entry, region: &SliceRegion) -> Result<HostTensor> {
         if entry.slices.is_empty() {
             let whole = self.read_stored(key, entry, &TensorSlice::full(entry.shape.rank()))?;
             return partition::crop(whole, region);

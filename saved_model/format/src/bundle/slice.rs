@@ -56,7 +56,7 @@ impl TensorSlice {
     /// # Errors
     ///
     /// [`Error::Slice`] when the slice is not within the tensor.
-    pub(crate) fn region(&self, shape: &Shape) -> Result<Region> {
+    pub(crate) fn region(&self, shape: &Shape) -> Result<SliceRegion> {
         let wrong = |rule| Error::Slice { slice: self.to_string(), shape: shape.clone(), rule };
         if self.extents.len() != shape.rank() {
             return Err(wrong("has another rank"));
@@ -73,7 +73,7 @@ impl TensorSlice {
             start.push(first);
             dims.push(length);
         }
-        Ok(Region { start, shape: Shape::new(dims)? })
+        Ok(SliceRegion { start, shape: Shape::new(dims)? })
     }
 
     /// The slice of a message; `None` when it has negative or partial extents.
@@ -171,19 +171,19 @@ impl FromStr for SliceSpec {
 
 /// A box of elements: where it begins, and its sizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Region {
+pub(crate) struct SliceRegion {
     pub(crate) start: SmallVec<[usize; 6]>,
     pub(crate) shape: Shape,
 }
 
-impl Region {
+impl SliceRegion {
     /// The whole of a tensor of this shape.
-    pub(crate) fn whole(shape: &Shape) -> Region {
-        Region { start: SmallVec::from_elem(0, shape.rank()), shape: shape.clone() }
+    pub(crate) fn whole(shape: &Shape) -> SliceRegion {
+        SliceRegion { start: SmallVec::from_elem(0, shape.rank()), shape: shape.clone() }
     }
 
     /// Whether both boxes share an element.
-    pub(crate) fn overlaps(&self, other: &Region) -> bool {
+    pub(crate) fn overlaps(&self, other: &SliceRegion) -> bool {
         let boxes = self.start.iter().zip(self.shape.dims());
         let mut axes = boxes.zip(other.start.iter().zip(other.shape.dims()));
         axes.all(|((a, len), (b, other_len))| {
@@ -192,15 +192,15 @@ impl Region {
     }
 
     /// Intersection of both boxes, if there is one.
-    pub(crate) fn intersect(&self, other: &Region) -> Option<Region> {
+    pub(crate) fn intersect(&self, other: &SliceRegion) -> Option<SliceRegion> {
         let (mut start, mut dims) = (SmallVec::new(), SmallVec::<[usize; 6]>::new());
         for axis in 0..self.start.len() {
             let first = self.start[axis].max(other.start[axis]);
-            let end = |region: &Region| region.start[axis] + region.shape[axis];
+            let end = |region: &SliceRegion| region.start[axis] + region.shape[axis];
             dims.push(end(self).min(end(other)).checked_sub(first).filter(|&len| len > 0)?);
             start.push(first);
         }
-        Some(Region { start, shape: Shape::new(dims).ok()? })
+        Some(SliceRegion { start, shape: Shape::new(dims).ok()? })
     }
 
     /// Calls `visit` with each stretch of elements of this box that lies in one piece in both
@@ -209,8 +209,8 @@ impl Region {
     /// This box must be within both others.
     pub(crate) fn runs(
         &self,
-        source: &Region,
-        target: &Region,
+        source: &SliceRegion,
+        target: &SliceRegion,
         mut visit: impl FnMut(usize, usize, usize),
     ) {
         let rank = self.start.len();
@@ -235,7 +235,7 @@ impl Region {
     }
 
     /// The position in `other` of the element at `index` of this box; missing indices are 0.
-    fn position(&self, index: &[usize], other: &Region) -> usize {
+    fn position(&self, index: &[usize], other: &SliceRegion) -> usize {
         let strides = other.shape.strides();
         let offsets = (0..strides.len()).map(|axis| {
             let index = index.get(axis).copied().unwrap_or(0);
@@ -301,7 +301,7 @@ mod tests {
         )
     }
 
-    fn elements(region: &Region, whole: &Shape) -> Vec<usize> {
+    fn elements(region: &SliceRegion, whole: &Shape) -> Vec<usize> {
         let strides = whole.strides();
         let mut found = vec![0];
         for (axis, stride) in strides.into_iter().enumerate() {
@@ -326,7 +326,7 @@ mod tests {
         fn runs_cover_a_slice_in_order((shape, slice) in slice()) {
             let region = slice.region(&shape).unwrap();
             let (mut sources, mut targets) = (Vec::new(), Vec::new());
-            region.runs(&Region::whole(&shape), &region, |source, target, length| {
+            region.runs(&SliceRegion::whole(&shape), &region, |source, target, length| {
                 sources.extend(source..source + length);
                 targets.extend(target..target + length);
             });

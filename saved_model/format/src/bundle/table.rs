@@ -35,7 +35,7 @@ const MAX_LOOKUP: usize = 1 << 16;
 
 /// An open table.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct SortedTable {
     file: InputFile,
     limits: Limits,
     blocks: Vec<IndexEntry>,
@@ -64,17 +64,17 @@ impl Handle {
     }
 }
 
-impl Table {
+impl SortedTable {
     /// Whether the file still has its name.
     pub(crate) fn is_in_place(&self) -> bool {
         self.file.is_in_place()
     }
 
     /// Opens a table and reads its index of blocks.
-    pub(crate) fn open(path: &Path, limits: &Limits) -> Result<Table> {
+    pub(crate) fn open(path: &Path, limits: &Limits) -> Result<SortedTable> {
         let file = InputFile::open(path)?;
         let (limits, blocks, recent) = (limits.clone(), Vec::new(), Mutex::default());
-        let mut table = Table { file, limits, blocks, recent };
+        let mut table = SortedTable { file, limits, blocks, recent };
         let index = table.read_block(table.footer()?)?;
         let mut budget = table.key_budget();
         let mut entries = index.entries();
@@ -296,11 +296,11 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn open(bytes: &[u8]) -> Result<Table> {
+    fn open(bytes: &[u8]) -> Result<SortedTable> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("table");
         std::fs::write(&path, bytes).unwrap();
-        Table::open(&path, &Limits::default())
+        SortedTable::open(&path, &Limits::default())
     }
 
     fn scan(bytes: &[u8]) -> Result<Vec<(Vec<u8>, Bytes)>> {

@@ -123,7 +123,7 @@ impl BlockWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bundle::table::Table;
+    use crate::bundle::table::SortedTable;
     use ferroflow_ir::Limits;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -139,7 +139,7 @@ mod tests {
             found.insert(key.to_vec(), value.to_vec());
             Ok(())
         };
-        Table::open(&path, &Limits::default()).unwrap().scan(visit).unwrap();
+        SortedTable::open(&path, &Limits::default()).unwrap().scan(visit).unwrap();
         found
     }
 

@@ -26,7 +26,7 @@ use std::{
 const VERSION: i32 = 1;
 
 /// Entries of an index by key, which is in order.
-pub(super) type Entries = BTreeMap<Vec<u8>, BundleEntryProto>;
+pub(super) type IndexEntries = BTreeMap<Vec<u8>, BundleEntryProto>;
 
 /// A checkpoint being written: an index and one data file.
 ///
@@ -52,7 +52,7 @@ pub struct Writer {
     prefix: PathBuf,
     data: OutputFile,
     offset: u64,
-    entries: Entries,
+    entries: IndexEntries,
 }
 
 impl Writer {
@@ -65,7 +65,7 @@ impl Writer {
     pub fn create(prefix: impl Into<PathBuf>) -> Result<Writer> {
         let prefix = prefix.into();
         let data = OutputFile::create(shard_path(&prefix, 0, 1))?;
-        Ok(Writer { prefix, data, offset: 0, entries: Entries::new() })
+        Ok(Writer { prefix, data, offset: 0, entries: IndexEntries::new() })
     }
 
     /// Adds a tensor.
@@ -202,7 +202,7 @@ fn wrong_part(spec: &SliceSpec, rule: &'static str) -> Error {
 pub(super) fn write_index(
     file: OutputFile,
     n_shards: usize,
-    entries: &Entries,
+    entries: &IndexEntries,
     durability: Durability,
 ) -> Result<CompleteFile> {
     let path = file.path().to_owned();

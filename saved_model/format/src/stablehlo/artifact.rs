@@ -7,8 +7,8 @@
 
 use super::{
     cursor::{Cursor, Section},
-    entries::{Dialect, Entries},
-    module::{Attr, Function, Module, Op, Region, Type, ValueNumber},
+    entries::{BytecodeDialect, BytecodeEntries},
+    module::{Attr, HloFunction, HloModule, HloOp, HloRegion, Type, ValueNumber},
     signatures,
 };
 use ferroflow_ir::{Error, Result};
@@ -39,7 +39,7 @@ mod mask {
 ///
 /// [`Error::Malformed`] with the byte, for anything that is not such an artifact;
 /// [`Error::Limit`] for what nests too deep.
-pub(super) fn read(bytes: &[u8]) -> Result<Module> {
+pub(super) fn read(bytes: &[u8]) -> Result<HloModule> {
     let mut cursor = Cursor::new(bytes);
     if cursor.take(MAGIC.len())? != MAGIC {
         return Err(Cursor::new(bytes).damaged("it begins with the magic number of MLIR"));
@@ -53,13 +53,14 @@ pub(super) fn read(bytes: &[u8]) -> Result<Module> {
     let sections = Sections::read(cursor)?;
     let strings = strings(sections.get(0)?)?;
     let (dialects, op_names) = dialects(sections.get(1)?, &strings, version)?;
-    let entries = Entries::read(&strings, &dialects, sections.get(2)?, sections.get(3)?)?;
+    let entries = BytecodeEntries::read(&strings, &dialects, sections.get(2)?, sections.get(3)?)?;
     let properties = match sections.find(8) {
         Some(section) => properties(section)?,
         None => Vec::new(),
     };
     let file = File { version, op_names, entries, properties };
-    Reader { file: &file, module: Module::default(), scopes: Vec::new() }.module(sections.get(4)?)
+    Reader { file: &file, module: HloModule::default(), scopes: Vec::new() }
+        .module(sections.get(4)?)
 }
 
 /// The sections of an artifact, by number.
@@ -113,7 +114,7 @@ fn dialects(
     mut cursor: Cursor<'_>,
     strings: &[&[u8]],
     version: u64,
-) -> Result<(Vec<Dialect>, Vec<OpName>)> {
+) -> Result<(Vec<BytecodeDialect>, Vec<OpName>)> {
     let count = cursor.count()?;
     let mut dialects = Vec::with_capacity(count);
     for _ in 0..count {
@@ -126,9 +127,9 @@ fn dialects(
         }
         let name = cursor.check_index(name, strings.len())?;
         dialects.push(match strings[name] {
-            b"builtin" => Dialect::Builtin,
-            b"vhlo" => Dialect::Vhlo,
-            _ => Dialect::Other,
+            b"builtin" => BytecodeDialect::Builtin,
+            b"vhlo" => BytecodeDialect::Vhlo,
+            _ => BytecodeDialect::Other,
         });
     }
     let mut names = Vec::new();
@@ -146,14 +147,14 @@ fn dialects(
     Ok((dialects, names))
 }
 
-fn op_name(dialect: Dialect, name: &[u8]) -> OpName {
+fn op_name(dialect: BytecodeDialect, name: &[u8]) -> OpName {
     let full: Arc<str> = String::from_utf8_lossy(name).into();
     let is_version = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let plain = match full.rsplit_once("_v") {
         Some((plain, version)) if is_version(version) => plain.into(),
         _ => full.clone(),
     };
-    OpName { full, plain: (dialect == Dialect::Vhlo).then_some(plain) }
+    OpName { full, plain: (dialect == BytecodeDialect::Vhlo).then_some(plain) }
 }
 
 /// The properties: a count, then the bytes of each with their length before them.
@@ -171,7 +172,7 @@ fn properties(mut cursor: Cursor<'_>) -> Result<Vec<Cursor<'_>>> {
 struct File<'a> {
     version: u64,
     op_names: Vec<OpName>,
-    entries: Entries<'a>,
+    entries: BytecodeEntries<'a>,
     properties: Vec<Cursor<'a>>,
 }
 
@@ -180,13 +181,13 @@ type Scope = Vec<Option<ValueNumber>>;
 
 struct Reader<'f, 'a> {
     file: &'f File<'a>,
-    module: Module,
+    module: HloModule,
     scopes: Vec<Scope>,
 }
 
 /// An operation with the parts that come after it.
 struct Head<'a> {
-    op: Op,
+    op: HloOp,
     full_name: Arc<str>,
     is_vhlo: bool,
     /// Number of regions, and whether they are in a section of their own.
@@ -203,7 +204,7 @@ struct Numbering {
 
 impl<'a> Reader<'_, 'a> {
     /// The block around all: one operation, the module.
-    fn module(mut self, mut cursor: Cursor<'a>) -> Result<Module> {
+    fn module(mut self, mut cursor: Cursor<'a>) -> Result<HloModule> {
         self.scopes.push(Scope::new());
         let mut numbering = Numbering { next: 0, end: 0 };
         let (n_ops, has_args) = cursor.flagged()?;
@@ -225,7 +226,7 @@ impl<'a> Reader<'_, 'a> {
         Ok(self.module)
     }
 
-    fn function(&mut self, mut op: Op, cursor: &Cursor<'_>) -> Result<()> {
+    fn function(&mut self, mut op: HloOp, cursor: &Cursor<'_>) -> Result<()> {
         if &*op.name != "func" {
             return Err(cursor.damaged("a module has functions"));
         }
@@ -241,7 +242,7 @@ impl<'a> Reader<'_, 'a> {
         if !body.args.iter().map(|(_, ty)| ty).eq(&args) {
             return Err(cursor.damaged("a function has the arguments that its type says"));
         }
-        let replaced = self.module.functions.insert(name, Function { body, results });
+        let replaced = self.module.functions.insert(name, HloFunction { body, results });
         match replaced {
             None => Ok(()),
             Some(_) => Err(cursor.damaged("functions have names of their own")),
@@ -291,7 +292,7 @@ impl<'a> Reader<'_, 'a> {
             .map(|ty| Ok((self.define(cursor, numbering)?, ty)))
             .collect::<Result<_>>()?;
         let is_vhlo = name.plain.is_some();
-        let op = Op {
+        let op = HloOp {
             name: name.plain.unwrap_or_else(|| name.full.clone()),
             attrs,
             operands,
@@ -328,7 +329,7 @@ impl<'a> Reader<'_, 'a> {
         count: usize,
         isolated: bool,
         depth: usize,
-    ) -> Result<Vec<Region>> {
+    ) -> Result<Vec<HloRegion>> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(Error::Limit {
                 what: "the nesting of regions in a StableHLO artifact".into(),
@@ -351,9 +352,9 @@ impl<'a> Reader<'_, 'a> {
     }
 
     /// A region of one block.
-    fn region(&mut self, cursor: &mut Cursor<'a>, depth: usize) -> Result<Region> {
+    fn region(&mut self, cursor: &mut Cursor<'a>, depth: usize) -> Result<HloRegion> {
         match cursor.varint()? {
-            0 => return Ok(Region::default()),
+            0 => return Ok(HloRegion::default()),
             1 => {}
             _ => return Err(cursor.damaged("a region of StableHLO has one block")),
         }
@@ -372,7 +373,7 @@ impl<'a> Reader<'_, 'a> {
         cursor: &mut Cursor<'a>,
         numbering: &mut Numbering,
         depth: usize,
-    ) -> Result<Region> {
+    ) -> Result<HloRegion> {
         let (n_ops, has_args) = cursor.flagged()?;
         let args = if has_args { self.block_args(cursor, numbering)? } else { Vec::new() };
         let n_ops = cursor.check_count(n_ops)?;
@@ -390,7 +391,7 @@ impl<'a> Reader<'_, 'a> {
             op.regions = self.regions(cursor, head.regions, head.isolated, depth)?;
             ops.push(op);
         }
-        Ok(Region { args, ops })
+        Ok(HloRegion { args, ops })
     }
 
     fn block_args(

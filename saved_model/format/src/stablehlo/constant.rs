@@ -1,24 +1,24 @@
 //! Attributes as numbers, tensors and constants.
 
-use super::module::{Attr, Element, Op, TensorType};
+use super::module::{Attr, HloElement, HloOp, TensorType};
 use ferroflow_ir::{DType, Error, HostTensor, PartialShape, Result, Shape, ValueType};
 use std::borrow::Cow;
 
 /// The error that an operation breaks a rule.
-pub(super) fn malformed(op: &Op, rule: impl Into<String>) -> Error {
+pub(super) fn malformed(op: &HloOp, rule: impl Into<String>) -> Error {
     Error::Malformed { node: format!("operation {}", op.name), rule: rule.into().into() }
 }
 
 /// The error that nothing here does what an operation asks for.
-pub(super) fn unsupported(op: &Op, what: impl Into<Cow<'static, str>>) -> Error {
+pub(super) fn unsupported(op: &HloOp, what: impl Into<Cow<'static, str>>) -> Error {
     Error::Unsupported { op: format!("stablehlo.{}", op.name).into(), what: what.into() }
 }
 
 /// The dtype of an element.
-pub(super) fn dtype(element: Element) -> Result<DType> {
+pub(super) fn dtype(element: HloElement) -> Result<DType> {
     match element {
-        Element::Of(dtype) => Ok(dtype),
-        Element::Unsupported(name) => Err(Error::Unsupported {
+        HloElement::Of(dtype) => Ok(dtype),
+        HloElement::Unsupported(name) => Err(Error::Unsupported {
             op: "XlaCallModule".into(),
             what: format!("elements of the type {name}").into(),
         }),
@@ -42,7 +42,7 @@ pub(super) enum Elements {
 }
 
 /// The constant of an attribute.
-pub(super) fn elements(op: &Op, ty: &TensorType, data: &[u8]) -> Result<Elements> {
+pub(super) fn elements(op: &HloOp, ty: &TensorType, data: &[u8]) -> Result<Elements> {
     let dtype = dtype(ty.element)?;
     let shape = partial_shape(ty).known();
     let shape = shape.ok_or_else(|| malformed(op, "a constant has a shape"))?;
@@ -62,7 +62,7 @@ pub(super) fn elements(op: &Op, ty: &TensorType, data: &[u8]) -> Result<Elements
 }
 
 /// Bools are stored as bits, lowest first, or as bytes; one byte of ones or zeros stands for all.
-fn bools(op: &Op, shape: Shape, data: &[u8]) -> Result<Elements> {
+fn bools(op: &HloOp, shape: Shape, data: &[u8]) -> Result<Elements> {
     let n = shape.num_elements();
     if n != 1 && data.len() == 1 && (data[0] == 0xff || data[0] == 0) {
         return Ok(Elements::Same(HostTensor::scalar_bool(data[0] != 0), shape));
@@ -80,7 +80,7 @@ fn bools(op: &Op, shape: Shape, data: &[u8]) -> Result<Elements> {
 /// No list of numbers in an attribute is longer.
 const MOST_NUMBERS: usize = 1 << 16;
 
-impl Op {
+impl HloOp {
     fn missing(&self, name: &str) -> Error {
         malformed(self, format!("it has the attribute `{name}`"))
     }

@@ -7,7 +7,7 @@
 
 use super::{
     cursor::Cursor,
-    module::{Attr, Element, TensorType, Type},
+    module::{Attr, HloElement, TensorType, Type},
 };
 use bytes::Bytes;
 use ferroflow_ir::{DType, Error, Result};
@@ -18,7 +18,7 @@ const DEPTH: usize = 64;
 
 /// The dialects whose encodings are known here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(super) enum BytecodeDialect {
     Builtin,
     Vhlo,
     Other,
@@ -27,7 +27,7 @@ pub(super) enum Dialect {
 /// An attribute or type as it is stored.
 #[derive(Debug)]
 struct Stored<'a> {
-    dialect: Dialect,
+    dialect: BytecodeDialect,
     /// Whether the dialect's own encoding is used, rather than text.
     own_encoding: bool,
     data: Cursor<'a>,
@@ -35,7 +35,7 @@ struct Stored<'a> {
 
 /// The attributes and types of an artifact.
 #[derive(Debug)]
-pub(super) struct Entries<'a> {
+pub(super) struct BytecodeEntries<'a> {
     strings: &'a [&'a [u8]],
     attrs: Vec<Stored<'a>>,
     types: Vec<Stored<'a>>,
@@ -43,14 +43,14 @@ pub(super) struct Entries<'a> {
     found_types: RefCell<HashMap<usize, Type>>,
 }
 
-impl<'a> Entries<'a> {
+impl<'a> BytecodeEntries<'a> {
     /// Reads the section of offsets, which cuts `data` into entries.
     pub(super) fn read(
         strings: &'a [&'a [u8]],
-        dialects: &[Dialect],
+        dialects: &[BytecodeDialect],
         mut data: Cursor<'a>,
         mut offsets: Cursor<'a>,
-    ) -> Result<Entries<'a>> {
+    ) -> Result<BytecodeEntries<'a>> {
         let (n_attrs, n_types) = (offsets.count()?, offsets.count()?);
         let mut attrs = Vec::with_capacity(n_attrs);
         let mut types = Vec::with_capacity(n_types);
@@ -69,7 +69,7 @@ impl<'a> Entries<'a> {
             }
         }
         let (found_attrs, found_types) = Default::default();
-        Ok(Entries { strings, attrs, types, found_attrs, found_types })
+        Ok(BytecodeEntries { strings, attrs, types, found_attrs, found_types })
     }
 
     /// The attribute whose number comes next.
@@ -105,8 +105,8 @@ impl<'a> Entries<'a> {
         let stored = &self.attrs[index];
         let attr = Decoder { entries: self, cursor: stored.data.clone(), depth: deeper(depth)? };
         let attr = Arc::new(match (stored.own_encoding, stored.dialect) {
-            (true, Dialect::Vhlo) => attr.vhlo_attr()?,
-            (true, Dialect::Builtin) => attr.builtin_attr()?,
+            (true, BytecodeDialect::Vhlo) => attr.vhlo_attr()?,
+            (true, BytecodeDialect::Builtin) => attr.builtin_attr()?,
             _ => Attr::Other,
         });
         self.found_attrs.borrow_mut().insert(index, attr.clone());
@@ -125,7 +125,7 @@ impl<'a> Entries<'a> {
         let stored = &self.types[index];
         let decoder = Decoder { entries: self, cursor: stored.data.clone(), depth: deeper(depth)? };
         let found = match (stored.own_encoding, stored.dialect) {
-            (true, Dialect::Vhlo) => decoder.vhlo_type()?,
+            (true, BytecodeDialect::Vhlo) => decoder.vhlo_type()?,
             _ => Type::Other("a type of another dialect"),
         };
         self.found_types.borrow_mut().insert(index, found.clone());
@@ -143,7 +143,7 @@ fn deeper(depth: usize) -> Result<usize> {
 
 /// Decoder of an entry.
 struct Decoder<'e, 'a> {
-    entries: &'e Entries<'a>,
+    entries: &'e BytecodeEntries<'a>,
     cursor: Cursor<'a>,
     depth: usize,
 }
@@ -213,7 +213,7 @@ impl Decoder<'_, '_> {
         let Type::Element(element) = self.ty()? else {
             return Err(self.cursor.damaged("a number is of the type of an element"));
         };
-        let Element::Of(dtype) = element else { return Ok(Attr::Other) };
+        let HloElement::Of(dtype) = element else { return Ok(Attr::Other) };
         let bits = match dtype.size() {
             Some(1) => i64::from(self.cursor.byte()?),
             _ => self.cursor.signed()?,
@@ -227,7 +227,7 @@ impl Decoder<'_, '_> {
 
     fn integer(&mut self) -> Result<Attr> {
         let (bits, signed) = match self.ty()? {
-            Type::Element(Element::Of(dtype)) if dtype.is_integer() => {
+            Type::Element(HloElement::Of(dtype)) if dtype.is_integer() => {
                 let bits = match dtype {
                     DType::I4 | DType::U4 => 4,
                     DType::I2 | DType::U2 => 2,
@@ -235,7 +235,7 @@ impl Decoder<'_, '_> {
                 };
                 (bits, dtype.is_signed_integer())
             }
-            Type::Element(Element::Of(DType::Bool)) => (1, false),
+            Type::Element(HloElement::Of(DType::Bool)) => (1, false),
             _ => return Err(self.cursor.damaged("an integer is of an integer type")),
         };
         let value = match bits {
@@ -265,9 +265,9 @@ impl Decoder<'_, '_> {
         }
         Ok(match code {
             1 => Type::Element(match self.ty()? {
-                Type::Element(Element::Of(DType::F32)) => Element::Of(DType::C64),
-                Type::Element(Element::Of(DType::F64)) => Element::Of(DType::C128),
-                _ => Element::Unsupported("complex numbers of this type"),
+                Type::Element(HloElement::Of(DType::F32)) => HloElement::Of(DType::C64),
+                Type::Element(HloElement::Of(DType::F64)) => HloElement::Of(DType::C128),
+                _ => HloElement::Unsupported("complex numbers of this type"),
             }),
             8 => {
                 let inputs = self.list(Decoder::ty)?;
@@ -280,7 +280,7 @@ impl Decoder<'_, '_> {
             }
             22 => Type::Token,
             23 => Type::Tuple(self.list(Decoder::ty)?),
-            24 | 30 => Type::Element(Element::Unsupported("quantized")),
+            24 | 30 => Type::Element(HloElement::Unsupported("quantized")),
             25 => Type::Other("tensors of unknown rank"),
             26 => Type::Other("witnesses"),
             33 => Type::Other("none"),
@@ -316,8 +316,8 @@ impl Decoder<'_, '_> {
 const MAX_RANK: usize = 254;
 
 /// The type of an element whose encoding is its code.
-pub(super) fn plain_element(code: u64) -> Option<Element> {
-    Some(Element::Of(match code {
+pub(super) fn plain_element(code: u64) -> Option<HloElement> {
+    Some(HloElement::Of(match code {
         0 => DType::Bool,
         2 => DType::BF16,
         3 => DType::F16,
@@ -342,12 +342,12 @@ pub(super) fn plain_element(code: u64) -> Option<Element> {
         31 => DType::I2,
         32 => DType::U2,
         37 => DType::F4E2M1FN,
-        34 => return Some(Element::Unsupported("tf32")),
-        35 => return Some(Element::Unsupported("f8E4M3")),
-        36 => return Some(Element::Unsupported("f8E3M4")),
-        38 => return Some(Element::Unsupported("f6E2M3FN")),
-        39 => return Some(Element::Unsupported("f6E3M2FN")),
-        40 => return Some(Element::Unsupported("f8E8M0FNU")),
+        34 => return Some(HloElement::Unsupported("tf32")),
+        35 => return Some(HloElement::Unsupported("f8E4M3")),
+        36 => return Some(HloElement::Unsupported("f8E3M4")),
+        38 => return Some(HloElement::Unsupported("f6E2M3FN")),
+        39 => return Some(HloElement::Unsupported("f6E3M2FN")),
+        40 => return Some(HloElement::Unsupported("f8E8M0FNU")),
         _ => return None,
     }))
 }

@@ -6,16 +6,16 @@ use std::{collections::HashMap, sync::Arc};
 
 /// A module: functions by name.
 #[derive(Debug, Default)]
-pub(super) struct Module {
-    pub(super) functions: HashMap<Arc<str>, Function>,
+pub(super) struct HloModule {
+    pub(super) functions: HashMap<Arc<str>, HloFunction>,
     /// The number of values in all functions.
     pub(super) n_values: usize,
 }
 
 /// A function.
 #[derive(Debug)]
-pub(super) struct Function {
-    pub(super) body: Region,
+pub(super) struct HloFunction {
+    pub(super) body: HloRegion,
     pub(super) results: Vec<Type>,
 }
 
@@ -25,23 +25,23 @@ pub(super) struct ValueNumber(pub(super) u32);
 
 /// A block with arguments. The last op gives its results.
 #[derive(Debug, Default)]
-pub(super) struct Region {
+pub(super) struct HloRegion {
     pub(super) args: Vec<(ValueNumber, Type)>,
-    pub(super) ops: Vec<Op>,
+    pub(super) ops: Vec<HloOp>,
 }
 
 /// An operation.
 #[derive(Debug)]
-pub(super) struct Op {
+pub(super) struct HloOp {
     /// The name without the version: `add` of `vhlo.add_v1`.
     pub(super) name: Arc<str>,
     pub(super) attrs: Vec<(Arc<str>, Arc<Attr>)>,
     pub(super) operands: Vec<ValueNumber>,
     pub(super) results: Vec<(ValueNumber, Type)>,
-    pub(super) regions: Vec<Region>,
+    pub(super) regions: Vec<HloRegion>,
 }
 
-impl Op {
+impl HloOp {
     pub(super) fn attr(&self, name: &str) -> Option<&Attr> {
         self.attrs.iter().find(|(own, _)| **own == *name).map(|(_, attr)| &**attr)
     }
@@ -59,7 +59,7 @@ pub(super) enum Type {
     /// The type of a function.
     Function(Vec<Type>, Vec<Type>),
     /// An element on its own, as attributes have.
-    Element(Element),
+    Element(HloElement),
     /// A type without a meaning here.
     Other(&'static str),
 }
@@ -69,12 +69,12 @@ pub(super) enum Type {
 pub(super) struct TensorType {
     /// The sizes; `None` where only the call tells.
     pub(super) dims: Vec<Option<usize>>,
-    pub(super) element: Element,
+    pub(super) element: HloElement,
 }
 
 /// The type of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Element {
+pub(super) enum HloElement {
     /// A dtype of ours.
     Of(DType),
     /// A type that nothing here computes with.

@@ -2,7 +2,7 @@
 
 use super::{
     copies, jump,
-    rewrite::{Around, Rewriter, condition, jumps},
+    rewrite::{EnclosingConstruct, Rewriter, condition, jumps},
     syntax::Jumps,
     uses::{Places, Uses},
     written::{at, carried, checked, failed, flow, frame, gated, held, label, variable},
@@ -27,7 +27,7 @@ pub(super) fn code(rewriter: &mut Rewriter, code: &mut ExprIf) -> Option<TokenSt
     condition(rewriter, &mut code.cond);
     let (unset, state) = rewriter.split_unset(&uses.assigned);
     let n_held = uses.called.len();
-    let around = Around::If { id, state: state.clone(), unset: unset.clone(), n_held };
+    let around = EnclosingConstruct::If { id, state: state.clone(), unset: unset.clone(), n_held };
     rewriter.inside(around, |rewriter| {
         copies::of_tail(rewriter, &mut code.then_branch);
         let then = rewriter.beside(|r| r.visit_block_mut(&mut code.then_branch));
@@ -98,7 +98,7 @@ fn written(
         if let ::core::option::Option::Some(#error) = #flow::If::error(&mut #control) {
             return #fail;
         }
-        let mut #slot = #flow::Slot::new();
+        let mut #slot = #flow::ValueSlot::new();
         #rounds: loop {
             if false {
                 #flow::never();

@@ -2,7 +2,7 @@
 //! well; moved in Rust.
 
 use super::{
-    rewrite::{Around, Rewriter},
+    rewrite::{EnclosingConstruct, Rewriter},
     written::{expression, flow},
 };
 use proc_macro2::{Ident, Span, TokenStream};
@@ -21,13 +21,13 @@ pub(super) fn of_returned(rewriter: &Rewriter, value: &mut Expr) {
 /// are run.
 pub(super) fn of_tail(rewriter: &Rewriter, block: &mut Block) {
     if let Some(Stmt::Expr(tail, None)) = block.stmts.last_mut() {
-        copy(rewriter, tail, &|around| matches!(around, Around::If { .. }));
+        copy(rewriter, tail, &|around| matches!(around, EnclosingConstruct::If { .. }));
     }
 }
 
 /// Makes variables in an expression copies where one of the constructs around that are `replayed` is
 /// one of the graph.
-fn copy(rewriter: &Rewriter, expr: &mut Expr, replayed: &dyn Fn(&Around) -> bool) {
+fn copy(rewriter: &Rewriter, expr: &mut Expr, replayed: &dyn Fn(&EnclosingConstruct) -> bool) {
     match expr {
         Expr::Path(path) => {
             let is_variable = path.qself.is_none()
@@ -76,13 +76,17 @@ fn takes_operands(op: &BinOp) -> bool {
     matches!(op, BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_) | BinOp::Rem(_))
 }
 
-fn copied(rewriter: &Rewriter, variable: &Expr, replayed: &dyn Fn(&Around) -> bool) -> TokenStream {
+fn copied(
+    rewriter: &Rewriter,
+    variable: &Expr,
+    replayed: &dyn Fn(&EnclosingConstruct) -> bool,
+) -> TokenStream {
     let span = variable.span();
     let (flow, at) = (flow(span), Span::call_site().located_at(span));
     // A variable of its own, of which no other type is expected than it has.
     let copy = Ident::new("__copy", Span::mixed_site());
     let replayed = rewriter.around.iter().filter(|around| replayed(around));
-    replayed.filter_map(Around::control).fold(quote!(#variable), |moved, control| {
+    replayed.filter_map(EnclosingConstruct::control).fold(quote!(#variable), |moved, control| {
         quote_spanned! {at=>
             if #flow::staged(&#control) {
                 #flow::gate(&#control);

@@ -2,7 +2,7 @@
 
 use super::{
     copies,
-    rewrite::{Around, Rewriter},
+    rewrite::{EnclosingConstruct, Rewriter},
     syntax::{Jumps, is_error},
     written::{at as located, checked, flow, frame, gated, variable},
 };
@@ -27,12 +27,12 @@ pub(super) fn code(rewriter: &mut Rewriter, jump: &mut Expr) -> Option<TokenStre
     let checks = checks(rewriter, target, span);
     let (flow, frame) = (flow(Span::call_site()), frame());
     let (name, code, live, slot) = match &rewriter.around[target] {
-        Around::Loop { id, name, .. } => {
+        EnclosingConstruct::Loop { id, name, .. } => {
             let (kind, code) = (variable("kind", *id), 2 * id + u32::from(!is_break));
             (name, code, quote!(#flow::live(&#kind)), Some(variable("slot", *id)))
         }
-        Around::Host { name, .. } => (name, 0, quote!(false), None),
-        Around::If { .. } | Around::Operand { .. } => return None,
+        EnclosingConstruct::Host { name, .. } => (name, 0, quote!(false), None),
+        EnclosingConstruct::If { .. } | EnclosingConstruct::Operand { .. } => return None,
     };
     let given = Ident::new("__given", Span::mixed_site());
     let value = value.map(|value| match slot {
@@ -47,7 +47,7 @@ pub(super) fn code(rewriter: &mut Rewriter, jump: &mut Expr) -> Option<TokenStre
     for around in rewriter.around[target..].iter().rev() {
         if let (Some(control), Some(end)) = (around.control(), around.end()) {
             let jump = match (taken, &rewriter.around[target]) {
-                (Some(given), Around::Loop { .. }) => {
+                (Some(given), EnclosingConstruct::Loop { .. }) => {
                     let at_jump = located(&control, span);
                     let given = quote_spanned!(Span::call_site().located_at(span)=>
                         #flow::broken(&#at_jump, #given));
@@ -66,9 +66,9 @@ pub(super) fn code(rewriter: &mut Rewriter, jump: &mut Expr) -> Option<TokenStre
 fn target(rewriter: &Rewriter, label: Option<&Lifetime>) -> Option<usize> {
     rewriter.around.iter().rposition(|around| {
         let (name, is_loop) = match around {
-            Around::Loop { name, .. } => (name, true),
-            Around::Host { name, is_loop } => (name, *is_loop),
-            Around::If { .. } | Around::Operand { .. } => return false,
+            EnclosingConstruct::Loop { name, .. } => (name, true),
+            EnclosingConstruct::Host { name, is_loop } => (name, *is_loop),
+            EnclosingConstruct::If { .. } | EnclosingConstruct::Operand { .. } => return false,
         };
         match label {
             None => is_loop,
@@ -92,7 +92,7 @@ fn checks(rewriter: &Rewriter, target: usize, span: Span) -> TokenStream {
     let at = Span::call_site().located_at(span);
     let flow = flow(span);
     let to = match &rewriter.around[target] {
-        Around::Loop { id, .. } => {
+        EnclosingConstruct::Loop { id, .. } => {
             let kind = located(&variable("kind", *id), span);
             quote_spanned!(at=> &#kind)
         }
@@ -101,7 +101,7 @@ fn checks(rewriter: &Rewriter, target: usize, span: Span) -> TokenStream {
     let between = rewriter.around[target + 1..].iter().map(|around| {
         let control = located(&around.control()?, span);
         let to = match around {
-            Around::Operand { .. } => quote_spanned!(at=> &#flow::Host),
+            EnclosingConstruct::Operand { .. } => quote_spanned!(at=> &#flow::Host),
             _ => to.clone(),
         };
         Some(quote_spanned!(at=> #flow::may_leave(&#control, #to);))
@@ -112,10 +112,11 @@ fn checks(rewriter: &Rewriter, target: usize, span: Span) -> TokenStream {
 /// Tells loops whose kind is that of the jumps out of them of what kind these are.
 fn ties(rewriter: &mut Rewriter, target: usize) -> TokenStream {
     let flow = flow(Span::call_site());
-    let controls: Vec<Option<Ident>> = rewriter.around.iter().map(Around::control).collect();
+    let controls: Vec<Option<Ident>> =
+        rewriter.around.iter().map(EnclosingConstruct::control).collect();
     let mut code = TokenStream::new();
     for (index, around) in rewriter.around.iter_mut().enumerate().skip(target) {
-        if let Around::Loop { id, ties: Some(ties), .. } = around {
+        if let EnclosingConstruct::Loop { id, ties: Some(ties), .. } = around {
             for control in controls[index + 1..].iter().flatten() {
                 let tied = variable(&format!("tied_{ties}"), *id);
                 *ties += 1;
@@ -131,7 +132,7 @@ pub(super) fn return_code(rewriter: &mut Rewriter, code: &mut ExprReturn) -> Tok
     let (flow, frame, span) = (flow(code.return_token.span), frame(), code.return_token.span);
     let at = Span::call_site().located_at(span);
     let mut checks = TokenStream::new();
-    for control in rewriter.around.iter().filter_map(Around::control) {
+    for control in rewriter.around.iter().filter_map(EnclosingConstruct::control) {
         let control = located(&control, span);
         if code.expr.as_deref().is_some_and(is_error) {
             checks.extend(quote_spanned!(at=> #flow::returns_error(&#control);));
@@ -140,8 +141,11 @@ pub(super) fn return_code(rewriter: &mut Rewriter, code: &mut ExprReturn) -> Tok
             checks.extend(quote_spanned!(at=> #flow::changes_captures(&#control);));
         }
     }
-    let operands = rewriter.around.iter().filter(|around| matches!(around, Around::Operand { .. }));
-    for control in operands.filter_map(Around::control) {
+    let operands = rewriter
+        .around
+        .iter()
+        .filter(|around| matches!(around, EnclosingConstruct::Operand { .. }));
+    for control in operands.filter_map(EnclosingConstruct::control) {
         checks.extend(quote_spanned!(at=> #flow::may_leave(&#control, &#flow::Host);));
     }
     let ties = ties(rewriter, 0);

@@ -1,7 +1,7 @@
 //! `&&`, `||`, `!` and `assert!`.
 
 use super::{
-    rewrite::{Around, Rewriter, condition},
+    rewrite::{EnclosingConstruct, Rewriter, condition},
     syntax::{diverges, is_logical, is_plain},
     written::{at, checked, flow, frame, variable},
 };
@@ -21,7 +21,9 @@ pub(super) fn code(rewriter: &mut Rewriter, binary: &mut ExprBinary) -> TokenStr
     let id = rewriter.next_id();
     let right_span = binary.right.span();
     condition(rewriter, &mut binary.left);
-    rewriter.inside(Around::Operand { id }, |rewriter| condition(rewriter, &mut binary.right));
+    rewriter.inside(EnclosingConstruct::Operand { id }, |rewriter| {
+        condition(rewriter, &mut binary.right)
+    });
     let asks = matches!(binary.op, BinOp::And(_));
     let (at_left, frame) = (flow(binary.left.span()), frame());
     let (left, right) = (&binary.left, &binary.right);
@@ -91,5 +93,5 @@ pub(super) fn assert_code(rewriter: &mut Rewriter, call: &Macro) -> Option<Token
         true => quote!(::std::string::String::from(#written)),
         false => quote!(::std::format!(#(#message),*)),
     };
-    Some(taken(&quote_spanned!(span=> #flow::Check::check(#holds, || #message))))
+    Some(taken(&quote_spanned!(span=> #flow::AssertCondition::check(#holds, || #message))))
 }

@@ -45,7 +45,7 @@ impl Joiner {
         self.has_joined = true;
         let (span, inner) = (Span::call_site().located_at(operand.span()), bare(operand));
         let flow = flow(operand.span());
-        *operand = parse_quote_spanned!(span=> #flow::Operand(#inner).value()?);
+        *operand = parse_quote_spanned!(span=> #flow::NestedOperand(#inner).value()?);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     jump,
-    rewrite::{Around, Rewriter, condition},
+    rewrite::{EnclosingConstruct, Rewriter, condition},
     syntax::{Jumps, bare, may_be_tensor},
     uses::{Uses, declared},
     written::{at, carried, checked, failed, flow, frame, gated, held, label, variable},
@@ -94,12 +94,13 @@ fn parts(rewriter: &mut Rewriter, shape: Shape<'_>, body: &mut Block) -> Parts {
     let state = uses.assigned.clone();
     let ties = shape.is_tied.then_some(0);
     let n_held = uses.called.len();
-    let around = Around::Loop { id, name: name.clone(), state: state.clone(), n_held, ties };
+    let around =
+        EnclosingConstruct::Loop { id, name: name.clone(), state: state.clone(), n_held, ties };
     rewriter.note_assigned(&uses.assigned);
     rewriter.around.push(around);
     rewriter.bound(shape.pattern, |rewriter| rewriter.visit_block_mut(body));
     let ties = match rewriter.around.pop() {
-        Some(Around::Loop { ties: Some(ties), .. }) => ties,
+        Some(EnclosingConstruct::Loop { ties: Some(ties), .. }) => ties,
         _ => 0,
     };
     let (flow, frame) = (flow(Span::call_site()), frame());
@@ -113,8 +114,8 @@ fn parts(rewriter: &mut Rewriter, shape: Shape<'_>, body: &mut Block) -> Parts {
     let slot = variable("slot", id);
     let value = jumps
         .has_value
-        .then(|| checked(&kind, &quote!(#flow::Loop::value(&mut #of, &#kind, &#slot))));
-    let slot = jumps.has_value.then(|| quote!(let mut #slot = #flow::Slot::new();));
+        .then(|| checked(&kind, &quote!(#flow::AutographLoop::value(&mut #of, &#kind, &#slot))));
+    let slot = jumps.has_value.then(|| quote!(let mut #slot = #flow::ValueSlot::new();));
     let finish = gated(
         &kind,
         &quote! {
@@ -128,7 +129,8 @@ fn parts(rewriter: &mut Rewriter, shape: Shape<'_>, body: &mut Block) -> Parts {
     let repeats = syn::Ident::new(shape.repeats, Span::call_site());
     let may_exit = jumps.end || jumps.leave();
     let span = Span::call_site().located_at(shape.span);
-    let made = quote_spanned!(span=> #flow::Loop::new(#flow::Repeats::#repeats, #may_exit));
+    let made =
+        quote_spanned!(span=> #flow::AutographLoop::new(#flow::Repeats::#repeats, #may_exit));
     Parts {
         id,
         name,

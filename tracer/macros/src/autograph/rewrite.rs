@@ -58,13 +58,13 @@ pub(super) fn function(mut body: Block, output: &TokenStream) -> TokenStream {
 fn framed(body: &TokenStream, output: &TokenStream) -> TokenStream {
     let (flow, frame) = (flow(Span::call_site()), frame());
     quote!({
-        let #frame = #flow::Frame::<#output>::new();
+        let #frame = #flow::RegionStack::<#output>::new();
         #frame.close(#body)
     })
 }
 
 /// A construct around the place at hand.
-pub(super) enum Around {
+pub(super) enum EnclosingConstruct {
     /// An `if` whose condition may be a tensor.
     If {
         id: u32,
@@ -91,31 +91,34 @@ pub(super) enum Around {
     Operand { id: u32 },
 }
 
-impl Around {
+impl EnclosingConstruct {
     /// The variable with the construct.
     pub(super) fn control(&self) -> Option<Ident> {
         match self {
-            Around::If { id, .. } => Some(variable("if", *id)),
-            Around::Loop { id, .. } => Some(variable("kind", *id)),
-            Around::Operand { id } => Some(variable("left", *id)),
-            Around::Host { .. } => None,
+            EnclosingConstruct::If { id, .. } => Some(variable("if", *id)),
+            EnclosingConstruct::Loop { id, .. } => Some(variable("kind", *id)),
+            EnclosingConstruct::Operand { id } => Some(variable("left", *id)),
+            EnclosingConstruct::Host { .. } => None,
         }
     }
 
     /// The label behind the code that is traced.
     pub(super) fn end(&self) -> Option<Lifetime> {
         match self {
-            Around::If { id, .. } => Some(made_label("branch", *id)),
-            Around::Loop { id, .. } => Some(made_label("body", *id)),
-            Around::Operand { .. } | Around::Host { .. } => None,
+            EnclosingConstruct::If { id, .. } => Some(made_label("branch", *id)),
+            EnclosingConstruct::Loop { id, .. } => Some(made_label("body", *id)),
+            EnclosingConstruct::Operand { .. } | EnclosingConstruct::Host { .. } => None,
         }
     }
 
     /// Lets go what the construct holds.
     fn released(&self) -> TokenStream {
         let (id, n_held) = match self {
-            Around::If { id, n_held, .. } | Around::Loop { id, n_held, .. } => (*id, *n_held),
-            Around::Host { .. } | Around::Operand { .. } => return TokenStream::new(),
+            EnclosingConstruct::If { id, n_held, .. }
+            | EnclosingConstruct::Loop { id, n_held, .. } => (*id, *n_held),
+            EnclosingConstruct::Host { .. } | EnclosingConstruct::Operand { .. } => {
+                return TokenStream::new();
+            }
         };
         let held = (0..n_held).map(|index| hold(index, id));
         quote!(#(#held = ::core::option::Option::None;)*)
@@ -123,15 +126,19 @@ impl Around {
 
     fn unset(&self) -> Option<&Places> {
         match self {
-            Around::If { unset, .. } => Some(unset),
-            Around::Loop { .. } | Around::Operand { .. } | Around::Host { .. } => None,
+            EnclosingConstruct::If { unset, .. } => Some(unset),
+            EnclosingConstruct::Loop { .. }
+            | EnclosingConstruct::Operand { .. }
+            | EnclosingConstruct::Host { .. } => None,
         }
     }
 
     pub(super) fn state(&self) -> Option<&Places> {
         match self {
-            Around::If { state, .. } | Around::Loop { state, .. } => Some(state),
-            Around::Operand { .. } | Around::Host { .. } => None,
+            EnclosingConstruct::If { state, .. } | EnclosingConstruct::Loop { state, .. } => {
+                Some(state)
+            }
+            EnclosingConstruct::Operand { .. } | EnclosingConstruct::Host { .. } => None,
         }
     }
 }
@@ -142,7 +149,7 @@ pub(super) struct Rewriter {
     /// Gives each construct a number.
     last_id: u32,
     /// The constructs around, innermost last.
-    pub(super) around: Vec<Around>,
+    pub(super) around: Vec<EnclosingConstruct>,
     /// The names declared since the number of constructs was so large.
     scopes: Vec<(usize, HashSet<String>)>,
     /// Variables that have no value yet at the place at hand, as far as is known.
@@ -157,7 +164,11 @@ impl Rewriter {
         self.last_id
     }
 
-    pub(super) fn inside<R>(&mut self, around: Around, visit: impl FnOnce(&mut Self) -> R) -> R {
+    pub(super) fn inside<R>(
+        &mut self,
+        around: EnclosingConstruct,
+        visit: impl FnOnce(&mut Self) -> R,
+    ) -> R {
         self.around.push(around);
         let result = visit(self);
         self.around.pop();
@@ -227,7 +238,7 @@ impl Rewriter {
     /// Lets go what the constructs inside this one hold: it is used where they are not staged, so that
     /// they hold nothing, which the compiler does not know.
     pub(super) fn released_inside(&self, construct: usize) -> TokenStream {
-        self.around[construct + 1..].iter().map(Around::released).collect()
+        self.around[construct + 1..].iter().map(EnclosingConstruct::released).collect()
     }
 
     fn closure(&mut self, closure: &mut ExprClosure) {
@@ -284,7 +295,7 @@ impl Rewriter {
         let name = made_label("host", id);
         let made = || syn::Label { name, colon_token: Default::default() };
         let name = label.get_or_insert_with(made).name.clone();
-        self.inside(Around::Host { name, is_loop: true }, visit);
+        self.inside(EnclosingConstruct::Host { name, is_loop: true }, visit);
     }
 }
 
@@ -322,7 +333,8 @@ impl VisitMut for Rewriter {
             }
             Expr::Block(code) => match &code.label {
                 Some(label) => {
-                    let around = Around::Host { name: label.name.clone(), is_loop: false };
+                    let around =
+                        EnclosingConstruct::Host { name: label.name.clone(), is_loop: false };
                     self.inside(around, |r| r.visit_block_mut(&mut code.block));
                 }
                 None => self.visit_block_mut(&mut code.block),

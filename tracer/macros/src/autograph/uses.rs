@@ -11,13 +11,13 @@ use syn::{
 
 /// A variable or a field of one: the name of the variable, and how it is written.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct AssignedPath {
     pub(super) root: String,
     pub(super) expr: Expr,
 }
 
 /// Places by their text: `x`, `acc.sum`.
-pub(super) type Places = BTreeMap<String, Place>;
+pub(super) type Places = BTreeMap<String, AssignedPath>;
 
 /// Uses of code of variables declared outside it.
 #[derive(Default)]
@@ -138,26 +138,26 @@ pub(super) fn declared(pattern: &Pat) -> HashSet<String> {
 }
 
 /// The place that an expression names: of elements the whole collection.
-fn place(expr: &Expr) -> Option<(String, Place)> {
+fn place(expr: &Expr) -> Option<(String, AssignedPath)> {
     match expr {
         Expr::Path(path) if path.qself.is_none() => {
             let root = path.path.get_ident()?.to_string();
-            Some((root.clone(), Place { root, expr: expr.clone() }))
+            Some((root.clone(), AssignedPath { root, expr: expr.clone() }))
         }
         Expr::Field(field) => {
-            let (key, Place { root, .. }) = place(&field.base)?;
+            let (key, AssignedPath { root, .. }) = place(&field.base)?;
             let member = match &field.member {
                 Member::Named(name) => name.to_string(),
                 Member::Unnamed(index) => index.index.to_string(),
             };
-            Some((format!("{key}.{member}"), Place { root, expr: expr.clone() }))
+            Some((format!("{key}.{member}"), AssignedPath { root, expr: expr.clone() }))
         }
         Expr::Index(index) => place(&index.expr),
         Expr::Paren(paren) => place(&paren.expr),
         Expr::Group(group) => place(&group.expr),
         Expr::Unary(ExprUnary { op: UnOp::Deref(_), expr: inner, .. }) => {
-            let (key, Place { root, .. }) = place(inner)?;
-            Some((key, Place { root, expr: expr.clone() }))
+            let (key, AssignedPath { root, .. }) = place(inner)?;
+            Some((key, AssignedPath { root, expr: expr.clone() }))
         }
         _ => None,
     }

@@ -1,6 +1,6 @@
 //! Pieces of the code that is made.
 
-use super::uses::{Place, Uses, written};
+use super::uses::{AssignedPath, Uses, written};
 use crate::crate_path;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -44,7 +44,7 @@ pub(super) fn expression(code: TokenStream) -> Expr {
 /// Variables as arguments: a construct changes them.
 pub(super) fn carried<'a>(
     control: &Ident,
-    state: impl IntoIterator<Item = &'a Place>,
+    state: impl IntoIterator<Item = &'a AssignedPath>,
 ) -> TokenStream {
     let vars = state.into_iter().map(|place| {
         let (expr, span) = (&place.expr, place.expr.span());

@@ -2,7 +2,7 @@
 
 use super::algorithm::{Algorithm, Slot, Step};
 use ferroflow_ir::Attrs;
-use ferroflow_tracer::{error::Result, gradients::Gradient, tensor::Tensor};
+use ferroflow_tracer::{error::Result, gradients::TensorGradient, tensor::Tensor};
 
 /// Adam (Kingma and Ba 2015): `m += (1-β₁)(g-m)`, `v += (1-β₂)(g²-v)`,
 /// `w -= lr·√(1-β₂ᵗ)/(1-β₁ᵗ) · m/(√v + ε)`. With a weight decay it is AdamW.
@@ -37,7 +37,7 @@ impl Algorithm for Adam {
         slots
     }
 
-    fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()> {
+    fn step(&self, step: &Step<'_>, gradient: &TensorGradient) -> Result<()> {
         let g = gradient.clone().dense()?;
         let [beta_1, beta_2] = [step.scalar(self.beta_1)?, step.scalar(self.beta_2)?];
         let powers = [beta_1.pow(&step.number)?, beta_2.pow(&step.number)?];
@@ -75,7 +75,7 @@ impl Algorithm for Adamax {
         vec![Slot::zeros("momentum"), Slot::zeros("norm")]
     }
 
-    fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()> {
+    fn step(&self, step: &Step<'_>, gradient: &TensorGradient) -> Result<()> {
         let g = gradient.clone().dense()?;
         let [beta_1, beta_2] = [step.scalar(self.beta_1)?, step.scalar(self.beta_2)?];
         let power = beta_1.pow(&step.number)?;
@@ -126,7 +126,7 @@ impl Algorithm for Nadam {
         ]
     }
 
-    fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()> {
+    fn step(&self, step: &Step<'_>, gradient: &TensorGradient) -> Result<()> {
         let g = gradient.clone().dense()?;
         let [momentum, velocity, product] = [&step.slots[0], &step.slots[1], &step.slots[2]];
         let (now, next) = (self.momentum(&step.number)?, self.momentum(&(&step.number + 1.0)?)?);

@@ -2,7 +2,7 @@
 
 use super::algorithm::{Algorithm, Slot, Step};
 use ferroflow_ir::Attrs;
-use ferroflow_tracer::{error::Result, gradients::Gradient, tensor::Tensor};
+use ferroflow_tracer::{error::Result, gradients::TensorGradient, tensor::Tensor};
 
 /// RMSprop (Hinton 2012): `s = ρ·s + (1-ρ)·g²`, `m = momentum·m + lr·g/√(s + ε)`, `w -= m`; centred,
 /// the square of the mean of gradients is taken from `s`.
@@ -37,17 +37,17 @@ impl Algorithm for RmsProp {
         slots
     }
 
-    fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()> {
+    fn step(&self, step: &Step<'_>, gradient: &TensorGradient) -> Result<()> {
         let lr = &step.learning_rate;
         let [rho, momentum, epsilon] =
             [step.scalar(self.rho)?, step.scalar(self.momentum)?, step.scalar(self.epsilon)?];
         match gradient {
-            Gradient::Dense(g) => {
+            TensorGradient::Dense(g) => {
                 let centered = "ResourceApplyCenteredRMSProp";
                 let op = if self.centered { centered } else { "ResourceApplyRMSProp" };
                 step.apply(op, Attrs::new(), &[lr, &rho, &momentum, &epsilon, g])
             }
-            Gradient::Slices(slices) => {
+            TensorGradient::Slices(slices) => {
                 let (rows, places) = slices.summed()?;
                 let centered = "ResourceSparseApplyCenteredRMSProp";
                 let op = if self.centered { centered } else { "ResourceSparseApplyRMSProp" };
@@ -87,17 +87,17 @@ impl Algorithm for Adagrad {
         true
     }
 
-    fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()> {
+    fn step(&self, step: &Step<'_>, gradient: &TensorGradient) -> Result<()> {
         let change = |g: &Tensor, sums: Tensor| {
             (&step.learning_rate * g)? / (sums + self.epsilon)?.sqrt()?
         };
         let slot = &step.slots[0];
         match gradient {
-            Gradient::Dense(g) => {
+            TensorGradient::Dense(g) => {
                 slot.assign_add(&g.square()?)?;
                 step.variable.assign_sub(&change(g, slot.read()?)?)
             }
-            Gradient::Slices(slices) => {
+            TensorGradient::Slices(slices) => {
                 let (rows, places) = slices.summed()?;
                 step.scatter_add_to_slot(0, &places, &rows.square()?)?;
                 step.scatter_sub(&places, &change(&rows, slot.read()?.gather(&places)?)?)
@@ -131,14 +131,14 @@ impl Algorithm for Adadelta {
         vec![Slot::zeros("accumulated_grad"), Slot::zeros("accumulated_delta_var")]
     }
 
-    fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()> {
+    fn step(&self, step: &Step<'_>, gradient: &TensorGradient) -> Result<()> {
         let (lr, rho, epsilon) =
             (&step.learning_rate, step.scalar(self.rho)?, step.scalar(self.epsilon)?);
         match gradient {
-            Gradient::Dense(g) => {
+            TensorGradient::Dense(g) => {
                 step.apply("ResourceApplyAdadelta", Attrs::new(), &[lr, &rho, &epsilon, g])
             }
-            Gradient::Slices(slices) => {
+            TensorGradient::Slices(slices) => {
                 let (rows, places) = slices.summed()?;
                 let inputs = [lr, &rho, &epsilon, &rows, &places];
                 step.apply("ResourceSparseApplyAdadelta", Attrs::new(), &inputs)
@@ -187,7 +187,7 @@ impl Algorithm for Ftrl {
         vec![Slot { name: "accumulator", initial }, Slot::zeros("linear")]
     }
 
-    fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()> {
+    fn step(&self, step: &Step<'_>, gradient: &TensorGradient) -> Result<()> {
         let lr = &step.learning_rate;
         let l2 = match self.beta {
             0.0 => step.scalar(self.l2)?,
@@ -199,11 +199,11 @@ impl Algorithm for Ftrl {
             step.scalar(self.learning_rate_power)?,
         ];
         match gradient {
-            Gradient::Dense(g) => {
+            TensorGradient::Dense(g) => {
                 let inputs = [g, lr, &l1, &l2, &shrinkage, &power];
                 step.apply("ResourceApplyFtrlV2", Attrs::new(), &inputs)
             }
-            Gradient::Slices(slices) => {
+            TensorGradient::Slices(slices) => {
                 let (rows, places) = slices.summed()?;
                 let inputs = [&rows, &places, lr, &l1, &l2, &shrinkage, &power];
                 step.apply("ResourceSparseApplyFtrlV2", Attrs::new(), &inputs)

@@ -2,7 +2,7 @@
 
 use ferroflow_ir::{Attrs, registry};
 use ferroflow_tracer::{
-    error::Result, gradients::Gradient, ops, tensor::Tensor, variable::Variable,
+    error::Result, gradients::TensorGradient, ops, tensor::Tensor, variable::Variable,
 };
 use std::panic::Location;
 
@@ -25,7 +25,7 @@ pub trait Algorithm: Send + Sync {
     /// # Errors
     ///
     /// When the gradient does not fit the variable.
-    fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()>;
+    fn step(&self, step: &Step<'_>, gradient: &TensorGradient) -> Result<()>;
 }
 
 /// A variable beside another, of the same shape.

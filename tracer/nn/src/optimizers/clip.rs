@@ -1,6 +1,6 @@
 //! Bounds on gradients.
 
-use ferroflow_tracer::{error::Result, gradients::Gradient, tensor::Tensor};
+use ferroflow_tracer::{error::Result, gradients::TensorGradient, tensor::Tensor};
 
 /// Bounds of gradients before they are applied.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -22,15 +22,16 @@ impl Clip {
     /// # Errors
     ///
     /// When one is not of floats.
-    pub fn apply(self, gradients: &[Gradient]) -> Result<Vec<Gradient>> {
+    pub fn apply(self, gradients: &[TensorGradient]) -> Result<Vec<TensorGradient>> {
         match self {
             Clip::None => Ok(gradients.to_vec()),
             Clip::Value(bound) => {
-                let clip = |g: &Gradient| g.map_values(|rows| clip_by_value(rows, -bound, bound));
+                let clip =
+                    |g: &TensorGradient| g.map_values(|rows| clip_by_value(rows, -bound, bound));
                 gradients.iter().map(clip).collect()
             }
             Clip::Norm(bound) => {
-                let clip = |g: &Gradient| g.map_values(|rows| clip_by_norm(rows, bound));
+                let clip = |g: &TensorGradient| g.map_values(|rows| clip_by_norm(rows, bound));
                 gradients.iter().map(clip).collect()
             }
             Clip::GlobalNorm(bound) => Ok(clip_by_global_norm(gradients, bound)?.0),
@@ -68,7 +69,7 @@ pub fn clip_by_norm(x: &Tensor, bound: f64) -> Result<Tensor> {
 ///
 /// When there is none, or one is not of floats.
 #[track_caller]
-pub fn global_norm(gradients: &[Gradient]) -> Result<Tensor> {
+pub fn global_norm(gradients: &[TensorGradient]) -> Result<Tensor> {
     let mut total: Option<Tensor> = None;
     for gradient in gradients {
         let squares = gradient.values().square()?.sum_all()?;
@@ -99,12 +100,16 @@ pub fn global_norm(gradients: &[Gradient]) -> Result<Tensor> {
 ///
 /// When one is not of floats.
 #[track_caller]
-pub fn clip_by_global_norm(gradients: &[Gradient], bound: f64) -> Result<(Vec<Gradient>, Tensor)> {
+pub fn clip_by_global_norm(
+    gradients: &[TensorGradient],
+    bound: f64,
+) -> Result<(Vec<TensorGradient>, Tensor)> {
     let norm = global_norm(gradients)?;
     // A norm that is not finite makes NaN of everything.
     let invalid = (&norm * 0.0)?;
     let scale = ((bound / norm.maximum(bound)?)? + &invalid)?;
-    let scaled =
-        |gradient: &Gradient| gradient.map_values(|values| values * scale.cast(values.dtype())?);
+    let scaled = |gradient: &TensorGradient| {
+        gradient.map_values(|values| values * scale.cast(values.dtype())?)
+    };
     Ok((gradients.iter().map(scaled).collect::<Result<_>>()?, norm))
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use ferroflow_tracer::{
-    gradients::{Gradient, IndexedSlices},
+    gradients::{IndexedSlices, TensorGradient},
     tensor::Tensor,
     variable::Variable,
 };
@@ -20,7 +20,7 @@ fn check_with(algorithm: impl Algorithm + 'static, options: OptimizerOptions, ex
     let optimizer = Optimizer::with_options(algorithm, options).unwrap();
     let w = Variable::new([1.0f32, -2.0, 0.5]).unwrap();
     for gradient in GRADIENTS {
-        optimizer.apply([(Gradient::Dense(gradient.into()), w.clone())]).unwrap();
+        optimizer.apply([(TensorGradient::Dense(gradient.into()), w.clone())]).unwrap();
     }
     near(&w.read().unwrap().to_vec::<f32>().unwrap(), &expected);
 }
@@ -96,7 +96,7 @@ fn bounds_on_gradients() {
         let variables = [(); 2].map(|()| Variable::new([1.0f32, -2.0, 0.5]).unwrap());
         for g in GRADIENTS {
             let gradients = [g, [2.0 * g[2], 2.0 * g[1], 2.0 * g[0]]];
-            let pairs = gradients.map(|g| Gradient::Dense(g.into())).into_iter();
+            let pairs = gradients.map(|g| TensorGradient::Dense(g.into())).into_iter();
             optimizer.apply(pairs.zip(variables.iter().cloned())).unwrap();
         }
         variables
@@ -125,7 +125,7 @@ fn rows(algorithm: impl Algorithm + 'static, learning_rate: f64, lazy_rows: bool
     ];
     for (indices, values) in steps {
         let like = w.handle();
-        let slices = Gradient::Slices(Box::new(IndexedSlices::new(values, indices, like)));
+        let slices = TensorGradient::Slices(Box::new(IndexedSlices::new(values, indices, like)));
         optimizer.apply([(slices, w.clone())]).unwrap();
     }
     w.read().unwrap().to_vec::<f32>().unwrap()

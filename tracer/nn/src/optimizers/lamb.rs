@@ -1,7 +1,7 @@
 //! Layerwise adaptive moments.
 
 use super::algorithm::{Algorithm, Slot, Step};
-use ferroflow_tracer::{error::Result, gradients::Gradient};
+use ferroflow_tracer::{error::Result, gradients::TensorGradient};
 
 /// LAMB (You et al. 2020): the step of Adam, scaled for each variable by the quotient of the norms
 /// of the variable and of the step.
@@ -30,7 +30,7 @@ impl Algorithm for Lamb {
         vec![Slot::zeros("momentum"), Slot::zeros("velocity")]
     }
 
-    fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()> {
+    fn step(&self, step: &Step<'_>, gradient: &TensorGradient) -> Result<()> {
         let g = gradient.clone().dense()?;
         let [momentum, velocity] = [&step.slots[0], &step.slots[1]];
         let m = ((momentum.read()? * self.beta_1)? + (&g * (1.0 - self.beta_1))?)?;

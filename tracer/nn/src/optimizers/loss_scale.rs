@@ -1,6 +1,8 @@
 //! Loss scaling: gradients of 16-bit floats that do not vanish.
 
-use ferroflow_tracer::{error::Result, gradients::Gradient, tensor::Tensor, variable::Variable};
+use ferroflow_tracer::{
+    error::Result, gradients::TensorGradient, tensor::Tensor, variable::Variable,
+};
 
 /// A factor for losses, so that small gradients do not become 0 in 16-bit floats. Gradients are
 /// divided by it again. It grows while all gradients are finite, and shrinks when one is not; such
@@ -63,9 +65,9 @@ impl LossScale {
     /// # Errors
     ///
     /// When they are not of floats.
-    pub fn unscaled(&self, gradients: &[Gradient]) -> Result<Vec<Gradient>> {
+    pub fn unscaled(&self, gradients: &[TensorGradient]) -> Result<Vec<TensorGradient>> {
         let scale = self.scale.read()?;
-        let divide = |gradient: &Gradient| {
+        let divide = |gradient: &TensorGradient| {
             gradient.map_values(|values| values / scale.cast(values.dtype())?)
         };
         gradients.iter().map(divide).collect()
@@ -76,7 +78,7 @@ impl LossScale {
     /// # Errors
     ///
     /// When they are not of floats.
-    pub fn update(&self, gradients: &[Gradient]) -> Result<Tensor> {
+    pub fn update(&self, gradients: &[TensorGradient]) -> Result<Tensor> {
         let mut finite = Tensor::from(true);
         for gradient in gradients {
             finite = finite.logical_and(&gradient.values().is_finite()?.all_true()?)?;

@@ -30,5 +30,5 @@ pub use clip::{Clip, clip_by_global_norm, clip_by_norm, clip_by_value, global_no
 pub use lamb::Lamb;
 pub use loss_scale::{LossScale, LossScaleOptions};
 pub use optimizer::{Optimizer, OptimizerOptions};
-pub use schedule::{LearningRate, RateFunction, Schedule};
+pub use schedule::{LearningRate, LearningRateSchedule, RateFunction};
 pub use sgd::Sgd;

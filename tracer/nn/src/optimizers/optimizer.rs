@@ -12,7 +12,7 @@ use ferroflow_tracer::{
     control_flow::cond,
     distribute,
     error::{Error, Result},
-    gradients::Gradient,
+    gradients::TensorGradient,
     ops::IntoOperand,
     tape::GradientTape,
     tensor::Tensor,
@@ -199,9 +199,13 @@ impl Optimizer {
     /// [`Error::NoGradients`] when there are none; when one does not fit its variable; as
     /// [`build`](Optimizer::build).
     #[track_caller]
-    pub fn apply(&self, gradients: impl IntoIterator<Item = (Gradient, Variable)>) -> Result<()> {
+    pub fn apply(
+        &self,
+        gradients: impl IntoIterator<Item = (TensorGradient, Variable)>,
+    ) -> Result<()> {
         let location = Location::caller();
-        let (gradients, variables): (Vec<Gradient>, Vec<Variable>) = gradients.into_iter().unzip();
+        let (gradients, variables): (Vec<TensorGradient>, Vec<Variable>) =
+            gradients.into_iter().unzip();
         if variables.is_empty() {
             return Err(Error::NoGradients);
         }
@@ -220,7 +224,7 @@ impl Optimizer {
 
     fn steps(
         &self,
-        gradients: &[Gradient],
+        gradients: &[TensorGradient],
         variables: &[Variable],
         location: &'static Location<'static>,
     ) -> Result<()> {
@@ -240,7 +244,7 @@ impl Optimizer {
             let gradient = gradient.map_values(|values| values.cast(dtype))?;
             let gradient = match options.lazy_rows || algorithm.rests_without_gradient() {
                 true => gradient,
-                false => Gradient::Dense(gradient.dense()?),
+                false => TensorGradient::Dense(gradient.dense()?),
             };
             let number = number.cast(dtype)?;
             let step = Step { variable, slots: &slots, learning_rate, number, location };
@@ -426,19 +430,25 @@ mod tests {
 
     #[test]
     fn rates_follow_their_schedules() {
-        let at = |schedule: Schedule, step: f32| {
+        let at = |schedule: LearningRateSchedule, step: f32| {
             schedule.at(&Tensor::from(step)).unwrap().to_scalar::<f32>().unwrap()
         };
-        let decay =
-            Schedule::ExponentialDecay { initial: 1.0, steps: 2.0, rate: 0.5, staircase: false };
+        let decay = LearningRateSchedule::ExponentialDecay {
+            initial: 1.0,
+            steps: 2.0,
+            rate: 0.5,
+            staircase: false,
+        };
         assert!((at(decay, 4.0) - 0.25).abs() < 1e-6);
-        let pieces =
-            Schedule::PiecewiseConstant { boundaries: vec![1.0, 3.0], values: vec![3.0, 2.0, 1.0] };
+        let pieces = LearningRateSchedule::PiecewiseConstant {
+            boundaries: vec![1.0, 3.0],
+            values: vec![3.0, 2.0, 1.0],
+        };
         assert_eq!(
             [0.0, 1.0, 2.0, 3.0, 4.0].map(|s| at(pieces.clone(), s)),
             [3.0, 3.0, 2.0, 2.0, 1.0]
         );
-        let cosine = Schedule::CosineDecay {
+        let cosine = LearningRateSchedule::CosineDecay {
             initial: 0.0,
             steps: 10.0,
             alpha: 0.0,

@@ -11,7 +11,7 @@ pub enum LearningRate {
     /// A variable, read in each step: to be changed from outside.
     Variable(Variable),
     /// A function of the number of steps made.
-    Schedule(Schedule),
+    Schedule(LearningRateSchedule),
     /// Any function of the number of steps made, a scalar of `f32`.
     Function(Arc<RateFunction>),
 }
@@ -25,8 +25,8 @@ impl From<f64> for LearningRate {
     }
 }
 
-impl From<Schedule> for LearningRate {
-    fn from(schedule: Schedule) -> LearningRate {
+impl From<LearningRateSchedule> for LearningRate {
+    fn from(schedule: LearningRateSchedule) -> LearningRate {
         LearningRate::Schedule(schedule)
     }
 }
@@ -71,7 +71,7 @@ impl LearningRate {
 /// Learning rate as a function of the number of steps made (`keras/src/optimizers/schedules`).
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the fields are the letters of the formulas")]
-pub enum Schedule {
+pub enum LearningRateSchedule {
     /// `initial · rate^(step / steps)`; in whole powers if `staircase`.
     ExponentialDecay { initial: f64, steps: f64, rate: f64, staircase: bool },
     /// `initial / (1 + rate · step / steps)`; in whole quotients if `staircase`.
@@ -88,7 +88,7 @@ pub enum Schedule {
     CosineDecayRestarts { initial: f64, first_steps: f64, t_mul: f64, m_mul: f64, alpha: f64 },
 }
 
-impl Schedule {
+impl LearningRateSchedule {
     /// The rate after so many steps, a scalar of `f32`.
     ///
     /// # Errors
@@ -96,15 +96,15 @@ impl Schedule {
     /// None of its own.
     pub fn at(&self, step: &Tensor) -> Result<Tensor> {
         match *self {
-            Schedule::ExponentialDecay { initial, steps, rate, staircase } => {
+            LearningRateSchedule::ExponentialDecay { initial, steps, rate, staircase } => {
                 let power = whole((step / steps)?, staircase)?;
                 (power.zeros_like()? + rate)?.pow(&power)? * initial
             }
-            Schedule::InverseTimeDecay { initial, steps, rate, staircase } => {
+            LearningRateSchedule::InverseTimeDecay { initial, steps, rate, staircase } => {
                 let quotient = whole((step / steps)?, staircase)?;
                 initial / ((quotient * rate)? + 1.0)?
             }
-            Schedule::PolynomialDecay { initial, steps, end, power, cycle } => {
+            LearningRateSchedule::PolynomialDecay { initial, steps, end, power, cycle } => {
                 let (step, steps) = if cycle {
                     let rounds = (step / steps)?.ceil()?.maximum(1.0)?;
                     (step.clone(), (rounds * steps)?)
@@ -114,7 +114,7 @@ impl Schedule {
                 let left = (1.0 - (step / steps)?)?;
                 (left.pow(power)? * (initial - end))? + end
             }
-            Schedule::PiecewiseConstant { ref boundaries, ref values } => {
+            LearningRateSchedule::PiecewiseConstant { ref boundaries, ref values } => {
                 let mut rate = (step.zeros_like()? + values.last().copied().unwrap_or(0.0))?;
                 for (&boundary, &value) in boundaries.iter().zip(values).rev() {
                     rate =
@@ -122,7 +122,13 @@ impl Schedule {
                 }
                 Ok(rate)
             }
-            Schedule::CosineDecay { initial, steps, alpha, warmup_target, warmup_steps } => {
+            LearningRateSchedule::CosineDecay {
+                initial,
+                steps,
+                alpha,
+                warmup_target,
+                warmup_steps,
+            } => {
                 if warmup_steps == 0.0 {
                     return cosine(&(step / steps)?.minimum(1.0)?, initial, alpha);
                 }
@@ -131,7 +137,13 @@ impl Schedule {
                 let decayed = cosine(&done, warmup_target, alpha)?;
                 step.less(warmup_steps)?.select(&warming, &decayed)
             }
-            Schedule::CosineDecayRestarts { initial, first_steps, t_mul, m_mul, alpha } => {
+            LearningRateSchedule::CosineDecayRestarts {
+                initial,
+                first_steps,
+                t_mul,
+                m_mul,
+                alpha,
+            } => {
                 let done = (step / first_steps)?;
                 let (round, part) = if t_mul == 1.0 {
                     let round = done.floor()?;

@@ -2,7 +2,7 @@
 
 use super::algorithm::{Algorithm, Slot, Step};
 use ferroflow_ir::Attrs;
-use ferroflow_tracer::{error::Result, gradients::Gradient};
+use ferroflow_tracer::{error::Result, gradients::TensorGradient};
 
 /// Gradient descent: `w -= lr·g`; with momentum `v = momentum·v - lr·g`, `w += v`, or by Nesterov
 /// `w += momentum·v - lr·g`.
@@ -27,14 +27,14 @@ impl Algorithm for Sgd {
         self.momentum == 0.0
     }
 
-    fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()> {
+    fn step(&self, step: &Step<'_>, gradient: &TensorGradient) -> Result<()> {
         let lr = &step.learning_rate;
         if self.momentum == 0.0 {
             return match gradient {
-                Gradient::Dense(g) => {
+                TensorGradient::Dense(g) => {
                     step.apply("ResourceApplyGradientDescent", Attrs::new(), &[lr, g])
                 }
-                Gradient::Slices(slices) => {
+                TensorGradient::Slices(slices) => {
                     step.scatter_sub(&slices.indices, &(&slices.values * lr)?)
                 }
             };
@@ -42,10 +42,10 @@ impl Algorithm for Sgd {
         let momentum = step.scalar(self.momentum)?;
         let attrs = Attrs::new().with("use_nesterov", self.nesterov);
         match gradient {
-            Gradient::Dense(g) => {
+            TensorGradient::Dense(g) => {
                 step.apply("ResourceApplyKerasMomentum", attrs, &[lr, g, &momentum])
             }
-            Gradient::Slices(slices) => {
+            TensorGradient::Slices(slices) => {
                 let (rows, places) = slices.summed()?;
                 let op = "ResourceSparseApplyKerasMomentum";
                 step.apply(op, attrs, &[lr, &rows, &places, &momentum])

@@ -4,12 +4,13 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, PartialShape};
 
-static RESOURCE_ACCUMULATOR_APPLY_GRADIENT: Op = Op::new("ResourceAccumulatorApplyGradient");
+static RESOURCE_ACCUMULATOR_APPLY_GRADIENT: NamedOp =
+    NamedOp::new("ResourceAccumulatorApplyGradient");
 
 /// Adds a gradient to an accumulator, unless it is of an earlier step.
 ///
@@ -28,7 +29,8 @@ pub fn resource_accumulator_apply_gradient(
     call::none(&RESOURCE_ACCUMULATOR_APPLY_GRADIENT, Attrs::new(), &[handle, local_step, gradient])
 }
 
-static RESOURCE_ACCUMULATOR_NUM_ACCUMULATED: Op = Op::new("ResourceAccumulatorNumAccumulated");
+static RESOURCE_ACCUMULATOR_NUM_ACCUMULATED: NamedOp =
+    NamedOp::new("ResourceAccumulatorNumAccumulated");
 
 /// Gives the number of gradients in an accumulator.
 ///
@@ -42,7 +44,8 @@ pub fn resource_accumulator_num_accumulated(handle: &Tensor) -> Result<Tensor> {
     call::one(&RESOURCE_ACCUMULATOR_NUM_ACCUMULATED, Attrs::new(), &[handle])
 }
 
-static RESOURCE_ACCUMULATOR_SET_GLOBAL_STEP: Op = Op::new("ResourceAccumulatorSetGlobalStep");
+static RESOURCE_ACCUMULATOR_SET_GLOBAL_STEP: NamedOp =
+    NamedOp::new("ResourceAccumulatorSetGlobalStep");
 
 /// Sets the step from which on gradients count.
 ///
@@ -59,7 +62,8 @@ pub fn resource_accumulator_set_global_step(
     call::none(&RESOURCE_ACCUMULATOR_SET_GLOBAL_STEP, Attrs::new(), &[handle, new_global_step])
 }
 
-static RESOURCE_ACCUMULATOR_TAKE_GRADIENT: Op = Op::new("ResourceAccumulatorTakeGradient");
+static RESOURCE_ACCUMULATOR_TAKE_GRADIENT: NamedOp =
+    NamedOp::new("ResourceAccumulatorTakeGradient");
 
 /// Takes the mean or the sum of the gradients, once there are so many.
 ///
@@ -82,7 +86,7 @@ pub fn resource_accumulator_take_gradient(
     )
 }
 
-static RESOURCE_CONDITIONAL_ACCUMULATOR: Op = Op::new("ResourceConditionalAccumulator");
+static RESOURCE_CONDITIONAL_ACCUMULATOR: NamedOp = NamedOp::new("ResourceConditionalAccumulator");
 
 /// The optional arguments of [`resource_conditional_accumulator_with`].
 #[derive(Clone, Debug)]

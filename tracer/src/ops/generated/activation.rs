@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static ELU: Op = Op::new("Elu");
+static ELU: NamedOp = NamedOp::new("Elu");
 
 /// Exponential linear unit: `x` where positive, else `exp(x) - 1`.
 ///
@@ -23,7 +23,7 @@ pub fn elu(features: &Tensor) -> Result<Tensor> {
     call::one(&ELU, Attrs::new(), &[features])
 }
 
-static LEAKY_RELU: Op = Op::new("LeakyRelu");
+static LEAKY_RELU: NamedOp = NamedOp::new("LeakyRelu");
 
 /// The optional arguments of [`leaky_relu_with`].
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ pub fn leaky_relu_with(features: &Tensor, attrs: &LeakyReluAttrs) -> Result<Tens
     call::one(&LEAKY_RELU, Attrs::new().with("alpha", attrs.alpha), &[features])
 }
 
-static RELU: Op = Op::new("Relu");
+static RELU: NamedOp = NamedOp::new("Relu");
 
 /// Rectified linear unit: `max(x, 0)`.
 ///
@@ -75,7 +75,7 @@ pub fn relu(features: &Tensor) -> Result<Tensor> {
     call::one(&RELU, Attrs::new(), &[features])
 }
 
-static RELU6: Op = Op::new("Relu6");
+static RELU6: NamedOp = NamedOp::new("Relu6");
 
 /// `min(max(x, 0), 6)`.
 ///
@@ -89,7 +89,7 @@ pub fn relu6(features: &Tensor) -> Result<Tensor> {
     call::one(&RELU6, Attrs::new(), &[features])
 }
 
-static SELU: Op = Op::new("Selu");
+static SELU: NamedOp = NamedOp::new("Selu");
 
 /// Scaled exponential linear unit (Klambauer et al. 2017).
 ///
@@ -103,7 +103,7 @@ pub fn selu(features: &Tensor) -> Result<Tensor> {
     call::one(&SELU, Attrs::new(), &[features])
 }
 
-static SOFTPLUS: Op = Op::new("Softplus");
+static SOFTPLUS: NamedOp = NamedOp::new("Softplus");
 
 /// `log(exp(x) + 1)`, without overflow.
 ///
@@ -117,7 +117,7 @@ pub fn softplus(features: &Tensor) -> Result<Tensor> {
     call::one(&SOFTPLUS, Attrs::new(), &[features])
 }
 
-static SOFTSIGN: Op = Op::new("Softsign");
+static SOFTSIGN: NamedOp = NamedOp::new("Softsign");
 
 /// `x / (1 + |x|)`.
 ///
@@ -131,7 +131,7 @@ pub fn softsign(features: &Tensor) -> Result<Tensor> {
     call::one(&SOFTSIGN, Attrs::new(), &[features])
 }
 
-static ELU_GRAD: Op = Op::new("EluGrad");
+static ELU_GRAD: NamedOp = NamedOp::new("EluGrad");
 
 /// Gradient of `Elu` from its output.
 ///
@@ -145,7 +145,7 @@ pub fn elu_grad(gradients: &Tensor, outputs: &Tensor) -> Result<Tensor> {
     call::one(&ELU_GRAD, Attrs::new(), &[gradients, outputs])
 }
 
-static INV_GRAD: Op = Op::new("InvGrad");
+static INV_GRAD: NamedOp = NamedOp::new("InvGrad");
 
 /// Gradient of `Inv` from its output.
 ///
@@ -159,7 +159,7 @@ pub fn inv_grad(y: &Tensor, dy: &Tensor) -> Result<Tensor> {
     call::one(&INV_GRAD, Attrs::new(), &[y, dy])
 }
 
-static LEAKY_RELU_GRAD: Op = Op::new("LeakyReluGrad");
+static LEAKY_RELU_GRAD: NamedOp = NamedOp::new("LeakyReluGrad");
 
 /// The optional arguments of [`leaky_relu_grad_with`].
 #[derive(Clone, Debug)]
@@ -201,7 +201,7 @@ pub fn leaky_relu_grad_with(
     call::one(&LEAKY_RELU_GRAD, Attrs::new().with("alpha", attrs.alpha), &[gradients, features])
 }
 
-static RECIPROCAL_GRAD: Op = Op::new("ReciprocalGrad");
+static RECIPROCAL_GRAD: NamedOp = NamedOp::new("ReciprocalGrad");
 
 /// Gradient of `Reciprocal` from its output.
 ///
@@ -215,7 +215,7 @@ pub fn reciprocal_grad(y: &Tensor, dy: &Tensor) -> Result<Tensor> {
     call::one(&RECIPROCAL_GRAD, Attrs::new(), &[y, dy])
 }
 
-static RELU6_GRAD: Op = Op::new("Relu6Grad");
+static RELU6_GRAD: NamedOp = NamedOp::new("Relu6Grad");
 
 /// Gradient of `Relu6` from its input or output.
 ///
@@ -229,7 +229,7 @@ pub fn relu6_grad(gradients: &Tensor, features: &Tensor) -> Result<Tensor> {
     call::one(&RELU6_GRAD, Attrs::new(), &[gradients, features])
 }
 
-static RELU_GRAD: Op = Op::new("ReluGrad");
+static RELU_GRAD: NamedOp = NamedOp::new("ReluGrad");
 
 /// Gradient of `Relu` from its input or output.
 ///
@@ -243,7 +243,7 @@ pub fn relu_grad(gradients: &Tensor, features: &Tensor) -> Result<Tensor> {
     call::one(&RELU_GRAD, Attrs::new(), &[gradients, features])
 }
 
-static RSQRT_GRAD: Op = Op::new("RsqrtGrad");
+static RSQRT_GRAD: NamedOp = NamedOp::new("RsqrtGrad");
 
 /// Gradient of `Rsqrt` from its output.
 ///
@@ -257,7 +257,7 @@ pub fn rsqrt_grad(y: &Tensor, dy: &Tensor) -> Result<Tensor> {
     call::one(&RSQRT_GRAD, Attrs::new(), &[y, dy])
 }
 
-static SELU_GRAD: Op = Op::new("SeluGrad");
+static SELU_GRAD: NamedOp = NamedOp::new("SeluGrad");
 
 /// Gradient of `Selu` from its output.
 ///
@@ -271,7 +271,7 @@ pub fn selu_grad(gradients: &Tensor, outputs: &Tensor) -> Result<Tensor> {
     call::one(&SELU_GRAD, Attrs::new(), &[gradients, outputs])
 }
 
-static SIGMOID_GRAD: Op = Op::new("SigmoidGrad");
+static SIGMOID_GRAD: NamedOp = NamedOp::new("SigmoidGrad");
 
 /// Gradient of `Sigmoid` from its output.
 ///
@@ -285,7 +285,7 @@ pub fn sigmoid_grad(y: &Tensor, dy: &Tensor) -> Result<Tensor> {
     call::one(&SIGMOID_GRAD, Attrs::new(), &[y, dy])
 }
 
-static SOFTPLUS_GRAD: Op = Op::new("SoftplusGrad");
+static SOFTPLUS_GRAD: NamedOp = NamedOp::new("SoftplusGrad");
 
 /// Gradient of `Softplus` from its input.
 ///
@@ -299,7 +299,7 @@ pub fn softplus_grad(gradients: &Tensor, features: &Tensor) -> Result<Tensor> {
     call::one(&SOFTPLUS_GRAD, Attrs::new(), &[gradients, features])
 }
 
-static SOFTSIGN_GRAD: Op = Op::new("SoftsignGrad");
+static SOFTSIGN_GRAD: NamedOp = NamedOp::new("SoftsignGrad");
 
 /// Gradient of `Softsign` from its input.
 ///
@@ -313,7 +313,7 @@ pub fn softsign_grad(gradients: &Tensor, features: &Tensor) -> Result<Tensor> {
     call::one(&SOFTSIGN_GRAD, Attrs::new(), &[gradients, features])
 }
 
-static SQRT_GRAD: Op = Op::new("SqrtGrad");
+static SQRT_GRAD: NamedOp = NamedOp::new("SqrtGrad");
 
 /// Gradient of `Sqrt` from its output.
 ///
@@ -327,7 +327,7 @@ pub fn sqrt_grad(y: &Tensor, dy: &Tensor) -> Result<Tensor> {
     call::one(&SQRT_GRAD, Attrs::new(), &[y, dy])
 }
 
-static TANH_GRAD: Op = Op::new("TanhGrad");
+static TANH_GRAD: NamedOp = NamedOp::new("TanhGrad");
 
 /// Gradient of `Tanh` from its output.
 ///

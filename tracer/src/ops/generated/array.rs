@@ -5,12 +5,12 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static BROADCAST_TO: Op = Op::new("BroadcastTo");
+static BROADCAST_TO: NamedOp = NamedOp::new("BroadcastTo");
 
 /// Repeats a tensor along dimensions of size 1 so that it has a given shape.
 ///
@@ -25,7 +25,7 @@ pub fn broadcast_to(input: &Tensor, shape: &Tensor) -> Result<Tensor> {
     call::one(&BROADCAST_TO, Attrs::new(), &[input, shape])
 }
 
-static CONCAT: Op = Op::new("Concat");
+static CONCAT: NamedOp = NamedOp::new("Concat");
 
 /// Joins tensors along an axis.
 ///
@@ -39,7 +39,7 @@ pub fn concat(concat_dim: &Tensor, values: &[&Tensor]) -> Result<Tensor> {
     call::one(&CONCAT, Attrs::new(), &[&[concat_dim][..], values].concat())
 }
 
-static CONCAT_V2: Op = Op::new("ConcatV2");
+static CONCAT_V2: NamedOp = NamedOp::new("ConcatV2");
 
 /// Joins tensors along an axis.
 ///
@@ -54,7 +54,7 @@ pub fn concat_v2(values: &[&Tensor], axis: &Tensor) -> Result<Tensor> {
     call::one(&CONCAT_V2, Attrs::new(), &[values, &[axis][..]].concat())
 }
 
-static CONJUGATE_TRANSPOSE: Op = Op::new("ConjugateTranspose");
+static CONJUGATE_TRANSPOSE: NamedOp = NamedOp::new("ConjugateTranspose");
 
 /// Puts the dimensions in another order, and conjugates the elements.
 ///
@@ -69,7 +69,7 @@ pub fn conjugate_transpose(x: &Tensor, perm: &Tensor) -> Result<Tensor> {
     call::one(&CONJUGATE_TRANSPOSE, Attrs::new(), &[x, perm])
 }
 
-static EMPTY: Op = Op::new("Empty");
+static EMPTY: NamedOp = NamedOp::new("Empty");
 
 /// The optional arguments of [`empty_with`].
 #[derive(Clone, Debug, Default)]
@@ -101,7 +101,7 @@ pub fn empty_with(shape: &Tensor, dtype: DType, attrs: &EmptyAttrs) -> Result<Te
     call::one(&EMPTY, Attrs::new().with("dtype", dtype).with("init", attrs.init), &[shape])
 }
 
-static FILL: Op = Op::new("Fill");
+static FILL: NamedOp = NamedOp::new("Fill");
 
 /// Makes a tensor of one value.
 ///
@@ -116,7 +116,7 @@ pub fn fill(dims: &Tensor, value: &Tensor) -> Result<Tensor> {
     call::one(&FILL, Attrs::new(), &[dims, value])
 }
 
-static GUARANTEE_CONST: Op = Op::new("GuaranteeConst");
+static GUARANTEE_CONST: NamedOp = NamedOp::new("GuaranteeConst");
 
 /// Passes a tensor on; a promise to compilers.
 ///
@@ -130,7 +130,7 @@ pub fn guarantee_const(input: &Tensor) -> Result<Tensor> {
     call::one(&GUARANTEE_CONST, Attrs::new(), &[input])
 }
 
-static IDENTITY: Op = Op::new("Identity");
+static IDENTITY: NamedOp = NamedOp::new("Identity");
 
 /// Passes a tensor on.
 ///
@@ -144,7 +144,7 @@ pub fn identity(input: &Tensor) -> Result<Tensor> {
     call::one(&IDENTITY, Attrs::new(), &[input])
 }
 
-static IDENTITY_N: Op = Op::new("IdentityN");
+static IDENTITY_N: NamedOp = NamedOp::new("IdentityN");
 
 /// Passes tensors on.
 ///
@@ -158,7 +158,7 @@ pub fn identity_n(input: &[&Tensor]) -> Result<Outputs> {
     call::many(&IDENTITY_N, Attrs::new(), input)
 }
 
-static INVERT_PERMUTATION: Op = Op::new("InvertPermutation");
+static INVERT_PERMUTATION: NamedOp = NamedOp::new("InvertPermutation");
 
 /// Gives the positions of 0, 1, 2, … in a vector that holds each of them once.
 ///
@@ -172,7 +172,7 @@ pub fn invert_permutation(x: &Tensor) -> Result<Tensor> {
     call::one(&INVERT_PERMUTATION, Attrs::new(), &[x])
 }
 
-static PACK: Op = Op::new("Pack");
+static PACK: NamedOp = NamedOp::new("Pack");
 
 /// The optional arguments of [`pack_with`].
 #[derive(Clone, Debug, Default)]
@@ -203,7 +203,7 @@ pub fn pack_with(values: &[&Tensor], attrs: &PackAttrs) -> Result<Tensor> {
     call::one(&PACK, Attrs::new().with("axis", attrs.axis), values)
 }
 
-static PREVENT_GRADIENT: Op = Op::new("PreventGradient");
+static PREVENT_GRADIENT: NamedOp = NamedOp::new("PreventGradient");
 
 /// The optional arguments of [`prevent_gradient_with`].
 #[derive(Clone, Debug, Default)]
@@ -234,7 +234,7 @@ pub fn prevent_gradient_with(input: &Tensor, attrs: &PreventGradientAttrs) -> Re
     call::one(&PREVENT_GRADIENT, Attrs::new().with("message", attrs.message.as_str()), &[input])
 }
 
-static REVERSE: Op = Op::new("Reverse");
+static REVERSE: NamedOp = NamedOp::new("Reverse");
 
 /// Reverses the dimensions for which a flag is set.
 ///
@@ -249,7 +249,7 @@ pub fn reverse(tensor: &Tensor, dims: &Tensor) -> Result<Tensor> {
     call::one(&REVERSE, Attrs::new(), &[tensor, dims])
 }
 
-static REVERSE_SEQUENCE: Op = Op::new("ReverseSequence");
+static REVERSE_SEQUENCE: NamedOp = NamedOp::new("ReverseSequence");
 
 /// The optional arguments of [`reverse_sequence_with`].
 #[derive(Clone, Debug, Default)]
@@ -290,7 +290,7 @@ pub fn reverse_sequence_with(
     )
 }
 
-static REVERSE_V2: Op = Op::new("ReverseV2");
+static REVERSE_V2: NamedOp = NamedOp::new("ReverseV2");
 
 /// Reverses dimensions.
 ///
@@ -305,7 +305,7 @@ pub fn reverse_v2(tensor: &Tensor, axis: &Tensor) -> Result<Tensor> {
     call::one(&REVERSE_V2, Attrs::new(), &[tensor, axis])
 }
 
-static ROLL: Op = Op::new("Roll");
+static ROLL: NamedOp = NamedOp::new("Roll");
 
 /// Shifts elements along dimensions; what leaves at the end comes in at the start.
 ///
@@ -320,7 +320,7 @@ pub fn roll(input: &Tensor, shift: &Tensor, axis: &Tensor) -> Result<Tensor> {
     call::one(&ROLL, Attrs::new(), &[input, shift, axis])
 }
 
-static SELECT: Op = Op::new("Select");
+static SELECT: NamedOp = NamedOp::new("Select");
 
 /// Takes elements, or rows, of `t` where a condition holds, else of `e`.
 ///
@@ -334,7 +334,7 @@ pub fn select(condition: &Tensor, t: &Tensor, e: &Tensor) -> Result<Tensor> {
     call::one(&SELECT, Attrs::new(), &[condition, t, e])
 }
 
-static SELECT_V2: Op = Op::new("SelectV2");
+static SELECT_V2: NamedOp = NamedOp::new("SelectV2");
 
 /// Takes elements of `t` where a condition holds, else of `e`.
 ///
@@ -348,7 +348,7 @@ pub fn select_v2(condition: &Tensor, t: &Tensor, e: &Tensor) -> Result<Tensor> {
     call::one(&SELECT_V2, Attrs::new(), &[condition, t, e])
 }
 
-static SNAPSHOT: Op = Op::new("Snapshot");
+static SNAPSHOT: NamedOp = NamedOp::new("Snapshot");
 
 /// Passes a tensor on.
 ///
@@ -362,7 +362,7 @@ pub fn snapshot(input: &Tensor) -> Result<Tensor> {
     call::one(&SNAPSHOT, Attrs::new(), &[input])
 }
 
-static STOP_GRADIENT: Op = Op::new("StopGradient");
+static STOP_GRADIENT: NamedOp = NamedOp::new("StopGradient");
 
 /// Passes a tensor on; gradients stop here.
 ///
@@ -376,7 +376,7 @@ pub fn stop_gradient(input: &Tensor) -> Result<Tensor> {
     call::one(&STOP_GRADIENT, Attrs::new(), &[input])
 }
 
-static TILE: Op = Op::new("Tile");
+static TILE: NamedOp = NamedOp::new("Tile");
 
 /// Repeats a tensor along its dimensions.
 ///
@@ -391,7 +391,7 @@ pub fn tile(input: &Tensor, multiples: &Tensor) -> Result<Tensor> {
     call::one(&TILE, Attrs::new(), &[input, multiples])
 }
 
-static TO_BOOL: Op = Op::new("ToBool");
+static TO_BOOL: NamedOp = NamedOp::new("ToBool");
 
 /// Tells whether a scalar is not zero or not empty; of other tensors, whether there is any element.
 ///
@@ -405,7 +405,7 @@ pub fn to_bool(input: &Tensor) -> Result<Tensor> {
     call::one(&TO_BOOL, Attrs::new(), &[input])
 }
 
-static TRANSPOSE: Op = Op::new("Transpose");
+static TRANSPOSE: NamedOp = NamedOp::new("Transpose");
 
 /// Puts the dimensions in another order.
 ///

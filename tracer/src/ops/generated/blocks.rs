@@ -5,12 +5,12 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static XLA_CONCAT_ND: Op = Op::new("XlaConcatND");
+static XLA_CONCAT_ND: NamedOp = NamedOp::new("XlaConcatND");
 
 /// The optional arguments of [`xla_concat_nd_with`].
 #[derive(Clone, Debug, Default)]
@@ -49,7 +49,7 @@ pub fn xla_concat_nd_with(
     )
 }
 
-static XLA_SPLIT_ND: Op = Op::new("XlaSplitND");
+static XLA_SPLIT_ND: NamedOp = NamedOp::new("XlaSplitND");
 
 /// The optional arguments of [`xla_split_nd_with`].
 #[derive(Clone, Debug, Default)]

@@ -5,12 +5,12 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static MERGE_V2_CHECKPOINTS: Op = Op::new("MergeV2Checkpoints");
+static MERGE_V2_CHECKPOINTS: NamedOp = NamedOp::new("MergeV2Checkpoints");
 
 /// The optional arguments of [`merge_v2_checkpoints_with`].
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ pub fn merge_v2_checkpoints_with(
     )
 }
 
-static RESTORE: Op = Op::new("Restore");
+static RESTORE: NamedOp = NamedOp::new("Restore");
 
 /// The optional arguments of [`restore_with`].
 #[derive(Clone, Debug)]
@@ -110,7 +110,7 @@ pub fn restore_with(
     )
 }
 
-static RESTORE_SLICE: Op = Op::new("RestoreSlice");
+static RESTORE_SLICE: NamedOp = NamedOp::new("RestoreSlice");
 
 /// The optional arguments of [`restore_slice_with`].
 #[derive(Clone, Debug)]
@@ -167,7 +167,7 @@ pub fn restore_slice_with(
     )
 }
 
-static RESTORE_V2: Op = Op::new("RestoreV2");
+static RESTORE_V2: NamedOp = NamedOp::new("RestoreV2");
 
 /// Reads tensors of a checkpoint, whole ones or slices.
 ///
@@ -191,7 +191,7 @@ pub fn restore_v2(
     )
 }
 
-static SAVE_V2: Op = Op::new("SaveV2");
+static SAVE_V2: NamedOp = NamedOp::new("SaveV2");
 
 /// Writes tensors to a checkpoint, whole ones or slices.
 ///

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static DECODE_AND_CROP_JPEG: Op = Op::new("DecodeAndCropJpeg");
+static DECODE_AND_CROP_JPEG: NamedOp = NamedOp::new("DecodeAndCropJpeg");
 
 /// The optional arguments of [`decode_and_crop_jpeg_with`].
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ pub fn decode_and_crop_jpeg_with(
     )
 }
 
-static DECODE_BMP: Op = Op::new("DecodeBmp");
+static DECODE_BMP: NamedOp = NamedOp::new("DecodeBmp");
 
 /// The optional arguments of [`decode_bmp_with`].
 #[derive(Clone, Debug, Default)]
@@ -109,7 +109,7 @@ pub fn decode_bmp_with(contents: &Tensor, attrs: &DecodeBmpAttrs) -> Result<Tens
     call::one(&DECODE_BMP, Attrs::new().with("channels", attrs.channels), &[contents])
 }
 
-static DECODE_GIF: Op = Op::new("DecodeGif");
+static DECODE_GIF: NamedOp = NamedOp::new("DecodeGif");
 
 /// Decodes all frames of an animation in GIF format.
 ///
@@ -123,7 +123,7 @@ pub fn decode_gif(contents: &Tensor) -> Result<Tensor> {
     call::one(&DECODE_GIF, Attrs::new(), &[contents])
 }
 
-static DECODE_IMAGE: Op = Op::new("DecodeImage");
+static DECODE_IMAGE: NamedOp = NamedOp::new("DecodeImage");
 
 /// The optional arguments of [`decode_image_with`].
 #[derive(Clone, Debug)]
@@ -172,7 +172,7 @@ pub fn decode_image_with(contents: &Tensor, attrs: &DecodeImageAttrs) -> Result<
     )
 }
 
-static DECODE_JPEG: Op = Op::new("DecodeJpeg");
+static DECODE_JPEG: NamedOp = NamedOp::new("DecodeJpeg");
 
 /// The optional arguments of [`decode_jpeg_with`].
 #[derive(Clone, Debug)]
@@ -236,7 +236,7 @@ pub fn decode_jpeg_with(contents: &Tensor, attrs: &DecodeJpegAttrs) -> Result<Te
     )
 }
 
-static DECODE_PNG: Op = Op::new("DecodePng");
+static DECODE_PNG: NamedOp = NamedOp::new("DecodePng");
 
 /// The optional arguments of [`decode_png_with`].
 #[derive(Clone, Debug)]
@@ -280,7 +280,7 @@ pub fn decode_png_with(contents: &Tensor, attrs: &DecodePngAttrs) -> Result<Tens
     )
 }
 
-static DECODE_WAV: Op = Op::new("DecodeWav");
+static DECODE_WAV: NamedOp = NamedOp::new("DecodeWav");
 
 /// The optional arguments of [`decode_wav_with`].
 #[derive(Clone, Debug)]
@@ -326,7 +326,7 @@ pub fn decode_wav_with(contents: &Tensor, attrs: &DecodeWavAttrs) -> Result<[Ten
     )
 }
 
-static DECODE_WEB_P: Op = Op::new("DecodeWebP");
+static DECODE_WEB_P: NamedOp = NamedOp::new("DecodeWebP");
 
 /// The optional arguments of [`decode_web_p_with`].
 #[derive(Clone, Debug)]
@@ -370,7 +370,7 @@ pub fn decode_web_p_with(contents: &Tensor, attrs: &DecodeWebPAttrs) -> Result<T
     )
 }
 
-static ENCODE_JPEG: Op = Op::new("EncodeJpeg");
+static ENCODE_JPEG: NamedOp = NamedOp::new("EncodeJpeg");
 
 /// The optional arguments of [`encode_jpeg_with`].
 #[derive(Clone, Debug)]
@@ -446,7 +446,7 @@ pub fn encode_jpeg_with(image: &Tensor, attrs: &EncodeJpegAttrs) -> Result<Tenso
     )
 }
 
-static ENCODE_JPEG_VARIABLE_QUALITY: Op = Op::new("EncodeJpegVariableQuality");
+static ENCODE_JPEG_VARIABLE_QUALITY: NamedOp = NamedOp::new("EncodeJpegVariableQuality");
 
 /// Encodes an image in JPEG format, with a quality from 0 to 100.
 ///
@@ -460,7 +460,7 @@ pub fn encode_jpeg_variable_quality(images: &Tensor, quality: &Tensor) -> Result
     call::one(&ENCODE_JPEG_VARIABLE_QUALITY, Attrs::new(), &[images, quality])
 }
 
-static ENCODE_PNG: Op = Op::new("EncodePng");
+static ENCODE_PNG: NamedOp = NamedOp::new("EncodePng");
 
 /// The optional arguments of [`encode_png_with`].
 #[derive(Clone, Debug)]
@@ -498,7 +498,7 @@ pub fn encode_png_with(image: &Tensor, attrs: &EncodePngAttrs) -> Result<Tensor>
     call::one(&ENCODE_PNG, Attrs::new().with("compression", attrs.compression), &[image])
 }
 
-static ENCODE_WAV: Op = Op::new("EncodeWav");
+static ENCODE_WAV: NamedOp = NamedOp::new("EncodeWav");
 
 /// Encodes sound in WAV format, with 16 bits per sample.
 ///
@@ -512,7 +512,7 @@ pub fn encode_wav(audio: &Tensor, sample_rate: &Tensor) -> Result<Tensor> {
     call::one(&ENCODE_WAV, Attrs::new(), &[audio, sample_rate])
 }
 
-static EXTRACT_JPEG_SHAPE: Op = Op::new("ExtractJpegShape");
+static EXTRACT_JPEG_SHAPE: NamedOp = NamedOp::new("ExtractJpegShape");
 
 /// The optional arguments of [`extract_jpeg_shape_with`].
 #[derive(Clone, Debug)]

@@ -6,12 +6,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, PartialShape};
 
-static COLLECTIVE_ALL_TO_ALL_V2: Op = Op::new("CollectiveAllToAllV2");
+static COLLECTIVE_ALL_TO_ALL_V2: NamedOp = NamedOp::new("CollectiveAllToAllV2");
 
 /// The optional arguments of [`collective_all_to_all_v2_with`].
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ pub fn collective_all_to_all_v2_with(
     )
 }
 
-static COLLECTIVE_ALL_TO_ALL_V3: Op = Op::new("CollectiveAllToAllV3");
+static COLLECTIVE_ALL_TO_ALL_V3: NamedOp = NamedOp::new("CollectiveAllToAllV3");
 
 /// The optional arguments of [`collective_all_to_all_v3_with`].
 #[derive(Clone, Debug, Default)]
@@ -129,7 +129,7 @@ pub fn collective_all_to_all_v3_with(
     )
 }
 
-static COLLECTIVE_ASSIGN_GROUP_V2: Op = Op::new("CollectiveAssignGroupV2");
+static COLLECTIVE_ASSIGN_GROUP_V2: NamedOp = NamedOp::new("CollectiveAssignGroupV2");
 
 /// Tells size and key of the group that a device is assigned to.
 ///
@@ -152,7 +152,7 @@ pub fn collective_assign_group_v2(
     )
 }
 
-static COLLECTIVE_BCAST_RECV: Op = Op::new("CollectiveBcastRecv");
+static COLLECTIVE_BCAST_RECV: NamedOp = NamedOp::new("CollectiveBcastRecv");
 
 /// The optional arguments of [`collective_bcast_recv_with`].
 #[derive(Clone, Debug)]
@@ -225,7 +225,7 @@ pub fn collective_bcast_recv_with(
     )
 }
 
-static COLLECTIVE_BCAST_RECV_V2: Op = Op::new("CollectiveBcastRecvV2");
+static COLLECTIVE_BCAST_RECV_V2: NamedOp = NamedOp::new("CollectiveBcastRecvV2");
 
 /// The optional arguments of [`collective_bcast_recv_v2_with`].
 #[derive(Clone, Debug)]
@@ -291,7 +291,7 @@ pub fn collective_bcast_recv_v2_with(
     )
 }
 
-static COLLECTIVE_BCAST_SEND: Op = Op::new("CollectiveBcastSend");
+static COLLECTIVE_BCAST_SEND: NamedOp = NamedOp::new("CollectiveBcastSend");
 
 /// The optional arguments of [`collective_bcast_send_with`].
 #[derive(Clone, Debug)]
@@ -362,7 +362,7 @@ pub fn collective_bcast_send_with(
     )
 }
 
-static COLLECTIVE_BCAST_SEND_V2: Op = Op::new("CollectiveBcastSendV2");
+static COLLECTIVE_BCAST_SEND_V2: NamedOp = NamedOp::new("CollectiveBcastSendV2");
 
 /// The optional arguments of [`collective_bcast_send_v2_with`].
 #[derive(Clone, Debug)]
@@ -425,7 +425,7 @@ pub fn collective_bcast_send_v2_with(
     )
 }
 
-static COLLECTIVE_GATHER: Op = Op::new("CollectiveGather");
+static COLLECTIVE_GATHER: NamedOp = NamedOp::new("CollectiveGather");
 
 /// The optional arguments of [`collective_gather_with`].
 #[derive(Clone, Debug)]
@@ -496,7 +496,7 @@ pub fn collective_gather_with(
     )
 }
 
-static COLLECTIVE_GATHER_V2: Op = Op::new("CollectiveGatherV2");
+static COLLECTIVE_GATHER_V2: NamedOp = NamedOp::new("CollectiveGatherV2");
 
 /// The optional arguments of [`collective_gather_v2_with`].
 #[derive(Clone, Debug)]
@@ -568,7 +568,8 @@ pub fn collective_gather_v2_with(
     )
 }
 
-static COLLECTIVE_INITIALIZE_COMMUNICATOR: Op = Op::new("CollectiveInitializeCommunicator");
+static COLLECTIVE_INITIALIZE_COMMUNICATOR: NamedOp =
+    NamedOp::new("CollectiveInitializeCommunicator");
 
 /// The optional arguments of [`collective_initialize_communicator_with`].
 #[derive(Clone, Debug)]
@@ -626,7 +627,7 @@ pub fn collective_initialize_communicator_with(
     )
 }
 
-static COLLECTIVE_PERMUTE: Op = Op::new("CollectivePermute");
+static COLLECTIVE_PERMUTE: NamedOp = NamedOp::new("CollectivePermute");
 
 /// Sends tensors from member to member; zeros where nothing is sent.
 ///
@@ -641,7 +642,7 @@ pub fn collective_permute(input: &Tensor, source_target_pairs: &Tensor) -> Resul
     call::one(&COLLECTIVE_PERMUTE, Attrs::new(), &[input, source_target_pairs])
 }
 
-static COLLECTIVE_REDUCE: Op = Op::new("CollectiveReduce");
+static COLLECTIVE_REDUCE: NamedOp = NamedOp::new("CollectiveReduce");
 
 /// The optional arguments of [`collective_reduce_with`].
 #[derive(Clone, Debug)]
@@ -728,7 +729,7 @@ pub fn collective_reduce_with(
     )
 }
 
-static COLLECTIVE_REDUCE_SCATTER_V2: Op = Op::new("CollectiveReduceScatterV2");
+static COLLECTIVE_REDUCE_SCATTER_V2: NamedOp = NamedOp::new("CollectiveReduceScatterV2");
 
 /// The optional arguments of [`collective_reduce_scatter_v2_with`].
 #[derive(Clone, Debug)]
@@ -811,7 +812,7 @@ pub fn collective_reduce_scatter_v2_with(
     )
 }
 
-static COLLECTIVE_REDUCE_V2: Op = Op::new("CollectiveReduceV2");
+static COLLECTIVE_REDUCE_V2: NamedOp = NamedOp::new("CollectiveReduceV2");
 
 /// The optional arguments of [`collective_reduce_v2_with`].
 #[derive(Clone, Debug)]
@@ -894,7 +895,7 @@ pub fn collective_reduce_v2_with(
     )
 }
 
-static COLLECTIVE_REDUCE_V3: Op = Op::new("CollectiveReduceV3");
+static COLLECTIVE_REDUCE_V3: NamedOp = NamedOp::new("CollectiveReduceV3");
 
 /// The optional arguments of [`collective_reduce_v3_with`].
 #[derive(Clone, Debug, Default)]
@@ -947,7 +948,7 @@ pub fn collective_reduce_v3_with(
     )
 }
 
-static CROSS_REPLICA_SUM: Op = Op::new("CrossReplicaSum");
+static CROSS_REPLICA_SUM: NamedOp = NamedOp::new("CrossReplicaSum");
 
 /// Adds the tensors of the replicas in each part of an assignment.
 ///
@@ -962,7 +963,7 @@ pub fn cross_replica_sum(input: &Tensor, group_assignment: &Tensor) -> Result<Te
     call::one(&CROSS_REPLICA_SUM, Attrs::new(), &[input, group_assignment])
 }
 
-static NCCL_ALL_REDUCE: Op = Op::new("NcclAllReduce");
+static NCCL_ALL_REDUCE: NamedOp = NamedOp::new("NcclAllReduce");
 
 /// Reduces the tensors of all replicas, element by element.
 ///
@@ -989,7 +990,7 @@ pub fn nccl_all_reduce(
     )
 }
 
-static NCCL_BROADCAST: Op = Op::new("NcclBroadcast");
+static NCCL_BROADCAST: NamedOp = NamedOp::new("NcclBroadcast");
 
 /// Sends a tensor to all devices of a graph that use it.
 ///
@@ -1003,7 +1004,7 @@ pub fn nccl_broadcast(input: &Tensor, shape: PartialShape) -> Result<Tensor> {
     call::one(&NCCL_BROADCAST, Attrs::new().with("shape", shape), &[input])
 }
 
-static NCCL_REDUCE: Op = Op::new("NcclReduce");
+static NCCL_REDUCE: NamedOp = NamedOp::new("NcclReduce");
 
 /// Reduces tensors of several devices of a graph, element by element.
 ///

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static ASSERT: Op = Op::new("Assert");
+static ASSERT: NamedOp = NamedOp::new("Assert");
 
 /// The optional arguments of [`assert_with`].
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub fn assert_with(condition: &Tensor, data: &[&Tensor], attrs: &AssertAttrs) ->
     )
 }
 
-static CONTROL_TRIGGER: Op = Op::new("ControlTrigger");
+static CONTROL_TRIGGER: NamedOp = NamedOp::new("ControlTrigger");
 
 /// Does nothing; other ops may wait for it.
 ///
@@ -64,7 +64,7 @@ pub fn control_trigger() -> Result<()> {
     call::none(&CONTROL_TRIGGER, Attrs::new(), &[])
 }
 
-static LOOP_COND: Op = Op::new("LoopCond");
+static LOOP_COND: NamedOp = NamedOp::new("LoopCond");
 
 /// Passes on whether a loop of TensorFlow 1 goes round once more.
 ///
@@ -78,7 +78,7 @@ pub fn loop_cond(input: &Tensor) -> Result<Tensor> {
     call::one(&LOOP_COND, Attrs::new(), &[input])
 }
 
-static NO_OP: Op = Op::new("NoOp");
+static NO_OP: NamedOp = NamedOp::new("NoOp");
 
 /// Does nothing; other ops may wait for it.
 ///
@@ -92,7 +92,7 @@ pub fn no_op() -> Result<()> {
     call::none(&NO_OP, Attrs::new(), &[])
 }
 
-static PRINT: Op = Op::new("Print");
+static PRINT: NamedOp = NamedOp::new("Print");
 
 /// The optional arguments of [`print_with`].
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ pub fn print_with(input: &Tensor, data: &[&Tensor], attrs: &PrintAttrs) -> Resul
     )
 }
 
-static PRINT_V2: Op = Op::new("PrintV2");
+static PRINT_V2: NamedOp = NamedOp::new("PrintV2");
 
 /// The optional arguments of [`print_v2_with`].
 #[derive(Clone, Debug)]
@@ -185,7 +185,7 @@ pub fn print_v2_with(input: &Tensor, attrs: &PrintV2Attrs) -> Result<()> {
     )
 }
 
-static TIMESTAMP: Op = Op::new("Timestamp");
+static TIMESTAMP: NamedOp = NamedOp::new("Timestamp");
 
 /// Gives the seconds since 1970.
 ///

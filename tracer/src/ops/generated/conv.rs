@@ -6,12 +6,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static CONV: Op = Op::new("Conv");
+static CONV: NamedOp = NamedOp::new("Conv");
 
 /// The optional arguments of [`conv_with`].
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ pub fn conv_with(
     )
 }
 
-static CONV2D: Op = Op::new("Conv2D");
+static CONV2D: NamedOp = NamedOp::new("Conv2D");
 
 /// The optional arguments of [`conv2d_with`].
 #[derive(Clone, Debug)]
@@ -154,7 +154,7 @@ pub fn conv2d_with(
     )
 }
 
-static CONV2D_BACKPROP_FILTER: Op = Op::new("Conv2DBackpropFilter");
+static CONV2D_BACKPROP_FILTER: NamedOp = NamedOp::new("Conv2DBackpropFilter");
 
 /// The optional arguments of [`conv2d_backprop_filter_with`].
 #[derive(Clone, Debug)]
@@ -231,7 +231,7 @@ pub fn conv2d_backprop_filter_with(
     )
 }
 
-static CONV2D_BACKPROP_FILTER_V2: Op = Op::new("Conv2DBackpropFilterV2");
+static CONV2D_BACKPROP_FILTER_V2: NamedOp = NamedOp::new("Conv2DBackpropFilterV2");
 
 /// The optional arguments of [`conv2d_backprop_filter_v2_with`].
 #[derive(Clone, Debug)]
@@ -308,7 +308,7 @@ pub fn conv2d_backprop_filter_v2_with(
     )
 }
 
-static CONV2D_BACKPROP_INPUT: Op = Op::new("Conv2DBackpropInput");
+static CONV2D_BACKPROP_INPUT: NamedOp = NamedOp::new("Conv2DBackpropInput");
 
 /// The optional arguments of [`conv2d_backprop_input_with`].
 #[derive(Clone, Debug)]
@@ -385,7 +385,7 @@ pub fn conv2d_backprop_input_with(
     )
 }
 
-static CONV2D_BACKPROP_INPUT_V2: Op = Op::new("Conv2DBackpropInputV2");
+static CONV2D_BACKPROP_INPUT_V2: NamedOp = NamedOp::new("Conv2DBackpropInputV2");
 
 /// The optional arguments of [`conv2d_backprop_input_v2_with`].
 #[derive(Clone, Debug)]
@@ -462,7 +462,7 @@ pub fn conv2d_backprop_input_v2_with(
     )
 }
 
-static CONV3D: Op = Op::new("Conv3D");
+static CONV3D: NamedOp = NamedOp::new("Conv3D");
 
 /// The optional arguments of [`conv3d_with`].
 #[derive(Clone, Debug)]
@@ -520,7 +520,7 @@ pub fn conv3d_with(
     )
 }
 
-static CONV3D_BACKPROP_FILTER_V2: Op = Op::new("Conv3DBackpropFilterV2");
+static CONV3D_BACKPROP_FILTER_V2: NamedOp = NamedOp::new("Conv3DBackpropFilterV2");
 
 /// The optional arguments of [`conv3d_backprop_filter_v2_with`].
 #[derive(Clone, Debug)]
@@ -587,7 +587,7 @@ pub fn conv3d_backprop_filter_v2_with(
     )
 }
 
-static CONV3D_BACKPROP_INPUT_V2: Op = Op::new("Conv3DBackpropInputV2");
+static CONV3D_BACKPROP_INPUT_V2: NamedOp = NamedOp::new("Conv3DBackpropInputV2");
 
 /// The optional arguments of [`conv3d_backprop_input_v2_with`].
 #[derive(Clone, Debug)]
@@ -654,7 +654,7 @@ pub fn conv3d_backprop_input_v2_with(
     )
 }
 
-static DEPTHWISE_CONV2D_NATIVE: Op = Op::new("DepthwiseConv2dNative");
+static DEPTHWISE_CONV2D_NATIVE: NamedOp = NamedOp::new("DepthwiseConv2dNative");
 
 /// The optional arguments of [`depthwise_conv2d_native_with`].
 #[derive(Clone, Debug)]
@@ -725,7 +725,8 @@ pub fn depthwise_conv2d_native_with(
     )
 }
 
-static DEPTHWISE_CONV2D_NATIVE_BACKPROP_FILTER: Op = Op::new("DepthwiseConv2dNativeBackpropFilter");
+static DEPTHWISE_CONV2D_NATIVE_BACKPROP_FILTER: NamedOp =
+    NamedOp::new("DepthwiseConv2dNativeBackpropFilter");
 
 /// The optional arguments of [`depthwise_conv2d_native_backprop_filter_with`].
 #[derive(Clone, Debug)]
@@ -799,7 +800,8 @@ pub fn depthwise_conv2d_native_backprop_filter_with(
     )
 }
 
-static DEPTHWISE_CONV2D_NATIVE_BACKPROP_INPUT: Op = Op::new("DepthwiseConv2dNativeBackpropInput");
+static DEPTHWISE_CONV2D_NATIVE_BACKPROP_INPUT: NamedOp =
+    NamedOp::new("DepthwiseConv2dNativeBackpropInput");
 
 /// The optional arguments of [`depthwise_conv2d_native_backprop_input_with`].
 #[derive(Clone, Debug)]
@@ -873,7 +875,7 @@ pub fn depthwise_conv2d_native_backprop_input_with(
     )
 }
 
-static FUSED_PAD_CONV2D: Op = Op::new("FusedPadConv2D");
+static FUSED_PAD_CONV2D: NamedOp = NamedOp::new("FusedPadConv2D");
 
 /// Convolves images with their mirror images around them.
 ///
@@ -900,7 +902,7 @@ pub fn fused_pad_conv2d(
     )
 }
 
-static FUSED_RESIZE_AND_PAD_CONV2D: Op = Op::new("FusedResizeAndPadConv2D");
+static FUSED_RESIZE_AND_PAD_CONV2D: NamedOp = NamedOp::new("FusedResizeAndPadConv2D");
 
 /// The optional arguments of [`fused_resize_and_pad_conv2d_with`].
 #[derive(Clone, Debug, Default)]

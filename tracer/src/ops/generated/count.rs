@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static BINCOUNT: Op = Op::new("Bincount");
+static BINCOUNT: NamedOp = NamedOp::new("Bincount");
 
 /// Counts how often each integer below `size` occurs, or sums its weights.
 ///
@@ -24,7 +24,7 @@ pub fn bincount(arr: &Tensor, size: &Tensor, weights: &Tensor) -> Result<Tensor>
     call::one(&BINCOUNT, Attrs::new(), &[arr, size, weights])
 }
 
-static BUCKETIZE: Op = Op::new("Bucketize");
+static BUCKETIZE: NamedOp = NamedOp::new("Bucketize");
 
 /// Tells how many of the sorted boundaries are not above each element.
 ///
@@ -38,7 +38,7 @@ pub fn bucketize(input: &Tensor, boundaries: &[f32]) -> Result<Tensor> {
     call::one(&BUCKETIZE, Attrs::new().with("boundaries", boundaries), &[input])
 }
 
-static DENSE_BINCOUNT: Op = Op::new("DenseBincount");
+static DENSE_BINCOUNT: NamedOp = NamedOp::new("DenseBincount");
 
 /// The optional arguments of [`dense_bincount_with`].
 #[derive(Clone, Debug, Default)]
@@ -80,7 +80,7 @@ pub fn dense_bincount_with(
     )
 }
 
-static DENSE_COUNT_SPARSE_OUTPUT: Op = Op::new("DenseCountSparseOutput");
+static DENSE_COUNT_SPARSE_OUTPUT: NamedOp = NamedOp::new("DenseCountSparseOutput");
 
 /// The optional arguments of [`dense_count_sparse_output_with`].
 #[derive(Clone, Debug)]
@@ -142,7 +142,7 @@ pub fn dense_count_sparse_output_with(
     )
 }
 
-static HISTOGRAM_FIXED_WIDTH: Op = Op::new("HistogramFixedWidth");
+static HISTOGRAM_FIXED_WIDTH: NamedOp = NamedOp::new("HistogramFixedWidth");
 
 /// The optional arguments of [`histogram_fixed_width_with`].
 #[derive(Clone, Debug)]
@@ -195,7 +195,7 @@ pub fn histogram_fixed_width_with(
     )
 }
 
-static RAGGED_COUNT_SPARSE_OUTPUT: Op = Op::new("RaggedCountSparseOutput");
+static RAGGED_COUNT_SPARSE_OUTPUT: NamedOp = NamedOp::new("RaggedCountSparseOutput");
 
 /// The optional arguments of [`ragged_count_sparse_output_with`].
 #[derive(Clone, Debug)]
@@ -259,7 +259,7 @@ pub fn ragged_count_sparse_output_with(
     )
 }
 
-static SPARSE_BINCOUNT: Op = Op::new("SparseBincount");
+static SPARSE_BINCOUNT: NamedOp = NamedOp::new("SparseBincount");
 
 /// The optional arguments of [`sparse_bincount_with`].
 #[derive(Clone, Debug, Default)]
@@ -309,7 +309,7 @@ pub fn sparse_bincount_with(
     )
 }
 
-static SPARSE_COUNT_SPARSE_OUTPUT: Op = Op::new("SparseCountSparseOutput");
+static SPARSE_COUNT_SPARSE_OUTPUT: NamedOp = NamedOp::new("SparseCountSparseOutput");
 
 /// The optional arguments of [`sparse_count_sparse_output_with`].
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static CSR_SPARSE_MATRIX_COMPONENTS: Op = Op::new("CSRSparseMatrixComponents");
+static CSR_SPARSE_MATRIX_COMPONENTS: NamedOp = NamedOp::new("CSRSparseMatrixComponents");
 
 /// Gives where rows of a sparse matrix begin, and its columns and values.
 ///
@@ -32,7 +32,7 @@ pub fn csr_sparse_matrix_components(
     )
 }
 
-static CSR_SPARSE_MATRIX_TO_DENSE: Op = Op::new("CSRSparseMatrixToDense");
+static CSR_SPARSE_MATRIX_TO_DENSE: NamedOp = NamedOp::new("CSRSparseMatrixToDense");
 
 /// Gives all elements of a sparse matrix.
 ///
@@ -47,7 +47,7 @@ pub fn csr_sparse_matrix_to_dense(sparse_input: &Tensor, type_: DType) -> Result
     call::one(&CSR_SPARSE_MATRIX_TO_DENSE, Attrs::new().with("type", type_), &[sparse_input])
 }
 
-static CSR_SPARSE_MATRIX_TO_SPARSE_TENSOR: Op = Op::new("CSRSparseMatrixToSparseTensor");
+static CSR_SPARSE_MATRIX_TO_SPARSE_TENSOR: NamedOp = NamedOp::new("CSRSparseMatrixToSparseTensor");
 
 /// Gives the places and values of a sparse matrix, and its sizes.
 ///
@@ -69,7 +69,7 @@ pub fn csr_sparse_matrix_to_sparse_tensor(
     )
 }
 
-static DENSE_TO_CSR_SPARSE_MATRIX: Op = Op::new("DenseToCSRSparseMatrix");
+static DENSE_TO_CSR_SPARSE_MATRIX: NamedOp = NamedOp::new("DenseToCSRSparseMatrix");
 
 /// Makes a sparse matrix of some elements of a dense one.
 ///
@@ -84,7 +84,7 @@ pub fn dense_to_csr_sparse_matrix(dense_input: &Tensor, indices: &Tensor) -> Res
     call::one(&DENSE_TO_CSR_SPARSE_MATRIX, Attrs::new(), &[dense_input, indices])
 }
 
-static SPARSE_MATRIX_ADD: Op = Op::new("SparseMatrixAdd");
+static SPARSE_MATRIX_ADD: NamedOp = NamedOp::new("SparseMatrixAdd");
 
 /// Adds multiples of two sparse matrices.
 ///
@@ -99,7 +99,7 @@ pub fn sparse_matrix_add(a: &Tensor, b: &Tensor, alpha: &Tensor, beta: &Tensor) 
     call::one(&SPARSE_MATRIX_ADD, Attrs::new(), &[a, b, alpha, beta])
 }
 
-static SPARSE_MATRIX_MATMUL: Op = Op::new("SparseMatrixMatMul");
+static SPARSE_MATRIX_MATMUL: NamedOp = NamedOp::new("SparseMatrixMatMul");
 
 /// The optional arguments of [`sparse_matrix_matmul_with`].
 #[derive(Clone, Debug, Default)]
@@ -155,7 +155,7 @@ pub fn sparse_matrix_matmul_with(
     )
 }
 
-static SPARSE_MATRIX_MUL: Op = Op::new("SparseMatrixMul");
+static SPARSE_MATRIX_MUL: NamedOp = NamedOp::new("SparseMatrixMul");
 
 /// Multiplies the entries of a sparse matrix by a number, or by one for each of a batch.
 ///
@@ -169,7 +169,7 @@ pub fn sparse_matrix_mul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     call::one(&SPARSE_MATRIX_MUL, Attrs::new(), &[a, b])
 }
 
-static SPARSE_MATRIX_NNZ: Op = Op::new("SparseMatrixNNZ");
+static SPARSE_MATRIX_NNZ: NamedOp = NamedOp::new("SparseMatrixNNZ");
 
 /// Gives the number of entries of a sparse matrix.
 ///
@@ -183,7 +183,7 @@ pub fn sparse_matrix_nnz(sparse_matrix: &Tensor) -> Result<Tensor> {
     call::one(&SPARSE_MATRIX_NNZ, Attrs::new(), &[sparse_matrix])
 }
 
-static SPARSE_MATRIX_SOFTMAX: Op = Op::new("SparseMatrixSoftmax");
+static SPARSE_MATRIX_SOFTMAX: NamedOp = NamedOp::new("SparseMatrixSoftmax");
 
 /// Computes softmax over the entries of each row of a sparse matrix.
 ///
@@ -198,7 +198,7 @@ pub fn sparse_matrix_softmax(logits: &Tensor, type_: DType) -> Result<Tensor> {
     call::one(&SPARSE_MATRIX_SOFTMAX, Attrs::new().with("type", type_), &[logits])
 }
 
-static SPARSE_MATRIX_SOFTMAX_GRAD: Op = Op::new("SparseMatrixSoftmaxGrad");
+static SPARSE_MATRIX_SOFTMAX_GRAD: NamedOp = NamedOp::new("SparseMatrixSoftmaxGrad");
 
 /// Computes the gradient of `SparseMatrixSoftmax` from what that gave.
 ///
@@ -221,7 +221,7 @@ pub fn sparse_matrix_softmax_grad(
     )
 }
 
-static SPARSE_MATRIX_SPARSE_MATMUL: Op = Op::new("SparseMatrixSparseMatMul");
+static SPARSE_MATRIX_SPARSE_MATMUL: NamedOp = NamedOp::new("SparseMatrixSparseMatMul");
 
 /// The optional arguments of [`sparse_matrix_sparse_matmul_with`].
 #[derive(Clone, Debug, Default)]
@@ -273,7 +273,7 @@ pub fn sparse_matrix_sparse_matmul_with(
     )
 }
 
-static SPARSE_MATRIX_TRANSPOSE: Op = Op::new("SparseMatrixTranspose");
+static SPARSE_MATRIX_TRANSPOSE: NamedOp = NamedOp::new("SparseMatrixTranspose");
 
 /// The optional arguments of [`sparse_matrix_transpose_with`].
 #[derive(Clone, Debug, Default)]
@@ -313,7 +313,7 @@ pub fn sparse_matrix_transpose_with(
     )
 }
 
-static SPARSE_MATRIX_ZEROS: Op = Op::new("SparseMatrixZeros");
+static SPARSE_MATRIX_ZEROS: NamedOp = NamedOp::new("SparseMatrixZeros");
 
 /// Makes a sparse matrix without entries.
 ///
@@ -328,7 +328,7 @@ pub fn sparse_matrix_zeros(dense_shape: &Tensor, type_: DType) -> Result<Tensor>
     call::one(&SPARSE_MATRIX_ZEROS, Attrs::new().with("type", type_), &[dense_shape])
 }
 
-static SPARSE_TENSOR_TO_CSR_SPARSE_MATRIX: Op = Op::new("SparseTensorToCSRSparseMatrix");
+static SPARSE_TENSOR_TO_CSR_SPARSE_MATRIX: NamedOp = NamedOp::new("SparseTensorToCSRSparseMatrix");
 
 /// Makes a sparse matrix of places and values.
 ///

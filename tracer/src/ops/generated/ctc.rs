@@ -5,12 +5,12 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static CTC_BEAM_SEARCH_DECODER: Op = Op::new("CTCBeamSearchDecoder");
+static CTC_BEAM_SEARCH_DECODER: NamedOp = NamedOp::new("CTCBeamSearchDecoder");
 
 /// The optional arguments of [`ctc_beam_search_decoder_with`].
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ pub fn ctc_beam_search_decoder_with(
     )
 }
 
-static CTC_GREEDY_DECODER: Op = Op::new("CTCGreedyDecoder");
+static CTC_GREEDY_DECODER: NamedOp = NamedOp::new("CTCGreedyDecoder");
 
 /// The optional arguments of [`ctc_greedy_decoder_with`].
 #[derive(Clone, Debug)]
@@ -123,7 +123,7 @@ pub fn ctc_greedy_decoder_with(
     )
 }
 
-static CTC_LOSS: Op = Op::new("CTCLoss");
+static CTC_LOSS: NamedOp = NamedOp::new("CTCLoss");
 
 /// The optional arguments of [`ctc_loss_with`].
 #[derive(Clone, Debug)]
@@ -188,7 +188,7 @@ pub fn ctc_loss_with(
     )
 }
 
-static CTC_LOSS_V2: Op = Op::new("CTCLossV2");
+static CTC_LOSS_V2: NamedOp = NamedOp::new("CTCLossV2");
 
 /// The optional arguments of [`ctc_loss_v2_with`].
 #[derive(Clone, Debug)]

@@ -6,13 +6,13 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     ops::lists,
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, PartialShape};
 
-static ASSERT_CARDINALITY_DATASET: Op = Op::new("AssertCardinalityDataset");
+static ASSERT_CARDINALITY_DATASET: NamedOp = NamedOp::new("AssertCardinalityDataset");
 
 /// Fails unless its input has this number of elements.
 ///
@@ -36,7 +36,7 @@ pub fn assert_cardinality_dataset(
     )
 }
 
-static AUTO_SHARD_DATASET: Op = Op::new("AutoShardDataset");
+static AUTO_SHARD_DATASET: NamedOp = NamedOp::new("AutoShardDataset");
 
 /// The optional arguments of [`auto_shard_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -96,7 +96,7 @@ pub fn auto_shard_dataset_with(
     )
 }
 
-static BATCH_DATASET: Op = Op::new("BatchDataset");
+static BATCH_DATASET: NamedOp = NamedOp::new("BatchDataset");
 
 /// The optional arguments of [`batch_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -151,7 +151,7 @@ pub fn batch_dataset_with(
     )
 }
 
-static BATCH_DATASET_V2: Op = Op::new("BatchDatasetV2");
+static BATCH_DATASET_V2: NamedOp = NamedOp::new("BatchDatasetV2");
 
 /// The optional arguments of [`batch_dataset_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -211,7 +211,7 @@ pub fn batch_dataset_v2_with(
     )
 }
 
-static CACHE_DATASET: Op = Op::new("CacheDataset");
+static CACHE_DATASET: NamedOp = NamedOp::new("CacheDataset");
 
 /// The optional arguments of [`cache_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -266,7 +266,7 @@ pub fn cache_dataset_with(
     )
 }
 
-static CACHE_DATASET_V2: Op = Op::new("CacheDatasetV2");
+static CACHE_DATASET_V2: NamedOp = NamedOp::new("CacheDatasetV2");
 
 /// The optional arguments of [`cache_dataset_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -323,7 +323,7 @@ pub fn cache_dataset_v2_with(
     )
 }
 
-static CONCATENATE_DATASET: Op = Op::new("ConcatenateDataset");
+static CONCATENATE_DATASET: NamedOp = NamedOp::new("ConcatenateDataset");
 
 /// The optional arguments of [`concatenate_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -378,7 +378,7 @@ pub fn concatenate_dataset_with(
     )
 }
 
-static CSV_DATASET: Op = Op::new("CSVDataset");
+static CSV_DATASET: NamedOp = NamedOp::new("CSVDataset");
 
 /// Makes a data set of the rows of files of text in columns.
 ///
@@ -424,7 +424,7 @@ pub fn csv_dataset(
     )
 }
 
-static CSV_DATASET_V2: Op = Op::new("CSVDatasetV2");
+static CSV_DATASET_V2: NamedOp = NamedOp::new("CSVDatasetV2");
 
 /// Makes a data set of the rows of files of text in columns.
 ///
@@ -472,7 +472,7 @@ pub fn csv_dataset_v2(
     )
 }
 
-static DENSE_TO_SPARSE_BATCH_DATASET: Op = Op::new("DenseToSparseBatchDataset");
+static DENSE_TO_SPARSE_BATCH_DATASET: NamedOp = NamedOp::new("DenseToSparseBatchDataset");
 
 /// Stacks a number of elements at a time as a sparse tensor.
 ///
@@ -498,7 +498,7 @@ pub fn dense_to_sparse_batch_dataset(
     )
 }
 
-static DIRECTED_INTERLEAVE_DATASET: Op = Op::new("DirectedInterleaveDataset");
+static DIRECTED_INTERLEAVE_DATASET: NamedOp = NamedOp::new("DirectedInterleaveDataset");
 
 /// The optional arguments of [`directed_interleave_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -553,7 +553,7 @@ pub fn directed_interleave_dataset_with(
     )
 }
 
-static FIXED_LENGTH_RECORD_DATASET: Op = Op::new("FixedLengthRecordDataset");
+static FIXED_LENGTH_RECORD_DATASET: NamedOp = NamedOp::new("FixedLengthRecordDataset");
 
 /// The optional arguments of [`fixed_length_record_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -607,7 +607,7 @@ pub fn fixed_length_record_dataset_with(
     )
 }
 
-static FIXED_LENGTH_RECORD_DATASET_V2: Op = Op::new("FixedLengthRecordDatasetV2");
+static FIXED_LENGTH_RECORD_DATASET_V2: NamedOp = NamedOp::new("FixedLengthRecordDatasetV2");
 
 /// The optional arguments of [`fixed_length_record_dataset_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -663,7 +663,7 @@ pub fn fixed_length_record_dataset_v2_with(
     )
 }
 
-static IGNORE_ERRORS_DATASET: Op = Op::new("IgnoreErrorsDataset");
+static IGNORE_ERRORS_DATASET: NamedOp = NamedOp::new("IgnoreErrorsDataset");
 
 /// The optional arguments of [`ignore_errors_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -716,7 +716,7 @@ pub fn ignore_errors_dataset_with(
     )
 }
 
-static LIST_DATASET: Op = Op::new("ListDataset");
+static LIST_DATASET: NamedOp = NamedOp::new("ListDataset");
 
 /// The optional arguments of [`list_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -768,7 +768,7 @@ pub fn list_dataset_with(
     )
 }
 
-static MAX_INTRA_OP_PARALLELISM_DATASET: Op = Op::new("MaxIntraOpParallelismDataset");
+static MAX_INTRA_OP_PARALLELISM_DATASET: NamedOp = NamedOp::new("MaxIntraOpParallelismDataset");
 
 /// Has the elements of its input.
 ///
@@ -793,7 +793,7 @@ pub fn max_intra_op_parallelism_dataset(
     )
 }
 
-static MODEL_DATASET: Op = Op::new("ModelDataset");
+static MODEL_DATASET: NamedOp = NamedOp::new("ModelDataset");
 
 /// The optional arguments of [`model_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -851,7 +851,7 @@ pub fn model_dataset_with(
     )
 }
 
-static OPTIONS_DATASET: Op = Op::new("OptionsDataset");
+static OPTIONS_DATASET: NamedOp = NamedOp::new("OptionsDataset");
 
 /// The optional arguments of [`options_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -909,7 +909,7 @@ pub fn options_dataset_with(
     )
 }
 
-static PADDED_BATCH_DATASET: Op = Op::new("PaddedBatchDataset");
+static PADDED_BATCH_DATASET: NamedOp = NamedOp::new("PaddedBatchDataset");
 
 /// The optional arguments of [`padded_batch_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -970,7 +970,7 @@ pub fn padded_batch_dataset_with(
     )
 }
 
-static PADDED_BATCH_DATASET_V2: Op = Op::new("PaddedBatchDatasetV2");
+static PADDED_BATCH_DATASET_V2: NamedOp = NamedOp::new("PaddedBatchDatasetV2");
 
 /// The optional arguments of [`padded_batch_dataset_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -1038,7 +1038,7 @@ pub fn padded_batch_dataset_v2_with(
     )
 }
 
-static PARALLEL_BATCH_DATASET: Op = Op::new("ParallelBatchDataset");
+static PARALLEL_BATCH_DATASET: NamedOp = NamedOp::new("ParallelBatchDataset");
 
 /// The optional arguments of [`parallel_batch_dataset_with`].
 #[derive(Clone, Debug)]
@@ -1114,7 +1114,7 @@ pub fn parallel_batch_dataset_with(
     )
 }
 
-static PREFETCH_DATASET: Op = Op::new("PrefetchDataset");
+static PREFETCH_DATASET: NamedOp = NamedOp::new("PrefetchDataset");
 
 /// The optional arguments of [`prefetch_dataset_with`].
 #[derive(Clone, Debug)]
@@ -1189,7 +1189,7 @@ pub fn prefetch_dataset_with(
     )
 }
 
-static PRIVATE_THREAD_POOL_DATASET: Op = Op::new("PrivateThreadPoolDataset");
+static PRIVATE_THREAD_POOL_DATASET: NamedOp = NamedOp::new("PrivateThreadPoolDataset");
 
 /// Has the elements of its input.
 ///
@@ -1213,7 +1213,7 @@ pub fn private_thread_pool_dataset(
     )
 }
 
-static RANDOM_DATASET: Op = Op::new("RandomDataset");
+static RANDOM_DATASET: NamedOp = NamedOp::new("RandomDataset");
 
 /// The optional arguments of [`random_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -1267,7 +1267,7 @@ pub fn random_dataset_with(
     )
 }
 
-static RANDOM_DATASET_V2: Op = Op::new("RandomDatasetV2");
+static RANDOM_DATASET_V2: NamedOp = NamedOp::new("RandomDatasetV2");
 
 /// The optional arguments of [`random_dataset_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -1327,7 +1327,7 @@ pub fn random_dataset_v2_with(
     )
 }
 
-static RANGE_DATASET: Op = Op::new("RangeDataset");
+static RANGE_DATASET: NamedOp = NamedOp::new("RangeDataset");
 
 /// The optional arguments of [`range_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -1387,7 +1387,7 @@ pub fn range_dataset_with(
     )
 }
 
-static REBATCH_DATASET: Op = Op::new("RebatchDataset");
+static REBATCH_DATASET: NamedOp = NamedOp::new("RebatchDataset");
 
 /// The optional arguments of [`rebatch_dataset_with`].
 #[derive(Clone, Debug)]
@@ -1448,7 +1448,7 @@ pub fn rebatch_dataset_with(
     )
 }
 
-static REBATCH_DATASET_V2: Op = Op::new("RebatchDatasetV2");
+static REBATCH_DATASET_V2: NamedOp = NamedOp::new("RebatchDatasetV2");
 
 /// Stacks rows of batches to batches of other sizes.
 ///
@@ -1474,7 +1474,7 @@ pub fn rebatch_dataset_v2(
     )
 }
 
-static REPEAT_DATASET: Op = Op::new("RepeatDataset");
+static REPEAT_DATASET: NamedOp = NamedOp::new("RepeatDataset");
 
 /// The optional arguments of [`repeat_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -1529,7 +1529,7 @@ pub fn repeat_dataset_with(
     )
 }
 
-static REWRITE_DATASET: Op = Op::new("RewriteDataset");
+static REWRITE_DATASET: NamedOp = NamedOp::new("RewriteDataset");
 
 /// Has the elements of its input.
 ///
@@ -1553,7 +1553,7 @@ pub fn rewrite_dataset(
     )
 }
 
-static SAMPLING_DATASET: Op = Op::new("SamplingDataset");
+static SAMPLING_DATASET: NamedOp = NamedOp::new("SamplingDataset");
 
 /// Keeps each element with a probability.
 ///
@@ -1580,7 +1580,7 @@ pub fn sampling_dataset(
     )
 }
 
-static SET_STATS_AGGREGATOR_DATASET: Op = Op::new("SetStatsAggregatorDataset");
+static SET_STATS_AGGREGATOR_DATASET: NamedOp = NamedOp::new("SetStatsAggregatorDataset");
 
 /// Has the elements of its input.
 ///
@@ -1607,7 +1607,7 @@ pub fn set_stats_aggregator_dataset(
     )
 }
 
-static SHARD_DATASET: Op = Op::new("ShardDataset");
+static SHARD_DATASET: NamedOp = NamedOp::new("ShardDataset");
 
 /// The optional arguments of [`shard_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -1667,7 +1667,7 @@ pub fn shard_dataset_with(
     )
 }
 
-static SHUFFLE_AND_REPEAT_DATASET: Op = Op::new("ShuffleAndRepeatDataset");
+static SHUFFLE_AND_REPEAT_DATASET: NamedOp = NamedOp::new("ShuffleAndRepeatDataset");
 
 /// The optional arguments of [`shuffle_and_repeat_dataset_with`].
 #[derive(Clone, Debug)]
@@ -1737,7 +1737,7 @@ pub fn shuffle_and_repeat_dataset_with(
     )
 }
 
-static SHUFFLE_AND_REPEAT_DATASET_V2: Op = Op::new("ShuffleAndRepeatDatasetV2");
+static SHUFFLE_AND_REPEAT_DATASET_V2: NamedOp = NamedOp::new("ShuffleAndRepeatDatasetV2");
 
 /// The optional arguments of [`shuffle_and_repeat_dataset_v2_with`].
 #[derive(Clone, Debug)]
@@ -1810,7 +1810,7 @@ pub fn shuffle_and_repeat_dataset_v2_with(
     )
 }
 
-static SHUFFLE_DATASET: Op = Op::new("ShuffleDataset");
+static SHUFFLE_DATASET: NamedOp = NamedOp::new("ShuffleDataset");
 
 /// The optional arguments of [`shuffle_dataset_with`].
 #[derive(Clone, Debug)]
@@ -1878,7 +1878,7 @@ pub fn shuffle_dataset_with(
     )
 }
 
-static SHUFFLE_DATASET_V2: Op = Op::new("ShuffleDatasetV2");
+static SHUFFLE_DATASET_V2: NamedOp = NamedOp::new("ShuffleDatasetV2");
 
 /// The optional arguments of [`shuffle_dataset_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -1935,7 +1935,7 @@ pub fn shuffle_dataset_v2_with(
     )
 }
 
-static SHUFFLE_DATASET_V3: Op = Op::new("ShuffleDatasetV3");
+static SHUFFLE_DATASET_V3: NamedOp = NamedOp::new("ShuffleDatasetV3");
 
 /// The optional arguments of [`shuffle_dataset_v3_with`].
 #[derive(Clone, Debug)]
@@ -2005,7 +2005,7 @@ pub fn shuffle_dataset_v3_with(
     )
 }
 
-static SKIP_DATASET: Op = Op::new("SkipDataset");
+static SKIP_DATASET: NamedOp = NamedOp::new("SkipDataset");
 
 /// The optional arguments of [`skip_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -2060,7 +2060,7 @@ pub fn skip_dataset_with(
     )
 }
 
-static SPARSE_TENSOR_SLICE_DATASET: Op = Op::new("SparseTensorSliceDataset");
+static SPARSE_TENSOR_SLICE_DATASET: NamedOp = NamedOp::new("SparseTensorSliceDataset");
 
 /// Makes a data set of the rows of a sparse tensor.
 ///
@@ -2079,7 +2079,7 @@ pub fn sparse_tensor_slice_dataset(
     call::one(&SPARSE_TENSOR_SLICE_DATASET, Attrs::new(), &[indices, values, dense_shape])
 }
 
-static TAKE_DATASET: Op = Op::new("TakeDataset");
+static TAKE_DATASET: NamedOp = NamedOp::new("TakeDataset");
 
 /// The optional arguments of [`take_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -2134,7 +2134,7 @@ pub fn take_dataset_with(
     )
 }
 
-static TENSOR_DATASET: Op = Op::new("TensorDataset");
+static TENSOR_DATASET: NamedOp = NamedOp::new("TensorDataset");
 
 /// The optional arguments of [`tensor_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -2174,7 +2174,7 @@ pub fn tensor_dataset_with(
     )
 }
 
-static TENSOR_SLICE_DATASET: Op = Op::new("TensorSliceDataset");
+static TENSOR_SLICE_DATASET: NamedOp = NamedOp::new("TensorSliceDataset");
 
 /// The optional arguments of [`tensor_slice_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -2225,7 +2225,7 @@ pub fn tensor_slice_dataset_with(
     )
 }
 
-static TEXT_LINE_DATASET: Op = Op::new("TextLineDataset");
+static TEXT_LINE_DATASET: NamedOp = NamedOp::new("TextLineDataset");
 
 /// The optional arguments of [`text_line_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -2270,7 +2270,7 @@ pub fn text_line_dataset_with(
     )
 }
 
-static TF_RECORD_DATASET: Op = Op::new("TFRecordDataset");
+static TF_RECORD_DATASET: NamedOp = NamedOp::new("TFRecordDataset");
 
 /// The optional arguments of [`tf_record_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -2315,7 +2315,7 @@ pub fn tf_record_dataset_with(
     )
 }
 
-static TF_RECORD_DATASET_V2: Op = Op::new("TFRecordDatasetV2");
+static TF_RECORD_DATASET_V2: NamedOp = NamedOp::new("TFRecordDatasetV2");
 
 /// The optional arguments of [`tf_record_dataset_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -2366,7 +2366,7 @@ pub fn tf_record_dataset_v2_with(
     )
 }
 
-static UNBATCH_DATASET: Op = Op::new("UnbatchDataset");
+static UNBATCH_DATASET: NamedOp = NamedOp::new("UnbatchDataset");
 
 /// The optional arguments of [`unbatch_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -2418,7 +2418,7 @@ pub fn unbatch_dataset_with(
     )
 }
 
-static UNIQUE_DATASET: Op = Op::new("UniqueDataset");
+static UNIQUE_DATASET: NamedOp = NamedOp::new("UniqueDataset");
 
 /// The optional arguments of [`unique_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -2470,7 +2470,7 @@ pub fn unique_dataset_with(
     )
 }
 
-static WINDOW_DATASET: Op = Op::new("WindowDataset");
+static WINDOW_DATASET: NamedOp = NamedOp::new("WindowDataset");
 
 /// The optional arguments of [`window_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -2531,7 +2531,7 @@ pub fn window_dataset_with(
     )
 }
 
-static WINDOW_OP: Op = Op::new("WindowOp");
+static WINDOW_OP: NamedOp = NamedOp::new("WindowOp");
 
 /// Makes a data set of the tensors of a window.
 ///
@@ -2554,7 +2554,7 @@ pub fn window_op(
     )
 }
 
-static ZIP_DATASET: Op = Op::new("ZipDataset");
+static ZIP_DATASET: NamedOp = NamedOp::new("ZipDataset");
 
 /// The optional arguments of [`zip_dataset_with`].
 #[derive(Clone, Debug, Default)]

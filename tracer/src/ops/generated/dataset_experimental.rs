@@ -6,13 +6,13 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     ops::lists,
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, NameAttrList, PartialShape};
 
-static ASSERT_NEXT_DATASET: Op = Op::new("AssertNextDataset");
+static ASSERT_NEXT_DATASET: NamedOp = NamedOp::new("AssertNextDataset");
 
 /// Has the elements of its input.
 ///
@@ -36,7 +36,7 @@ pub fn assert_next_dataset(
     )
 }
 
-static ASSERT_PREV_DATASET: Op = Op::new("AssertPrevDataset");
+static ASSERT_PREV_DATASET: NamedOp = NamedOp::new("AssertPrevDataset");
 
 /// Has the elements of its input.
 ///
@@ -60,7 +60,7 @@ pub fn assert_prev_dataset(
     )
 }
 
-static CHOOSE_FASTEST_DATASET: Op = Op::new("ChooseFastestDataset");
+static CHOOSE_FASTEST_DATASET: NamedOp = NamedOp::new("ChooseFastestDataset");
 
 /// Has the elements of the first of several data sets, which are equal.
 ///
@@ -87,7 +87,7 @@ pub fn choose_fastest_dataset(
     )
 }
 
-static EXPERIMENTAL_AUTO_SHARD_DATASET: Op = Op::new("ExperimentalAutoShardDataset");
+static EXPERIMENTAL_AUTO_SHARD_DATASET: NamedOp = NamedOp::new("ExperimentalAutoShardDataset");
 
 /// The optional arguments of [`experimental_auto_shard_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -144,7 +144,8 @@ pub fn experimental_auto_shard_dataset_with(
     )
 }
 
-static EXPERIMENTAL_CHOOSE_FASTEST_DATASET: Op = Op::new("ExperimentalChooseFastestDataset");
+static EXPERIMENTAL_CHOOSE_FASTEST_DATASET: NamedOp =
+    NamedOp::new("ExperimentalChooseFastestDataset");
 
 /// Has the elements of the first of several data sets, which are equal.
 ///
@@ -171,7 +172,7 @@ pub fn experimental_choose_fastest_dataset(
     )
 }
 
-static BYTES_PRODUCED_STATS_DATASET: Op = Op::new("BytesProducedStatsDataset");
+static BYTES_PRODUCED_STATS_DATASET: NamedOp = NamedOp::new("BytesProducedStatsDataset");
 
 /// Has the elements of its input.
 ///
@@ -195,7 +196,7 @@ pub fn bytes_produced_stats_dataset(
     )
 }
 
-static EXPERIMENTAL_ASSERT_NEXT_DATASET: Op = Op::new("ExperimentalAssertNextDataset");
+static EXPERIMENTAL_ASSERT_NEXT_DATASET: NamedOp = NamedOp::new("ExperimentalAssertNextDataset");
 
 /// Has the elements of its input.
 ///
@@ -220,8 +221,8 @@ pub fn experimental_assert_next_dataset(
     )
 }
 
-static EXPERIMENTAL_BYTES_PRODUCED_STATS_DATASET: Op =
-    Op::new("ExperimentalBytesProducedStatsDataset");
+static EXPERIMENTAL_BYTES_PRODUCED_STATS_DATASET: NamedOp =
+    NamedOp::new("ExperimentalBytesProducedStatsDataset");
 
 /// Has the elements of its input.
 ///
@@ -246,7 +247,7 @@ pub fn experimental_bytes_produced_stats_dataset(
     )
 }
 
-static EXPERIMENTAL_CSV_DATASET: Op = Op::new("ExperimentalCSVDataset");
+static EXPERIMENTAL_CSV_DATASET: NamedOp = NamedOp::new("ExperimentalCSVDataset");
 
 /// Makes a data set of the rows of files of text in columns.
 ///
@@ -292,8 +293,8 @@ pub fn experimental_csv_dataset(
     )
 }
 
-static EXPERIMENTAL_DENSE_TO_SPARSE_BATCH_DATASET: Op =
-    Op::new("ExperimentalDenseToSparseBatchDataset");
+static EXPERIMENTAL_DENSE_TO_SPARSE_BATCH_DATASET: NamedOp =
+    NamedOp::new("ExperimentalDenseToSparseBatchDataset");
 
 /// Stacks a number of elements at a time as a sparse tensor.
 ///
@@ -319,8 +320,8 @@ pub fn experimental_dense_to_sparse_batch_dataset(
     )
 }
 
-static EXPERIMENTAL_DIRECTED_INTERLEAVE_DATASET: Op =
-    Op::new("ExperimentalDirectedInterleaveDataset");
+static EXPERIMENTAL_DIRECTED_INTERLEAVE_DATASET: NamedOp =
+    NamedOp::new("ExperimentalDirectedInterleaveDataset");
 
 /// Takes elements from data sets that another one names.
 ///
@@ -345,7 +346,8 @@ pub fn experimental_directed_interleave_dataset(
     )
 }
 
-static EXPERIMENTAL_GROUP_BY_REDUCER_DATASET: Op = Op::new("ExperimentalGroupByReducerDataset");
+static EXPERIMENTAL_GROUP_BY_REDUCER_DATASET: NamedOp =
+    NamedOp::new("ExperimentalGroupByReducerDataset");
 
 /// Folds the elements of each key.
 ///
@@ -397,7 +399,8 @@ pub fn experimental_group_by_reducer_dataset(
     )
 }
 
-static EXPERIMENTAL_GROUP_BY_WINDOW_DATASET: Op = Op::new("ExperimentalGroupByWindowDataset");
+static EXPERIMENTAL_GROUP_BY_WINDOW_DATASET: NamedOp =
+    NamedOp::new("ExperimentalGroupByWindowDataset");
 
 /// Makes data sets of elements of one key, and joins what a function makes of them.
 ///
@@ -446,7 +449,8 @@ pub fn experimental_group_by_window_dataset(
     )
 }
 
-static EXPERIMENTAL_IGNORE_ERRORS_DATASET: Op = Op::new("ExperimentalIgnoreErrorsDataset");
+static EXPERIMENTAL_IGNORE_ERRORS_DATASET: NamedOp =
+    NamedOp::new("ExperimentalIgnoreErrorsDataset");
 
 /// The optional arguments of [`experimental_ignore_errors_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -499,7 +503,8 @@ pub fn experimental_ignore_errors_dataset_with(
     )
 }
 
-static EXPERIMENTAL_LATENCY_STATS_DATASET: Op = Op::new("ExperimentalLatencyStatsDataset");
+static EXPERIMENTAL_LATENCY_STATS_DATASET: NamedOp =
+    NamedOp::new("ExperimentalLatencyStatsDataset");
 
 /// Has the elements of its input.
 ///
@@ -523,7 +528,7 @@ pub fn experimental_latency_stats_dataset(
     )
 }
 
-static EXPERIMENTAL_MAP_AND_BATCH_DATASET: Op = Op::new("ExperimentalMapAndBatchDataset");
+static EXPERIMENTAL_MAP_AND_BATCH_DATASET: NamedOp = NamedOp::new("ExperimentalMapAndBatchDataset");
 
 /// The optional arguments of [`experimental_map_and_batch_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -601,7 +606,7 @@ pub fn experimental_map_and_batch_dataset_with(
     )
 }
 
-static EXPERIMENTAL_MAP_DATASET: Op = Op::new("ExperimentalMapDataset");
+static EXPERIMENTAL_MAP_DATASET: NamedOp = NamedOp::new("ExperimentalMapDataset");
 
 /// The optional arguments of [`experimental_map_dataset_with`].
 #[derive(Clone, Debug)]
@@ -678,8 +683,8 @@ pub fn experimental_map_dataset_with(
     )
 }
 
-static EXPERIMENTAL_MAX_INTRA_OP_PARALLELISM_DATASET: Op =
-    Op::new("ExperimentalMaxIntraOpParallelismDataset");
+static EXPERIMENTAL_MAX_INTRA_OP_PARALLELISM_DATASET: NamedOp =
+    NamedOp::new("ExperimentalMaxIntraOpParallelismDataset");
 
 /// Has the elements of its input.
 ///
@@ -704,7 +709,8 @@ pub fn experimental_max_intra_op_parallelism_dataset(
     )
 }
 
-static EXPERIMENTAL_NON_SERIALIZABLE_DATASET: Op = Op::new("ExperimentalNonSerializableDataset");
+static EXPERIMENTAL_NON_SERIALIZABLE_DATASET: NamedOp =
+    NamedOp::new("ExperimentalNonSerializableDataset");
 
 /// Has the elements of its input.
 ///
@@ -727,8 +733,8 @@ pub fn experimental_non_serializable_dataset(
     )
 }
 
-static EXPERIMENTAL_PARALLEL_INTERLEAVE_DATASET: Op =
-    Op::new("ExperimentalParallelInterleaveDataset");
+static EXPERIMENTAL_PARALLEL_INTERLEAVE_DATASET: NamedOp =
+    NamedOp::new("ExperimentalParallelInterleaveDataset");
 
 /// Takes turns with data sets, as `InterleaveDataset` does.
 ///
@@ -769,8 +775,8 @@ pub fn experimental_parallel_interleave_dataset(
     )
 }
 
-static EXPERIMENTAL_PRIVATE_THREAD_POOL_DATASET: Op =
-    Op::new("ExperimentalPrivateThreadPoolDataset");
+static EXPERIMENTAL_PRIVATE_THREAD_POOL_DATASET: NamedOp =
+    NamedOp::new("ExperimentalPrivateThreadPoolDataset");
 
 /// Has the elements of its input.
 ///
@@ -795,7 +801,7 @@ pub fn experimental_private_thread_pool_dataset(
     )
 }
 
-static EXPERIMENTAL_RANDOM_DATASET: Op = Op::new("ExperimentalRandomDataset");
+static EXPERIMENTAL_RANDOM_DATASET: NamedOp = NamedOp::new("ExperimentalRandomDataset");
 
 /// Makes a data set of random numbers of 32 bits.
 ///
@@ -819,7 +825,7 @@ pub fn experimental_random_dataset(
     )
 }
 
-static EXPERIMENTAL_REBATCH_DATASET: Op = Op::new("ExperimentalRebatchDataset");
+static EXPERIMENTAL_REBATCH_DATASET: NamedOp = NamedOp::new("ExperimentalRebatchDataset");
 
 /// The optional arguments of [`experimental_rebatch_dataset_with`].
 #[derive(Clone, Debug)]
@@ -880,7 +886,7 @@ pub fn experimental_rebatch_dataset_with(
     )
 }
 
-static EXPERIMENTAL_SCAN_DATASET: Op = Op::new("ExperimentalScanDataset");
+static EXPERIMENTAL_SCAN_DATASET: NamedOp = NamedOp::new("ExperimentalScanDataset");
 
 /// The optional arguments of [`experimental_scan_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -947,8 +953,8 @@ pub fn experimental_scan_dataset_with(
     )
 }
 
-static EXPERIMENTAL_SET_STATS_AGGREGATOR_DATASET: Op =
-    Op::new("ExperimentalSetStatsAggregatorDataset");
+static EXPERIMENTAL_SET_STATS_AGGREGATOR_DATASET: NamedOp =
+    NamedOp::new("ExperimentalSetStatsAggregatorDataset");
 
 /// Has the elements of its input.
 ///
@@ -975,7 +981,7 @@ pub fn experimental_set_stats_aggregator_dataset(
     )
 }
 
-static EXPERIMENTAL_SLEEP_DATASET: Op = Op::new("ExperimentalSleepDataset");
+static EXPERIMENTAL_SLEEP_DATASET: NamedOp = NamedOp::new("ExperimentalSleepDataset");
 
 /// Has the elements of its input.
 ///
@@ -1000,7 +1006,7 @@ pub fn experimental_sleep_dataset(
     )
 }
 
-static EXPERIMENTAL_TAKE_WHILE_DATASET: Op = Op::new("ExperimentalTakeWhileDataset");
+static EXPERIMENTAL_TAKE_WHILE_DATASET: NamedOp = NamedOp::new("ExperimentalTakeWhileDataset");
 
 /// Keeps the elements before the first for which a function is false.
 ///
@@ -1029,7 +1035,7 @@ pub fn experimental_take_while_dataset(
     )
 }
 
-static EXPERIMENTAL_THREAD_POOL_DATASET: Op = Op::new("ExperimentalThreadPoolDataset");
+static EXPERIMENTAL_THREAD_POOL_DATASET: NamedOp = NamedOp::new("ExperimentalThreadPoolDataset");
 
 /// Has the elements of its input.
 ///
@@ -1054,7 +1060,7 @@ pub fn experimental_thread_pool_dataset(
     )
 }
 
-static EXPERIMENTAL_UNBATCH_DATASET: Op = Op::new("ExperimentalUnbatchDataset");
+static EXPERIMENTAL_UNBATCH_DATASET: NamedOp = NamedOp::new("ExperimentalUnbatchDataset");
 
 /// Makes elements of the rows of each element.
 ///
@@ -1077,7 +1083,7 @@ pub fn experimental_unbatch_dataset(
     )
 }
 
-static EXPERIMENTAL_UNIQUE_DATASET: Op = Op::new("ExperimentalUniqueDataset");
+static EXPERIMENTAL_UNIQUE_DATASET: NamedOp = NamedOp::new("ExperimentalUniqueDataset");
 
 /// Keeps the first of equal elements.
 ///
@@ -1100,7 +1106,7 @@ pub fn experimental_unique_dataset(
     )
 }
 
-static FINALIZE_DATASET: Op = Op::new("FinalizeDataset");
+static FINALIZE_DATASET: NamedOp = NamedOp::new("FinalizeDataset");
 
 /// The optional arguments of [`finalize_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -1152,7 +1158,7 @@ pub fn finalize_dataset_with(
     )
 }
 
-static LATENCY_STATS_DATASET: Op = Op::new("LatencyStatsDataset");
+static LATENCY_STATS_DATASET: NamedOp = NamedOp::new("LatencyStatsDataset");
 
 /// Has the elements of its input.
 ///
@@ -1176,7 +1182,7 @@ pub fn latency_stats_dataset(
     )
 }
 
-static NON_SERIALIZABLE_DATASET: Op = Op::new("NonSerializableDataset");
+static NON_SERIALIZABLE_DATASET: NamedOp = NamedOp::new("NonSerializableDataset");
 
 /// Has the elements of its input.
 ///
@@ -1199,7 +1205,7 @@ pub fn non_serializable_dataset(
     )
 }
 
-static OPTIMIZE_DATASET: Op = Op::new("OptimizeDataset");
+static OPTIMIZE_DATASET: NamedOp = NamedOp::new("OptimizeDataset");
 
 /// The optional arguments of [`optimize_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -1254,7 +1260,7 @@ pub fn optimize_dataset_with(
     )
 }
 
-static OPTIMIZE_DATASET_V2: Op = Op::new("OptimizeDatasetV2");
+static OPTIMIZE_DATASET_V2: NamedOp = NamedOp::new("OptimizeDatasetV2");
 
 /// The optional arguments of [`optimize_dataset_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -1314,7 +1320,7 @@ pub fn optimize_dataset_v2_with(
     )
 }
 
-static SLEEP_DATASET: Op = Op::new("SleepDataset");
+static SLEEP_DATASET: NamedOp = NamedOp::new("SleepDataset");
 
 /// Has the elements of its input.
 ///
@@ -1338,7 +1344,7 @@ pub fn sleep_dataset(
     )
 }
 
-static THREAD_POOL_DATASET: Op = Op::new("ThreadPoolDataset");
+static THREAD_POOL_DATASET: NamedOp = NamedOp::new("ThreadPoolDataset");
 
 /// Has the elements of its input.
 ///
@@ -1362,7 +1368,8 @@ pub fn thread_pool_dataset(
     )
 }
 
-static EXPERIMENTAL_MATCHING_FILES_DATASET: Op = Op::new("ExperimentalMatchingFilesDataset");
+static EXPERIMENTAL_MATCHING_FILES_DATASET: NamedOp =
+    NamedOp::new("ExperimentalMatchingFilesDataset");
 
 /// Has the paths of files that match patterns.
 ///
@@ -1376,7 +1383,8 @@ pub fn experimental_matching_files_dataset(patterns: &Tensor) -> Result<Tensor> 
     call::one(&EXPERIMENTAL_MATCHING_FILES_DATASET, Attrs::new(), &[patterns])
 }
 
-static EXPERIMENTAL_PARSE_EXAMPLE_DATASET: Op = Op::new("ExperimentalParseExampleDataset");
+static EXPERIMENTAL_PARSE_EXAMPLE_DATASET: NamedOp =
+    NamedOp::new("ExperimentalParseExampleDataset");
 
 /// The optional arguments of [`experimental_parse_example_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -1453,7 +1461,8 @@ pub fn experimental_parse_example_dataset_with(
     )
 }
 
-static EXPERIMENTAL_SLIDING_WINDOW_DATASET: Op = Op::new("ExperimentalSlidingWindowDataset");
+static EXPERIMENTAL_SLIDING_WINDOW_DATASET: NamedOp =
+    NamedOp::new("ExperimentalSlidingWindowDataset");
 
 /// Stacks the elements of windows that move on.
 ///
@@ -1480,7 +1489,7 @@ pub fn experimental_sliding_window_dataset(
     )
 }
 
-static MATCHING_FILES_DATASET: Op = Op::new("MatchingFilesDataset");
+static MATCHING_FILES_DATASET: NamedOp = NamedOp::new("MatchingFilesDataset");
 
 /// Has the paths of files that match patterns.
 ///
@@ -1494,7 +1503,7 @@ pub fn matching_files_dataset(patterns: &Tensor) -> Result<Tensor> {
     call::one(&MATCHING_FILES_DATASET, Attrs::new(), &[patterns])
 }
 
-static PARSE_EXAMPLE_DATASET: Op = Op::new("ParseExampleDataset");
+static PARSE_EXAMPLE_DATASET: NamedOp = NamedOp::new("ParseExampleDataset");
 
 /// The optional arguments of [`parse_example_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -1579,7 +1588,7 @@ pub fn parse_example_dataset_with(
     )
 }
 
-static PARSE_EXAMPLE_DATASET_V2: Op = Op::new("ParseExampleDatasetV2");
+static PARSE_EXAMPLE_DATASET_V2: NamedOp = NamedOp::new("ParseExampleDatasetV2");
 
 /// The optional arguments of [`parse_example_dataset_v2_with`].
 #[derive(Clone, Debug)]
@@ -1675,7 +1684,7 @@ pub fn parse_example_dataset_v2_with(
     )
 }
 
-static SLIDING_WINDOW_DATASET: Op = Op::new("SlidingWindowDataset");
+static SLIDING_WINDOW_DATASET: NamedOp = NamedOp::new("SlidingWindowDataset");
 
 /// The optional arguments of [`sliding_window_dataset_with`].
 #[derive(Clone, Debug)]

@@ -7,13 +7,13 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     ops::lists,
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, NameAttrList, PartialShape};
 
-static FILTER_DATASET: Op = Op::new("FilterDataset");
+static FILTER_DATASET: NamedOp = NamedOp::new("FilterDataset");
 
 /// The optional arguments of [`filter_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -74,7 +74,7 @@ pub fn filter_dataset_with(
     )
 }
 
-static FLAT_MAP_DATASET: Op = Op::new("FlatMapDataset");
+static FLAT_MAP_DATASET: NamedOp = NamedOp::new("FlatMapDataset");
 
 /// The optional arguments of [`flat_map_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -135,7 +135,7 @@ pub fn flat_map_dataset_with(
     )
 }
 
-static GENERATOR_DATASET: Op = Op::new("GeneratorDataset");
+static GENERATOR_DATASET: NamedOp = NamedOp::new("GeneratorDataset");
 
 /// The optional arguments of [`generator_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -213,7 +213,7 @@ pub fn generator_dataset_with(
     )
 }
 
-static MAP_DEFUN: Op = Op::new("MapDefun");
+static MAP_DEFUN: NamedOp = NamedOp::new("MapDefun");
 
 /// The optional arguments of [`map_defun_with`].
 #[derive(Clone, Debug)]
@@ -284,7 +284,7 @@ pub fn map_defun_with(
     )
 }
 
-static GROUP_BY_REDUCER_DATASET: Op = Op::new("GroupByReducerDataset");
+static GROUP_BY_REDUCER_DATASET: NamedOp = NamedOp::new("GroupByReducerDataset");
 
 /// Folds the elements of each key.
 ///
@@ -336,7 +336,7 @@ pub fn group_by_reducer_dataset(
     )
 }
 
-static GROUP_BY_WINDOW_DATASET: Op = Op::new("GroupByWindowDataset");
+static GROUP_BY_WINDOW_DATASET: NamedOp = NamedOp::new("GroupByWindowDataset");
 
 /// The optional arguments of [`group_by_window_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -436,7 +436,7 @@ pub fn group_by_window_dataset_with(
     )
 }
 
-static INTERLEAVE_DATASET: Op = Op::new("InterleaveDataset");
+static INTERLEAVE_DATASET: NamedOp = NamedOp::new("InterleaveDataset");
 
 /// The optional arguments of [`interleave_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -502,7 +502,8 @@ pub fn interleave_dataset_with(
     )
 }
 
-static LEGACY_PARALLEL_INTERLEAVE_DATASET_V2: Op = Op::new("LegacyParallelInterleaveDatasetV2");
+static LEGACY_PARALLEL_INTERLEAVE_DATASET_V2: NamedOp =
+    NamedOp::new("LegacyParallelInterleaveDatasetV2");
 
 /// The optional arguments of [`legacy_parallel_interleave_dataset_v2_with`].
 #[derive(Clone, Debug)]
@@ -595,7 +596,7 @@ pub fn legacy_parallel_interleave_dataset_v2_with(
     )
 }
 
-static MAP_AND_BATCH_DATASET: Op = Op::new("MapAndBatchDataset");
+static MAP_AND_BATCH_DATASET: NamedOp = NamedOp::new("MapAndBatchDataset");
 
 /// The optional arguments of [`map_and_batch_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -676,7 +677,7 @@ pub fn map_and_batch_dataset_with(
     )
 }
 
-static MAP_DATASET: Op = Op::new("MapDataset");
+static MAP_DATASET: NamedOp = NamedOp::new("MapDataset");
 
 /// The optional arguments of [`map_dataset_with`].
 #[derive(Clone, Debug)]
@@ -757,7 +758,7 @@ pub fn map_dataset_with(
     )
 }
 
-static PARALLEL_FILTER_DATASET: Op = Op::new("ParallelFilterDataset");
+static PARALLEL_FILTER_DATASET: NamedOp = NamedOp::new("ParallelFilterDataset");
 
 /// The optional arguments of [`parallel_filter_dataset_with`].
 #[derive(Clone, Debug)]
@@ -829,7 +830,7 @@ pub fn parallel_filter_dataset_with(
     )
 }
 
-static PARALLEL_INTERLEAVE_DATASET: Op = Op::new("ParallelInterleaveDataset");
+static PARALLEL_INTERLEAVE_DATASET: NamedOp = NamedOp::new("ParallelInterleaveDataset");
 
 /// The optional arguments of [`parallel_interleave_dataset_with`].
 #[derive(Clone, Debug, Default)]
@@ -914,7 +915,7 @@ pub fn parallel_interleave_dataset_with(
     )
 }
 
-static PARALLEL_INTERLEAVE_DATASET_V2: Op = Op::new("ParallelInterleaveDatasetV2");
+static PARALLEL_INTERLEAVE_DATASET_V2: NamedOp = NamedOp::new("ParallelInterleaveDatasetV2");
 
 /// The optional arguments of [`parallel_interleave_dataset_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -995,7 +996,7 @@ pub fn parallel_interleave_dataset_v2_with(
     )
 }
 
-static PARALLEL_INTERLEAVE_DATASET_V3: Op = Op::new("ParallelInterleaveDatasetV3");
+static PARALLEL_INTERLEAVE_DATASET_V3: NamedOp = NamedOp::new("ParallelInterleaveDatasetV3");
 
 /// The optional arguments of [`parallel_interleave_dataset_v3_with`].
 #[derive(Clone, Debug)]
@@ -1082,7 +1083,7 @@ pub fn parallel_interleave_dataset_v3_with(
     )
 }
 
-static PARALLEL_INTERLEAVE_DATASET_V4: Op = Op::new("ParallelInterleaveDatasetV4");
+static PARALLEL_INTERLEAVE_DATASET_V4: NamedOp = NamedOp::new("ParallelInterleaveDatasetV4");
 
 /// The optional arguments of [`parallel_interleave_dataset_v4_with`].
 #[derive(Clone, Debug)]
@@ -1186,7 +1187,7 @@ pub fn parallel_interleave_dataset_v4_with(
     )
 }
 
-static PARALLEL_MAP_DATASET: Op = Op::new("ParallelMapDataset");
+static PARALLEL_MAP_DATASET: NamedOp = NamedOp::new("ParallelMapDataset");
 
 /// The optional arguments of [`parallel_map_dataset_with`].
 #[derive(Clone, Debug)]
@@ -1269,7 +1270,7 @@ pub fn parallel_map_dataset_with(
     )
 }
 
-static PARALLEL_MAP_DATASET_V2: Op = Op::new("ParallelMapDatasetV2");
+static PARALLEL_MAP_DATASET_V2: NamedOp = NamedOp::new("ParallelMapDatasetV2");
 
 /// The optional arguments of [`parallel_map_dataset_v2_with`].
 #[derive(Clone, Debug)]
@@ -1356,7 +1357,7 @@ pub fn parallel_map_dataset_v2_with(
     )
 }
 
-static SCAN_DATASET: Op = Op::new("ScanDataset");
+static SCAN_DATASET: NamedOp = NamedOp::new("ScanDataset");
 
 /// The optional arguments of [`scan_dataset_with`].
 #[derive(Clone, Debug)]
@@ -1439,7 +1440,7 @@ pub fn scan_dataset_with(
     )
 }
 
-static TAKE_WHILE_DATASET: Op = Op::new("TakeWhileDataset");
+static TAKE_WHILE_DATASET: NamedOp = NamedOp::new("TakeWhileDataset");
 
 /// The optional arguments of [`take_while_dataset_with`].
 #[derive(Clone, Debug, Default)]

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, HostTensor};
 
-static COPY: Op = Op::new("Copy");
+static COPY: NamedOp = NamedOp::new("Copy");
 
 /// The optional arguments of [`copy_with`].
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,7 @@ pub fn copy_with(input: &Tensor, attrs: &CopyAttrs) -> Result<Tensor> {
     )
 }
 
-static COPY_HOST: Op = Op::new("CopyHost");
+static COPY_HOST: NamedOp = NamedOp::new("CopyHost");
 
 /// The optional arguments of [`copy_host_with`].
 #[derive(Clone, Debug, Default)]
@@ -87,7 +87,7 @@ pub fn copy_host_with(input: &Tensor, attrs: &CopyHostAttrs) -> Result<Tensor> {
     )
 }
 
-static DEBUG_GRADIENT_IDENTITY: Op = Op::new("DebugGradientIdentity");
+static DEBUG_GRADIENT_IDENTITY: NamedOp = NamedOp::new("DebugGradientIdentity");
 
 /// Passes a tensor on whose gradient a debugger looks at.
 ///
@@ -101,7 +101,7 @@ pub fn debug_gradient_identity(input: &Tensor) -> Result<Tensor> {
     call::one(&DEBUG_GRADIENT_IDENTITY, Attrs::new(), &[input])
 }
 
-static DEBUG_IDENTITY: Op = Op::new("DebugIdentity");
+static DEBUG_IDENTITY: NamedOp = NamedOp::new("DebugIdentity");
 
 /// The optional arguments of [`debug_identity_with`].
 #[derive(Clone, Debug, Default)]
@@ -146,7 +146,7 @@ pub fn debug_identity_with(input: &Tensor, attrs: &DebugIdentityAttrs) -> Result
     )
 }
 
-static DEBUG_IDENTITY_V2: Op = Op::new("DebugIdentityV2");
+static DEBUG_IDENTITY_V2: NamedOp = NamedOp::new("DebugIdentityV2");
 
 /// The optional arguments of [`debug_identity_v2_with`].
 #[derive(Clone, Debug)]
@@ -214,7 +214,7 @@ pub fn debug_identity_v2_with(input: &Tensor, attrs: &DebugIdentityV2Attrs) -> R
     )
 }
 
-static DEBUG_IDENTITY_V3: Op = Op::new("DebugIdentityV3");
+static DEBUG_IDENTITY_V3: NamedOp = NamedOp::new("DebugIdentityV3");
 
 /// The optional arguments of [`debug_identity_v3_with`].
 #[derive(Clone, Debug)]
@@ -282,7 +282,7 @@ pub fn debug_identity_v3_with(input: &Tensor, attrs: &DebugIdentityV3Attrs) -> R
     )
 }
 
-static DEBUG_NAN_COUNT: Op = Op::new("DebugNanCount");
+static DEBUG_NAN_COUNT: NamedOp = NamedOp::new("DebugNanCount");
 
 /// The optional arguments of [`debug_nan_count_with`].
 #[derive(Clone, Debug, Default)]
@@ -327,7 +327,7 @@ pub fn debug_nan_count_with(input: &Tensor, attrs: &DebugNanCountAttrs) -> Resul
     )
 }
 
-static DEEP_COPY: Op = Op::new("DeepCopy");
+static DEEP_COPY: NamedOp = NamedOp::new("DeepCopy");
 
 /// Passes a tensor on.
 ///
@@ -341,7 +341,7 @@ pub fn deep_copy(x: &Tensor) -> Result<Tensor> {
     call::one(&DEEP_COPY, Attrs::new(), &[x])
 }
 
-static HOST_CONST: Op = Op::new("HostConst");
+static HOST_CONST: NamedOp = NamedOp::new("HostConst");
 
 /// Gives a constant in the memory of the host.
 ///

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static DIAG: Op = Op::new("Diag");
+static DIAG: NamedOp = NamedOp::new("Diag");
 
 /// Puts a tensor on the diagonal of one of twice the rank, among zeros.
 ///
@@ -23,7 +23,7 @@ pub fn diag(diagonal: &Tensor) -> Result<Tensor> {
     call::one(&DIAG, Attrs::new(), &[diagonal])
 }
 
-static DIAG_PART: Op = Op::new("DiagPart");
+static DIAG_PART: NamedOp = NamedOp::new("DiagPart");
 
 /// Takes the diagonal of a tensor whose shape is a shape said twice.
 ///
@@ -37,7 +37,7 @@ pub fn diag_part(input: &Tensor) -> Result<Tensor> {
     call::one(&DIAG_PART, Attrs::new(), &[input])
 }
 
-static MATRIX_BAND_PART: Op = Op::new("MatrixBandPart");
+static MATRIX_BAND_PART: NamedOp = NamedOp::new("MatrixBandPart");
 
 /// Keeps the diagonals of matrices around the main one, and sets the rest to zero.
 ///
@@ -52,7 +52,7 @@ pub fn matrix_band_part(input: &Tensor, num_lower: &Tensor, num_upper: &Tensor) 
     call::one(&MATRIX_BAND_PART, Attrs::new(), &[input, num_lower, num_upper])
 }
 
-static MATRIX_DIAG: Op = Op::new("MatrixDiag");
+static MATRIX_DIAG: NamedOp = NamedOp::new("MatrixDiag");
 
 /// Makes diagonal matrices.
 ///
@@ -66,7 +66,7 @@ pub fn matrix_diag(diagonal: &Tensor) -> Result<Tensor> {
     call::one(&MATRIX_DIAG, Attrs::new(), &[diagonal])
 }
 
-static MATRIX_DIAG_PART: Op = Op::new("MatrixDiagPart");
+static MATRIX_DIAG_PART: NamedOp = NamedOp::new("MatrixDiagPart");
 
 /// Takes the main diagonals of matrices.
 ///
@@ -80,7 +80,7 @@ pub fn matrix_diag_part(input: &Tensor) -> Result<Tensor> {
     call::one(&MATRIX_DIAG_PART, Attrs::new(), &[input])
 }
 
-static MATRIX_DIAG_PART_V2: Op = Op::new("MatrixDiagPartV2");
+static MATRIX_DIAG_PART_V2: NamedOp = NamedOp::new("MatrixDiagPartV2");
 
 /// Takes a band of diagonals of matrices.
 ///
@@ -95,7 +95,7 @@ pub fn matrix_diag_part_v2(input: &Tensor, k: &Tensor, padding_value: &Tensor) -
     call::one(&MATRIX_DIAG_PART_V2, Attrs::new(), &[input, k, padding_value])
 }
 
-static MATRIX_DIAG_PART_V3: Op = Op::new("MatrixDiagPartV3");
+static MATRIX_DIAG_PART_V3: NamedOp = NamedOp::new("MatrixDiagPartV3");
 
 /// The optional arguments of [`matrix_diag_part_v3_with`].
 #[derive(Clone, Debug)]
@@ -143,7 +143,7 @@ pub fn matrix_diag_part_v3_with(
     )
 }
 
-static MATRIX_DIAG_V2: Op = Op::new("MatrixDiagV2");
+static MATRIX_DIAG_V2: NamedOp = NamedOp::new("MatrixDiagV2");
 
 /// Makes matrices with a given band of diagonals.
 ///
@@ -164,7 +164,7 @@ pub fn matrix_diag_v2(
     call::one(&MATRIX_DIAG_V2, Attrs::new(), &[diagonal, k, num_rows, num_cols, padding_value])
 }
 
-static MATRIX_DIAG_V3: Op = Op::new("MatrixDiagV3");
+static MATRIX_DIAG_V3: NamedOp = NamedOp::new("MatrixDiagV3");
 
 /// The optional arguments of [`matrix_diag_v3_with`].
 #[derive(Clone, Debug)]
@@ -221,7 +221,7 @@ pub fn matrix_diag_v3_with(
     )
 }
 
-static MATRIX_SET_DIAG: Op = Op::new("MatrixSetDiag");
+static MATRIX_SET_DIAG: NamedOp = NamedOp::new("MatrixSetDiag");
 
 /// Replaces the main diagonals of matrices.
 ///
@@ -235,7 +235,7 @@ pub fn matrix_set_diag(input: &Tensor, diagonal: &Tensor) -> Result<Tensor> {
     call::one(&MATRIX_SET_DIAG, Attrs::new(), &[input, diagonal])
 }
 
-static MATRIX_SET_DIAG_V2: Op = Op::new("MatrixSetDiagV2");
+static MATRIX_SET_DIAG_V2: NamedOp = NamedOp::new("MatrixSetDiagV2");
 
 /// Replaces a band of diagonals of matrices.
 ///
@@ -249,7 +249,7 @@ pub fn matrix_set_diag_v2(input: &Tensor, diagonal: &Tensor, k: &Tensor) -> Resu
     call::one(&MATRIX_SET_DIAG_V2, Attrs::new(), &[input, diagonal, k])
 }
 
-static MATRIX_SET_DIAG_V3: Op = Op::new("MatrixSetDiagV3");
+static MATRIX_SET_DIAG_V3: NamedOp = NamedOp::new("MatrixSetDiagV3");
 
 /// The optional arguments of [`matrix_set_diag_v3_with`].
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static DILATION2D: Op = Op::new("Dilation2D");
+static DILATION2D: NamedOp = NamedOp::new("Dilation2D");
 
 /// Takes the largest sum of an element and the filter in each window.
 ///
@@ -35,7 +35,7 @@ pub fn dilation2d(
     )
 }
 
-static DILATION2D_BACKPROP_FILTER: Op = Op::new("Dilation2DBackpropFilter");
+static DILATION2D_BACKPROP_FILTER: NamedOp = NamedOp::new("Dilation2DBackpropFilter");
 
 /// Gradient of `Dilation2D` by the filter.
 ///
@@ -62,7 +62,7 @@ pub fn dilation2d_backprop_filter(
     )
 }
 
-static DILATION2D_BACKPROP_INPUT: Op = Op::new("Dilation2DBackpropInput");
+static DILATION2D_BACKPROP_INPUT: NamedOp = NamedOp::new("Dilation2DBackpropInput");
 
 /// Gradient of `Dilation2D` by the input.
 ///

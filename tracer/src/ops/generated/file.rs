@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static MATCHING_FILES: Op = Op::new("MatchingFiles");
+static MATCHING_FILES: NamedOp = NamedOp::new("MatchingFiles");
 
 /// Gives the names of the files that match a pattern, sorted.
 ///
@@ -23,7 +23,7 @@ pub fn matching_files(pattern: &Tensor) -> Result<Tensor> {
     call::one(&MATCHING_FILES, Attrs::new(), &[pattern])
 }
 
-static READ_FILE: Op = Op::new("ReadFile");
+static READ_FILE: NamedOp = NamedOp::new("ReadFile");
 
 /// Reads a file.
 ///
@@ -37,7 +37,7 @@ pub fn read_file(filename: &Tensor) -> Result<Tensor> {
     call::one(&READ_FILE, Attrs::new(), &[filename])
 }
 
-static SHARDED_FILENAME: Op = Op::new("ShardedFilename");
+static SHARDED_FILENAME: NamedOp = NamedOp::new("ShardedFilename");
 
 /// Gives the name of one file of a set.
 ///
@@ -51,7 +51,7 @@ pub fn sharded_filename(basename: &Tensor, shard: &Tensor, num_shards: &Tensor) 
     call::one(&SHARDED_FILENAME, Attrs::new(), &[basename, shard, num_shards])
 }
 
-static SHARDED_FILESPEC: Op = Op::new("ShardedFilespec");
+static SHARDED_FILESPEC: NamedOp = NamedOp::new("ShardedFilespec");
 
 /// Gives the pattern that the names of a set of files match.
 ///
@@ -65,7 +65,7 @@ pub fn sharded_filespec(basename: &Tensor, num_shards: &Tensor) -> Result<Tensor
     call::one(&SHARDED_FILESPEC, Attrs::new(), &[basename, num_shards])
 }
 
-static WRITE_FILE: Op = Op::new("WriteFile");
+static WRITE_FILE: NamedOp = NamedOp::new("WriteFile");
 
 /// Writes a file, and makes the folders it is in.
 ///

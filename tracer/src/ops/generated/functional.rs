@@ -7,13 +7,13 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     ops::lists,
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, NameAttrList, PartialShape};
 
-static BATCH_FUNCTION: Op = Op::new("BatchFunction");
+static BATCH_FUNCTION: NamedOp = NamedOp::new("BatchFunction");
 
 /// The optional arguments of [`batch_function_with`].
 #[derive(Clone, Debug)]
@@ -143,7 +143,7 @@ pub fn batch_function_with(
     )
 }
 
-static CASE: Op = Op::new("Case");
+static CASE: NamedOp = NamedOp::new("Case");
 
 /// The optional arguments of [`case_with`].
 #[derive(Clone, Debug, Default)]
@@ -197,7 +197,7 @@ pub fn case_with(
     )
 }
 
-static DEVICE_INDEX: Op = Op::new("DeviceIndex");
+static DEVICE_INDEX: NamedOp = NamedOp::new("DeviceIndex");
 
 /// Gives the number of the kind of device among these, or how many there are.
 ///
@@ -211,7 +211,7 @@ pub fn device_index(device_names: &[&str]) -> Result<Tensor> {
     call::one(&DEVICE_INDEX, Attrs::new().with("device_names", device_names), &[])
 }
 
-static FAKE_PARAM: Op = Op::new("FakeParam");
+static FAKE_PARAM: NamedOp = NamedOp::new("FakeParam");
 
 /// Stands for a value that is not used: zeros, and none along unknown dimensions.
 ///
@@ -225,7 +225,7 @@ pub fn fake_param(dtype: DType, shape: PartialShape) -> Result<Tensor> {
     call::one(&FAKE_PARAM, Attrs::new().with("dtype", dtype).with("shape", shape), &[])
 }
 
-static IF: Op = Op::new("If");
+static IF: NamedOp = NamedOp::new("If");
 
 /// The optional arguments of [`if_with`].
 #[derive(Clone, Debug, Default)]
@@ -284,7 +284,7 @@ pub fn if_with(
     )
 }
 
-static IS_TENSOR_FLOAT32_ENABLED: Op = Op::new("IsTensorFloat32Enabled");
+static IS_TENSOR_FLOAT32_ENABLED: NamedOp = NamedOp::new("IsTensorFloat32Enabled");
 
 /// Tells whether products of single precision may be computed with shorter numbers.
 ///
@@ -298,7 +298,7 @@ pub fn is_tensor_float32_enabled() -> Result<Tensor> {
     call::one(&IS_TENSOR_FLOAT32_ENABLED, Attrs::new(), &[])
 }
 
-static PARTITIONED_CALL: Op = Op::new("PartitionedCall");
+static PARTITIONED_CALL: NamedOp = NamedOp::new("PartitionedCall");
 
 /// The optional arguments of [`partitioned_call_with`].
 #[derive(Clone, Debug, Default)]
@@ -348,7 +348,7 @@ pub fn partitioned_call_with(
     )
 }
 
-static REMOTE_CALL: Op = Op::new("RemoteCall");
+static REMOTE_CALL: NamedOp = NamedOp::new("RemoteCall");
 
 /// Calls a function that may have effects; every device here is in this process.
 ///
@@ -371,7 +371,7 @@ pub fn remote_call(
     )
 }
 
-static STATEFUL_PARTITIONED_CALL: Op = Op::new("StatefulPartitionedCall");
+static STATEFUL_PARTITIONED_CALL: NamedOp = NamedOp::new("StatefulPartitionedCall");
 
 /// The optional arguments of [`stateful_partitioned_call_with`].
 #[derive(Clone, Debug, Default)]
@@ -429,7 +429,7 @@ pub fn stateful_partitioned_call_with(
     )
 }
 
-static STATELESS_CASE: Op = Op::new("StatelessCase");
+static STATELESS_CASE: NamedOp = NamedOp::new("StatelessCase");
 
 /// The optional arguments of [`stateless_case_with`].
 #[derive(Clone, Debug, Default)]
@@ -483,7 +483,7 @@ pub fn stateless_case_with(
     )
 }
 
-static STATELESS_IF: Op = Op::new("StatelessIf");
+static STATELESS_IF: NamedOp = NamedOp::new("StatelessIf");
 
 /// The optional arguments of [`stateless_if_with`].
 #[derive(Clone, Debug, Default)]
@@ -543,7 +543,7 @@ pub fn stateless_if_with(
     )
 }
 
-static STATELESS_WHILE: Op = Op::new("StatelessWhile");
+static STATELESS_WHILE: NamedOp = NamedOp::new("StatelessWhile");
 
 /// The optional arguments of [`stateless_while_with`].
 #[derive(Clone, Debug)]
@@ -604,7 +604,7 @@ pub fn stateless_while_with(
     )
 }
 
-static TPU_PARTITIONED_CALL: Op = Op::new("TPUPartitionedCall");
+static TPU_PARTITIONED_CALL: NamedOp = NamedOp::new("TPUPartitionedCall");
 
 /// The optional arguments of [`tpu_partitioned_call_with`].
 #[derive(Clone, Debug, Default)]
@@ -658,7 +658,7 @@ pub fn tpu_partitioned_call_with(
     )
 }
 
-static WHILE: Op = Op::new("While");
+static WHILE: NamedOp = NamedOp::new("While");
 
 /// The optional arguments of [`while_with`].
 #[derive(Clone, Debug)]
@@ -710,7 +710,7 @@ pub fn while_with(
     )
 }
 
-static XLA_CALL_MODULE: Op = Op::new("XlaCallModule");
+static XLA_CALL_MODULE: NamedOp = NamedOp::new("XlaCallModule");
 
 /// The optional arguments of [`xla_call_module_with`].
 #[derive(Clone, Debug, Default)]
@@ -787,7 +787,7 @@ pub fn xla_call_module_with(
     )
 }
 
-static XLA_IF: Op = Op::new("XlaIf");
+static XLA_IF: NamedOp = NamedOp::new("XlaIf");
 
 /// Calls one function or the other.
 ///
@@ -814,7 +814,7 @@ pub fn xla_if(
     )
 }
 
-static XLA_LAUNCH: Op = Op::new("XlaLaunch");
+static XLA_LAUNCH: NamedOp = NamedOp::new("XlaLaunch");
 
 /// Calls a function that was to be compiled.
 ///
@@ -844,7 +844,7 @@ pub fn xla_launch(
     )
 }
 
-static XLA_LAUNCH_V2: Op = Op::new("XlaLaunchV2");
+static XLA_LAUNCH_V2: NamedOp = NamedOp::new("XlaLaunchV2");
 
 /// Calls a function that was to be compiled.
 ///
@@ -872,7 +872,7 @@ pub fn xla_launch_v2(
     )
 }
 
-static XLA_WHILE: Op = Op::new("XlaWhile");
+static XLA_WHILE: NamedOp = NamedOp::new("XlaWhile");
 
 /// Calls `body` on its own results while `cond` is true.
 ///

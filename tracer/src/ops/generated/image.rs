@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static ADJUST_CONTRAST_V2: Op = Op::new("AdjustContrastv2");
+static ADJUST_CONTRAST_V2: NamedOp = NamedOp::new("AdjustContrastv2");
 
 /// Moves the elements of each channel away from their mean, or towards it.
 ///
@@ -24,7 +24,7 @@ pub fn adjust_contrast_v2(images: &Tensor, contrast_factor: &Tensor) -> Result<T
     call::one(&ADJUST_CONTRAST_V2, Attrs::new(), &[images, contrast_factor])
 }
 
-static ADJUST_HUE: Op = Op::new("AdjustHue");
+static ADJUST_HUE: NamedOp = NamedOp::new("AdjustHue");
 
 /// Turns the hue of each pixel.
 ///
@@ -38,7 +38,7 @@ pub fn adjust_hue(images: &Tensor, delta: &Tensor) -> Result<Tensor> {
     call::one(&ADJUST_HUE, Attrs::new(), &[images, delta])
 }
 
-static ADJUST_SATURATION: Op = Op::new("AdjustSaturation");
+static ADJUST_SATURATION: NamedOp = NamedOp::new("AdjustSaturation");
 
 /// Scales the saturation of each pixel.
 ///
@@ -52,7 +52,7 @@ pub fn adjust_saturation(images: &Tensor, scale: &Tensor) -> Result<Tensor> {
     call::one(&ADJUST_SATURATION, Attrs::new(), &[images, scale])
 }
 
-static COMBINED_NON_MAX_SUPPRESSION: Op = Op::new("CombinedNonMaxSuppression");
+static COMBINED_NON_MAX_SUPPRESSION: NamedOp = NamedOp::new("CombinedNonMaxSuppression");
 
 /// The optional arguments of [`combined_non_max_suppression_with`].
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ pub fn combined_non_max_suppression_with(
     )
 }
 
-static CROP_AND_RESIZE: Op = Op::new("CropAndResize");
+static CROP_AND_RESIZE: NamedOp = NamedOp::new("CropAndResize");
 
 /// The optional arguments of [`crop_and_resize_with`].
 #[derive(Clone, Debug)]
@@ -179,7 +179,7 @@ pub fn crop_and_resize_with(
     )
 }
 
-static CROP_AND_RESIZE_GRAD_BOXES: Op = Op::new("CropAndResizeGradBoxes");
+static CROP_AND_RESIZE_GRAD_BOXES: NamedOp = NamedOp::new("CropAndResizeGradBoxes");
 
 /// The optional arguments of [`crop_and_resize_grad_boxes_with`].
 #[derive(Clone, Debug)]
@@ -233,7 +233,7 @@ pub fn crop_and_resize_grad_boxes_with(
     )
 }
 
-static CROP_AND_RESIZE_GRAD_IMAGE: Op = Op::new("CropAndResizeGradImage");
+static CROP_AND_RESIZE_GRAD_IMAGE: NamedOp = NamedOp::new("CropAndResizeGradImage");
 
 /// The optional arguments of [`crop_and_resize_grad_image_with`].
 #[derive(Clone, Debug)]
@@ -293,7 +293,7 @@ pub fn crop_and_resize_grad_image_with(
     )
 }
 
-static DRAW_BOUNDING_BOXES: Op = Op::new("DrawBoundingBoxes");
+static DRAW_BOUNDING_BOXES: NamedOp = NamedOp::new("DrawBoundingBoxes");
 
 /// Draws the edges of boxes into images.
 ///
@@ -307,7 +307,7 @@ pub fn draw_bounding_boxes(images: &Tensor, boxes: &Tensor) -> Result<Tensor> {
     call::one(&DRAW_BOUNDING_BOXES, Attrs::new(), &[images, boxes])
 }
 
-static DRAW_BOUNDING_BOXES_V2: Op = Op::new("DrawBoundingBoxesV2");
+static DRAW_BOUNDING_BOXES_V2: NamedOp = NamedOp::new("DrawBoundingBoxesV2");
 
 /// Draws the edges of boxes into images, in given colours.
 ///
@@ -322,7 +322,7 @@ pub fn draw_bounding_boxes_v2(images: &Tensor, boxes: &Tensor, colors: &Tensor) 
     call::one(&DRAW_BOUNDING_BOXES_V2, Attrs::new(), &[images, boxes, colors])
 }
 
-static EXTRACT_GLIMPSE: Op = Op::new("ExtractGlimpse");
+static EXTRACT_GLIMPSE: NamedOp = NamedOp::new("ExtractGlimpse");
 
 /// The optional arguments of [`extract_glimpse_with`].
 #[derive(Clone, Debug)]
@@ -384,7 +384,7 @@ pub fn extract_glimpse_with(
     )
 }
 
-static EXTRACT_GLIMPSE_V2: Op = Op::new("ExtractGlimpseV2");
+static EXTRACT_GLIMPSE_V2: NamedOp = NamedOp::new("ExtractGlimpseV2");
 
 /// The optional arguments of [`extract_glimpse_v2_with`].
 #[derive(Clone, Debug)]
@@ -446,7 +446,7 @@ pub fn extract_glimpse_v2_with(
     )
 }
 
-static HSV_TO_RGB: Op = Op::new("HSVToRGB");
+static HSV_TO_RGB: NamedOp = NamedOp::new("HSVToRGB");
 
 /// Gives red, green and blue of hue, saturation and value.
 ///
@@ -460,7 +460,7 @@ pub fn hsv_to_rgb(images: &Tensor) -> Result<Tensor> {
     call::one(&HSV_TO_RGB, Attrs::new(), &[images])
 }
 
-static IMAGE_PROJECTIVE_TRANSFORM_V2: Op = Op::new("ImageProjectiveTransformV2");
+static IMAGE_PROJECTIVE_TRANSFORM_V2: NamedOp = NamedOp::new("ImageProjectiveTransformV2");
 
 /// The optional arguments of [`image_projective_transform_v2_with`].
 #[derive(Clone, Debug)]
@@ -520,7 +520,7 @@ pub fn image_projective_transform_v2_with(
     )
 }
 
-static IMAGE_PROJECTIVE_TRANSFORM_V3: Op = Op::new("ImageProjectiveTransformV3");
+static IMAGE_PROJECTIVE_TRANSFORM_V3: NamedOp = NamedOp::new("ImageProjectiveTransformV3");
 
 /// The optional arguments of [`image_projective_transform_v3_with`].
 #[derive(Clone, Debug)]
@@ -583,7 +583,7 @@ pub fn image_projective_transform_v3_with(
     )
 }
 
-static NON_MAX_SUPPRESSION: Op = Op::new("NonMaxSuppression");
+static NON_MAX_SUPPRESSION: NamedOp = NamedOp::new("NonMaxSuppression");
 
 /// The optional arguments of [`non_max_suppression_with`].
 #[derive(Clone, Debug)]
@@ -634,7 +634,7 @@ pub fn non_max_suppression_with(
     )
 }
 
-static NON_MAX_SUPPRESSION_V2: Op = Op::new("NonMaxSuppressionV2");
+static NON_MAX_SUPPRESSION_V2: NamedOp = NamedOp::new("NonMaxSuppressionV2");
 
 /// As `NonMaxSuppression`, with the threshold as an input.
 ///
@@ -659,7 +659,7 @@ pub fn non_max_suppression_v2(
     )
 }
 
-static NON_MAX_SUPPRESSION_V3: Op = Op::new("NonMaxSuppressionV3");
+static NON_MAX_SUPPRESSION_V3: NamedOp = NamedOp::new("NonMaxSuppressionV3");
 
 /// As `NonMaxSuppressionV2`, of boxes with a high score alone.
 ///
@@ -685,7 +685,7 @@ pub fn non_max_suppression_v3(
     )
 }
 
-static NON_MAX_SUPPRESSION_V4: Op = Op::new("NonMaxSuppressionV4");
+static NON_MAX_SUPPRESSION_V4: NamedOp = NamedOp::new("NonMaxSuppressionV4");
 
 /// The optional arguments of [`non_max_suppression_v4_with`].
 #[derive(Clone, Debug, Default)]
@@ -740,7 +740,7 @@ pub fn non_max_suppression_v4_with(
     )
 }
 
-static NON_MAX_SUPPRESSION_V5: Op = Op::new("NonMaxSuppressionV5");
+static NON_MAX_SUPPRESSION_V5: NamedOp = NamedOp::new("NonMaxSuppressionV5");
 
 /// The optional arguments of [`non_max_suppression_v5_with`].
 #[derive(Clone, Debug, Default)]
@@ -797,7 +797,7 @@ pub fn non_max_suppression_v5_with(
     )
 }
 
-static NON_MAX_SUPPRESSION_WITH_OVERLAPS: Op = Op::new("NonMaxSuppressionWithOverlaps");
+static NON_MAX_SUPPRESSION_WITH_OVERLAPS: NamedOp = NamedOp::new("NonMaxSuppressionWithOverlaps");
 
 /// Chooses boxes with the highest scores that do not overlap, by given overlaps.
 ///
@@ -823,7 +823,7 @@ pub fn non_max_suppression_with_overlaps(
     )
 }
 
-static RGB_TO_HSV: Op = Op::new("RGBToHSV");
+static RGB_TO_HSV: NamedOp = NamedOp::new("RGBToHSV");
 
 /// Gives hue, saturation and value of red, green and blue.
 ///
@@ -837,7 +837,7 @@ pub fn rgb_to_hsv(images: &Tensor) -> Result<Tensor> {
     call::one(&RGB_TO_HSV, Attrs::new(), &[images])
 }
 
-static RESIZE_AREA: Op = Op::new("ResizeArea");
+static RESIZE_AREA: NamedOp = NamedOp::new("ResizeArea");
 
 /// The optional arguments of [`resize_area_with`].
 #[derive(Clone, Debug, Default)]
@@ -873,7 +873,7 @@ pub fn resize_area_with(images: &Tensor, size: &Tensor, attrs: &ResizeAreaAttrs)
     )
 }
 
-static RESIZE_BICUBIC: Op = Op::new("ResizeBicubic");
+static RESIZE_BICUBIC: NamedOp = NamedOp::new("ResizeBicubic");
 
 /// The optional arguments of [`resize_bicubic_with`].
 #[derive(Clone, Debug, Default)]
@@ -918,7 +918,7 @@ pub fn resize_bicubic_with(
     )
 }
 
-static RESIZE_BICUBIC_GRAD: Op = Op::new("ResizeBicubicGrad");
+static RESIZE_BICUBIC_GRAD: NamedOp = NamedOp::new("ResizeBicubicGrad");
 
 /// The optional arguments of [`resize_bicubic_grad_with`].
 #[derive(Clone, Debug, Default)]
@@ -962,7 +962,7 @@ pub fn resize_bicubic_grad_with(
     )
 }
 
-static RESIZE_BILINEAR: Op = Op::new("ResizeBilinear");
+static RESIZE_BILINEAR: NamedOp = NamedOp::new("ResizeBilinear");
 
 /// The optional arguments of [`resize_bilinear_with`].
 #[derive(Clone, Debug, Default)]
@@ -1007,7 +1007,7 @@ pub fn resize_bilinear_with(
     )
 }
 
-static RESIZE_BILINEAR_GRAD: Op = Op::new("ResizeBilinearGrad");
+static RESIZE_BILINEAR_GRAD: NamedOp = NamedOp::new("ResizeBilinearGrad");
 
 /// The optional arguments of [`resize_bilinear_grad_with`].
 #[derive(Clone, Debug, Default)]
@@ -1051,7 +1051,7 @@ pub fn resize_bilinear_grad_with(
     )
 }
 
-static RESIZE_NEAREST_NEIGHBOR: Op = Op::new("ResizeNearestNeighbor");
+static RESIZE_NEAREST_NEIGHBOR: NamedOp = NamedOp::new("ResizeNearestNeighbor");
 
 /// The optional arguments of [`resize_nearest_neighbor_with`].
 #[derive(Clone, Debug, Default)]
@@ -1096,7 +1096,7 @@ pub fn resize_nearest_neighbor_with(
     )
 }
 
-static RESIZE_NEAREST_NEIGHBOR_GRAD: Op = Op::new("ResizeNearestNeighborGrad");
+static RESIZE_NEAREST_NEIGHBOR_GRAD: NamedOp = NamedOp::new("ResizeNearestNeighborGrad");
 
 /// The optional arguments of [`resize_nearest_neighbor_grad_with`].
 #[derive(Clone, Debug, Default)]
@@ -1141,7 +1141,7 @@ pub fn resize_nearest_neighbor_grad_with(
     )
 }
 
-static SCALE_AND_TRANSLATE: Op = Op::new("ScaleAndTranslate");
+static SCALE_AND_TRANSLATE: NamedOp = NamedOp::new("ScaleAndTranslate");
 
 /// The optional arguments of [`scale_and_translate_with`].
 #[derive(Clone, Debug)]
@@ -1199,7 +1199,7 @@ pub fn scale_and_translate_with(
     )
 }
 
-static SCALE_AND_TRANSLATE_GRAD: Op = Op::new("ScaleAndTranslateGrad");
+static SCALE_AND_TRANSLATE_GRAD: NamedOp = NamedOp::new("ScaleAndTranslateGrad");
 
 /// The optional arguments of [`scale_and_translate_grad_with`].
 #[derive(Clone, Debug)]

@@ -5,13 +5,13 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     ops::lists,
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static DYNAMIC_PARTITION: Op = Op::new("DynamicPartition");
+static DYNAMIC_PARTITION: NamedOp = NamedOp::new("DynamicPartition");
 
 /// Sorts rows into as many tensors, by a number for each row.
 ///
@@ -34,7 +34,7 @@ pub fn dynamic_partition(
     )
 }
 
-static DYNAMIC_STITCH: Op = Op::new("DynamicStitch");
+static DYNAMIC_STITCH: NamedOp = NamedOp::new("DynamicStitch");
 
 /// Interleaves rows of tensors by a position for each; later ones win.
 ///
@@ -52,7 +52,7 @@ pub fn dynamic_stitch(indices: &[&Tensor], data: &[&Tensor]) -> Result<Tensor> {
     )
 }
 
-static GATHER: Op = Op::new("Gather");
+static GATHER: NamedOp = NamedOp::new("Gather");
 
 /// The optional arguments of [`gather_with`].
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ pub fn gather_with(params: &Tensor, indices: &Tensor, attrs: &GatherAttrs) -> Re
     )
 }
 
-static GATHER_ND: Op = Op::new("GatherNd");
+static GATHER_ND: NamedOp = NamedOp::new("GatherNd");
 
 /// The optional arguments of [`gather_nd_with`].
 #[derive(Clone, Debug, Default)]
@@ -130,7 +130,7 @@ pub fn gather_nd_with(params: &Tensor, indices: &Tensor, attrs: &GatherNdAttrs) 
     )
 }
 
-static GATHER_V2: Op = Op::new("GatherV2");
+static GATHER_V2: NamedOp = NamedOp::new("GatherV2");
 
 /// The optional arguments of [`gather_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -172,7 +172,7 @@ pub fn gather_v2_with(
     )
 }
 
-static ONE_HOT: Op = Op::new("OneHot");
+static ONE_HOT: NamedOp = NamedOp::new("OneHot");
 
 /// The optional arguments of [`one_hot_with`].
 #[derive(Clone, Debug)]
@@ -225,7 +225,7 @@ pub fn one_hot_with(
     )
 }
 
-static PARALLEL_DYNAMIC_STITCH: Op = Op::new("ParallelDynamicStitch");
+static PARALLEL_DYNAMIC_STITCH: NamedOp = NamedOp::new("ParallelDynamicStitch");
 
 /// Interleaves rows of tensors by a position for each.
 ///
@@ -243,7 +243,7 @@ pub fn parallel_dynamic_stitch(indices: &[&Tensor], data: &[&Tensor]) -> Result<
     )
 }
 
-static SCATTER_ND: Op = Op::new("ScatterNd");
+static SCATTER_ND: NamedOp = NamedOp::new("ScatterNd");
 
 /// The optional arguments of [`scatter_nd_with`].
 #[derive(Clone, Debug, Default)]
@@ -284,7 +284,7 @@ pub fn scatter_nd_with(
     )
 }
 
-static SCATTER_ND_NON_ALIASING_ADD: Op = Op::new("ScatterNdNonAliasingAdd");
+static SCATTER_ND_NON_ALIASING_ADD: NamedOp = NamedOp::new("ScatterNdNonAliasingAdd");
 
 /// The optional arguments of [`scatter_nd_non_aliasing_add_with`].
 #[derive(Clone, Debug, Default)]
@@ -330,7 +330,7 @@ pub fn scatter_nd_non_aliasing_add_with(
     )
 }
 
-static TENSOR_SCATTER_ADD: Op = Op::new("TensorScatterAdd");
+static TENSOR_SCATTER_ADD: NamedOp = NamedOp::new("TensorScatterAdd");
 
 /// The optional arguments of [`tensor_scatter_add_with`].
 #[derive(Clone, Debug, Default)]
@@ -371,7 +371,7 @@ pub fn tensor_scatter_add_with(
     )
 }
 
-static TENSOR_SCATTER_MAX: Op = Op::new("TensorScatterMax");
+static TENSOR_SCATTER_MAX: NamedOp = NamedOp::new("TensorScatterMax");
 
 /// The optional arguments of [`tensor_scatter_max_with`].
 #[derive(Clone, Debug, Default)]
@@ -412,7 +412,7 @@ pub fn tensor_scatter_max_with(
     )
 }
 
-static TENSOR_SCATTER_MIN: Op = Op::new("TensorScatterMin");
+static TENSOR_SCATTER_MIN: NamedOp = NamedOp::new("TensorScatterMin");
 
 /// The optional arguments of [`tensor_scatter_min_with`].
 #[derive(Clone, Debug, Default)]
@@ -453,7 +453,7 @@ pub fn tensor_scatter_min_with(
     )
 }
 
-static TENSOR_SCATTER_SUB: Op = Op::new("TensorScatterSub");
+static TENSOR_SCATTER_SUB: NamedOp = NamedOp::new("TensorScatterSub");
 
 /// The optional arguments of [`tensor_scatter_sub_with`].
 #[derive(Clone, Debug, Default)]
@@ -494,7 +494,7 @@ pub fn tensor_scatter_sub_with(
     )
 }
 
-static TENSOR_SCATTER_UPDATE: Op = Op::new("TensorScatterUpdate");
+static TENSOR_SCATTER_UPDATE: NamedOp = NamedOp::new("TensorScatterUpdate");
 
 /// The optional arguments of [`tensor_scatter_update_with`].
 #[derive(Clone, Debug, Default)]
@@ -539,7 +539,7 @@ pub fn tensor_scatter_update_with(
     )
 }
 
-static WHERE: Op = Op::new("Where");
+static WHERE: NamedOp = NamedOp::new("Where");
 
 /// Gives the coordinates of the elements that are not zero.
 ///

@@ -5,13 +5,13 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     ops::lists,
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, NameAttrList, PartialShape};
 
-static ANONYMOUS_ITERATOR: Op = Op::new("AnonymousIterator");
+static ANONYMOUS_ITERATOR: NamedOp = NamedOp::new("AnonymousIterator");
 
 /// Makes an iterator.
 ///
@@ -33,7 +33,7 @@ pub fn anonymous_iterator(
     )
 }
 
-static ANONYMOUS_ITERATOR_V2: Op = Op::new("AnonymousIteratorV2");
+static ANONYMOUS_ITERATOR_V2: NamedOp = NamedOp::new("AnonymousIteratorV2");
 
 /// Makes an iterator.
 ///
@@ -55,7 +55,7 @@ pub fn anonymous_iterator_v2(
     )
 }
 
-static ANONYMOUS_ITERATOR_V3: Op = Op::new("AnonymousIteratorV3");
+static ANONYMOUS_ITERATOR_V3: NamedOp = NamedOp::new("AnonymousIteratorV3");
 
 /// Makes an iterator.
 ///
@@ -77,7 +77,7 @@ pub fn anonymous_iterator_v3(
     )
 }
 
-static ANONYMOUS_MEMORY_CACHE: Op = Op::new("AnonymousMemoryCache");
+static ANONYMOUS_MEMORY_CACHE: NamedOp = NamedOp::new("AnonymousMemoryCache");
 
 /// Makes a cache of elements.
 ///
@@ -91,7 +91,7 @@ pub fn anonymous_memory_cache() -> Result<[Tensor; 2]> {
     call::fixed(&ANONYMOUS_MEMORY_CACHE, Attrs::new(), &[])
 }
 
-static ANONYMOUS_RANDOM_SEED_GENERATOR: Op = Op::new("AnonymousRandomSeedGenerator");
+static ANONYMOUS_RANDOM_SEED_GENERATOR: NamedOp = NamedOp::new("AnonymousRandomSeedGenerator");
 
 /// Makes a generator of seeds.
 ///
@@ -106,7 +106,7 @@ pub fn anonymous_random_seed_generator(seed: &Tensor, seed2: &Tensor) -> Result<
     call::fixed(&ANONYMOUS_RANDOM_SEED_GENERATOR, Attrs::new(), &[seed, seed2])
 }
 
-static ANONYMOUS_SEED_GENERATOR: Op = Op::new("AnonymousSeedGenerator");
+static ANONYMOUS_SEED_GENERATOR: NamedOp = NamedOp::new("AnonymousSeedGenerator");
 
 /// Makes a generator of seeds.
 ///
@@ -125,7 +125,7 @@ pub fn anonymous_seed_generator(
     call::fixed(&ANONYMOUS_SEED_GENERATOR, Attrs::new(), &[seed, seed2, reshuffle])
 }
 
-static DATASET_CARDINALITY: Op = Op::new("DatasetCardinality");
+static DATASET_CARDINALITY: NamedOp = NamedOp::new("DatasetCardinality");
 
 /// The optional arguments of [`dataset_cardinality_with`].
 #[derive(Clone, Debug, Default)]
@@ -164,7 +164,7 @@ pub fn dataset_cardinality_with(
     )
 }
 
-static DATASET_TO_SINGLE_ELEMENT: Op = Op::new("DatasetToSingleElement");
+static DATASET_TO_SINGLE_ELEMENT: NamedOp = NamedOp::new("DatasetToSingleElement");
 
 /// The optional arguments of [`dataset_to_single_element_with`].
 #[derive(Clone, Debug, Default)]
@@ -216,7 +216,7 @@ pub fn dataset_to_single_element_with(
     )
 }
 
-static DELETE_ITERATOR: Op = Op::new("DeleteIterator");
+static DELETE_ITERATOR: NamedOp = NamedOp::new("DeleteIterator");
 
 /// Lets go of an iterator.
 ///
@@ -230,7 +230,7 @@ pub fn delete_iterator(handle: &Tensor, deleter: &Tensor) -> Result<()> {
     call::none(&DELETE_ITERATOR, Attrs::new(), &[handle, deleter])
 }
 
-static DELETE_MEMORY_CACHE: Op = Op::new("DeleteMemoryCache");
+static DELETE_MEMORY_CACHE: NamedOp = NamedOp::new("DeleteMemoryCache");
 
 /// Lets go of a cache.
 ///
@@ -244,7 +244,7 @@ pub fn delete_memory_cache(handle: &Tensor, deleter: &Tensor) -> Result<()> {
     call::none(&DELETE_MEMORY_CACHE, Attrs::new(), &[handle, deleter])
 }
 
-static DELETE_RANDOM_SEED_GENERATOR: Op = Op::new("DeleteRandomSeedGenerator");
+static DELETE_RANDOM_SEED_GENERATOR: NamedOp = NamedOp::new("DeleteRandomSeedGenerator");
 
 /// Lets go of a generator of seeds.
 ///
@@ -258,7 +258,7 @@ pub fn delete_random_seed_generator(handle: &Tensor, deleter: &Tensor) -> Result
     call::none(&DELETE_RANDOM_SEED_GENERATOR, Attrs::new(), &[handle, deleter])
 }
 
-static DELETE_SEED_GENERATOR: Op = Op::new("DeleteSeedGenerator");
+static DELETE_SEED_GENERATOR: NamedOp = NamedOp::new("DeleteSeedGenerator");
 
 /// Lets go of a generator of seeds.
 ///
@@ -272,7 +272,7 @@ pub fn delete_seed_generator(handle: &Tensor, deleter: &Tensor) -> Result<()> {
     call::none(&DELETE_SEED_GENERATOR, Attrs::new(), &[handle, deleter])
 }
 
-static EXPERIMENTAL_DATASET_CARDINALITY: Op = Op::new("ExperimentalDatasetCardinality");
+static EXPERIMENTAL_DATASET_CARDINALITY: NamedOp = NamedOp::new("ExperimentalDatasetCardinality");
 
 /// Gives the number of elements, -1 if there is no end, -2 if it is not known.
 ///
@@ -286,7 +286,7 @@ pub fn experimental_dataset_cardinality(input_dataset: &Tensor) -> Result<Tensor
     call::one(&EXPERIMENTAL_DATASET_CARDINALITY, Attrs::new(), &[input_dataset])
 }
 
-static GET_ELEMENT_AT_INDEX: Op = Op::new("GetElementAtIndex");
+static GET_ELEMENT_AT_INDEX: NamedOp = NamedOp::new("GetElementAtIndex");
 
 /// Gives an element of a data set.
 ///
@@ -310,7 +310,7 @@ pub fn get_element_at_index(
     )
 }
 
-static ITERATOR: Op = Op::new("Iterator");
+static ITERATOR: NamedOp = NamedOp::new("Iterator");
 
 /// Makes an iterator, or finds it by name.
 ///
@@ -338,7 +338,7 @@ pub fn iterator(
     )
 }
 
-static ONE_SHOT_ITERATOR: Op = Op::new("OneShotIterator");
+static ONE_SHOT_ITERATOR: NamedOp = NamedOp::new("OneShotIterator");
 
 /// The optional arguments of [`one_shot_iterator_with`].
 #[derive(Clone, Debug, Default)]
@@ -397,7 +397,7 @@ pub fn one_shot_iterator_with(
     )
 }
 
-static UNWRAP_DATASET_VARIANT: Op = Op::new("UnwrapDatasetVariant");
+static UNWRAP_DATASET_VARIANT: NamedOp = NamedOp::new("UnwrapDatasetVariant");
 
 /// Gives the data set itself.
 ///
@@ -411,7 +411,7 @@ pub fn unwrap_dataset_variant(input_handle: &Tensor) -> Result<Tensor> {
     call::one(&UNWRAP_DATASET_VARIANT, Attrs::new(), &[input_handle])
 }
 
-static WRAP_DATASET_VARIANT: Op = Op::new("WrapDatasetVariant");
+static WRAP_DATASET_VARIANT: NamedOp = NamedOp::new("WrapDatasetVariant");
 
 /// Gives the data set itself.
 ///
@@ -425,7 +425,7 @@ pub fn wrap_dataset_variant(input_handle: &Tensor) -> Result<Tensor> {
     call::one(&WRAP_DATASET_VARIANT, Attrs::new(), &[input_handle])
 }
 
-static DUMMY_MEMORY_CACHE: Op = Op::new("DummyMemoryCache");
+static DUMMY_MEMORY_CACHE: NamedOp = NamedOp::new("DummyMemoryCache");
 
 /// Stands for no cache.
 ///
@@ -439,7 +439,7 @@ pub fn dummy_memory_cache() -> Result<Tensor> {
     call::one(&DUMMY_MEMORY_CACHE, Attrs::new(), &[])
 }
 
-static DUMMY_SEED_GENERATOR: Op = Op::new("DummySeedGenerator");
+static DUMMY_SEED_GENERATOR: NamedOp = NamedOp::new("DummySeedGenerator");
 
 /// Stands for no generator.
 ///
@@ -453,7 +453,7 @@ pub fn dummy_seed_generator() -> Result<Tensor> {
     call::one(&DUMMY_SEED_GENERATOR, Attrs::new(), &[])
 }
 
-static ITERATOR_GET_NEXT: Op = Op::new("IteratorGetNext");
+static ITERATOR_GET_NEXT: NamedOp = NamedOp::new("IteratorGetNext");
 
 /// Gives the next element of an iterator.
 ///
@@ -476,7 +476,7 @@ pub fn iterator_get_next(
     )
 }
 
-static ITERATOR_GET_NEXT_AS_OPTIONAL: Op = Op::new("IteratorGetNextAsOptional");
+static ITERATOR_GET_NEXT_AS_OPTIONAL: NamedOp = NamedOp::new("IteratorGetNextAsOptional");
 
 /// Gives the next element of an iterator, or nothing at its end.
 ///
@@ -499,7 +499,7 @@ pub fn iterator_get_next_as_optional(
     )
 }
 
-static ITERATOR_GET_NEXT_SYNC: Op = Op::new("IteratorGetNextSync");
+static ITERATOR_GET_NEXT_SYNC: NamedOp = NamedOp::new("IteratorGetNextSync");
 
 /// Gives the next element of an iterator.
 ///
@@ -522,7 +522,7 @@ pub fn iterator_get_next_sync(
     )
 }
 
-static ITERATOR_V2: Op = Op::new("IteratorV2");
+static ITERATOR_V2: NamedOp = NamedOp::new("IteratorV2");
 
 /// Makes an iterator, or finds it by name.
 ///
@@ -550,7 +550,7 @@ pub fn iterator_v2(
     )
 }
 
-static MAKE_ITERATOR: Op = Op::new("MakeIterator");
+static MAKE_ITERATOR: NamedOp = NamedOp::new("MakeIterator");
 
 /// Lets an iterator begin with a data set.
 ///
@@ -564,7 +564,7 @@ pub fn make_iterator(dataset: &Tensor, iterator: &Tensor) -> Result<()> {
     call::none(&MAKE_ITERATOR, Attrs::new(), &[dataset, iterator])
 }
 
-static REDUCE_DATASET: Op = Op::new("ReduceDataset");
+static REDUCE_DATASET: NamedOp = NamedOp::new("ReduceDataset");
 
 /// The optional arguments of [`reduce_dataset_with`].
 #[derive(Clone, Debug)]
@@ -640,7 +640,7 @@ pub fn reduce_dataset_with(
     )
 }
 
-static ANONYMOUS_MULTI_DEVICE_ITERATOR: Op = Op::new("AnonymousMultiDeviceIterator");
+static ANONYMOUS_MULTI_DEVICE_ITERATOR: NamedOp = NamedOp::new("AnonymousMultiDeviceIterator");
 
 /// Makes an iterator whose elements go to several devices in turn.
 ///
@@ -667,7 +667,7 @@ pub fn anonymous_multi_device_iterator(
     )
 }
 
-static ANONYMOUS_MULTI_DEVICE_ITERATOR_V3: Op = Op::new("AnonymousMultiDeviceIteratorV3");
+static ANONYMOUS_MULTI_DEVICE_ITERATOR_V3: NamedOp = NamedOp::new("AnonymousMultiDeviceIteratorV3");
 
 /// Makes an iterator whose elements go to several devices in turn.
 ///
@@ -693,7 +693,7 @@ pub fn anonymous_multi_device_iterator_v3(
     )
 }
 
-static COMPRESS_ELEMENT: Op = Op::new("CompressElement");
+static COMPRESS_ELEMENT: NamedOp = NamedOp::new("CompressElement");
 
 /// Makes one value of the components of an element.
 ///
@@ -707,7 +707,7 @@ pub fn compress_element(components: &[&Tensor]) -> Result<Tensor> {
     call::one(&COMPRESS_ELEMENT, Attrs::new(), components)
 }
 
-static COMPUTE_BATCH_SIZE: Op = Op::new("ComputeBatchSize");
+static COMPUTE_BATCH_SIZE: NamedOp = NamedOp::new("ComputeBatchSize");
 
 /// Gives the number of rows of elements, -1 if it is not known.
 ///
@@ -721,7 +721,7 @@ pub fn compute_batch_size(input_dataset: &Tensor) -> Result<Tensor> {
     call::one(&COMPUTE_BATCH_SIZE, Attrs::new(), &[input_dataset])
 }
 
-static DELETE_MULTI_DEVICE_ITERATOR: Op = Op::new("DeleteMultiDeviceIterator");
+static DELETE_MULTI_DEVICE_ITERATOR: NamedOp = NamedOp::new("DeleteMultiDeviceIterator");
 
 /// Lets go of an iterator.
 ///
@@ -744,7 +744,7 @@ pub fn delete_multi_device_iterator(
     )
 }
 
-static DESERIALIZE_ITERATOR: Op = Op::new("DeserializeIterator");
+static DESERIALIZE_ITERATOR: NamedOp = NamedOp::new("DeserializeIterator");
 
 /// Lets an iterator go on from a state.
 ///
@@ -758,7 +758,7 @@ pub fn deserialize_iterator(resource_handle: &Tensor, serialized: &Tensor) -> Re
     call::none(&DESERIALIZE_ITERATOR, Attrs::new(), &[resource_handle, serialized])
 }
 
-static EXPERIMENTAL_ITERATOR_GET_DEVICE: Op = Op::new("ExperimentalIteratorGetDevice");
+static EXPERIMENTAL_ITERATOR_GET_DEVICE: NamedOp = NamedOp::new("ExperimentalIteratorGetDevice");
 
 /// Gives the name of the device of an iterator.
 ///
@@ -772,7 +772,8 @@ pub fn experimental_iterator_get_device(resource: &Tensor) -> Result<Tensor> {
     call::one(&EXPERIMENTAL_ITERATOR_GET_DEVICE, Attrs::new(), &[resource])
 }
 
-static EXPERIMENTAL_STATS_AGGREGATOR_HANDLE: Op = Op::new("ExperimentalStatsAggregatorHandle");
+static EXPERIMENTAL_STATS_AGGREGATOR_HANDLE: NamedOp =
+    NamedOp::new("ExperimentalStatsAggregatorHandle");
 
 /// The optional arguments of [`experimental_stats_aggregator_handle_with`].
 #[derive(Clone, Debug, Default)]
@@ -814,7 +815,7 @@ pub fn experimental_stats_aggregator_handle_with(
     )
 }
 
-static EXPERIMENTAL_THREAD_POOL_HANDLE: Op = Op::new("ExperimentalThreadPoolHandle");
+static EXPERIMENTAL_THREAD_POOL_HANDLE: NamedOp = NamedOp::new("ExperimentalThreadPoolHandle");
 
 /// The optional arguments of [`experimental_thread_pool_handle_with`].
 #[derive(Clone, Debug)]
@@ -877,7 +878,7 @@ pub fn experimental_thread_pool_handle_with(
     )
 }
 
-static ITERATOR_FROM_STRING_HANDLE: Op = Op::new("IteratorFromStringHandle");
+static ITERATOR_FROM_STRING_HANDLE: NamedOp = NamedOp::new("IteratorFromStringHandle");
 
 /// The optional arguments of [`iterator_from_string_handle_with`].
 #[derive(Clone, Debug, Default)]
@@ -920,7 +921,7 @@ pub fn iterator_from_string_handle_with(
     )
 }
 
-static ITERATOR_FROM_STRING_HANDLE_V2: Op = Op::new("IteratorFromStringHandleV2");
+static ITERATOR_FROM_STRING_HANDLE_V2: NamedOp = NamedOp::new("IteratorFromStringHandleV2");
 
 /// The optional arguments of [`iterator_from_string_handle_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -963,7 +964,7 @@ pub fn iterator_from_string_handle_v2_with(
     )
 }
 
-static ITERATOR_GET_DEVICE: Op = Op::new("IteratorGetDevice");
+static ITERATOR_GET_DEVICE: NamedOp = NamedOp::new("IteratorGetDevice");
 
 /// Gives the name of the device of an iterator.
 ///
@@ -977,7 +978,7 @@ pub fn iterator_get_device(resource: &Tensor) -> Result<Tensor> {
     call::one(&ITERATOR_GET_DEVICE, Attrs::new(), &[resource])
 }
 
-static ITERATOR_TO_STRING_HANDLE: Op = Op::new("IteratorToStringHandle");
+static ITERATOR_TO_STRING_HANDLE: NamedOp = NamedOp::new("IteratorToStringHandle");
 
 /// Gives a string that stands for an iterator.
 ///
@@ -991,7 +992,7 @@ pub fn iterator_to_string_handle(resource_handle: &Tensor) -> Result<Tensor> {
     call::one(&ITERATOR_TO_STRING_HANDLE, Attrs::new(), &[resource_handle])
 }
 
-static MULTI_DEVICE_ITERATOR: Op = Op::new("MultiDeviceIterator");
+static MULTI_DEVICE_ITERATOR: NamedOp = NamedOp::new("MultiDeviceIterator");
 
 /// Makes an iterator whose elements go to several devices in turn, or finds it by name.
 ///
@@ -1021,8 +1022,8 @@ pub fn multi_device_iterator(
     )
 }
 
-static MULTI_DEVICE_ITERATOR_FROM_STRING_HANDLE: Op =
-    Op::new("MultiDeviceIteratorFromStringHandle");
+static MULTI_DEVICE_ITERATOR_FROM_STRING_HANDLE: NamedOp =
+    NamedOp::new("MultiDeviceIteratorFromStringHandle");
 
 /// The optional arguments of [`multi_device_iterator_from_string_handle_with`].
 #[derive(Clone, Debug, Default)]
@@ -1066,8 +1067,8 @@ pub fn multi_device_iterator_from_string_handle_with(
     )
 }
 
-static MULTI_DEVICE_ITERATOR_GET_NEXT_FROM_SHARD: Op =
-    Op::new("MultiDeviceIteratorGetNextFromShard");
+static MULTI_DEVICE_ITERATOR_GET_NEXT_FROM_SHARD: NamedOp =
+    NamedOp::new("MultiDeviceIteratorGetNextFromShard");
 
 /// Gives the next element for a device.
 ///
@@ -1093,7 +1094,7 @@ pub fn multi_device_iterator_get_next_from_shard(
     )
 }
 
-static MULTI_DEVICE_ITERATOR_INIT: Op = Op::new("MultiDeviceIteratorInit");
+static MULTI_DEVICE_ITERATOR_INIT: NamedOp = NamedOp::new("MultiDeviceIteratorInit");
 
 /// Lets an iterator of several devices begin with a data set.
 ///
@@ -1116,7 +1117,8 @@ pub fn multi_device_iterator_init(
     )
 }
 
-static MULTI_DEVICE_ITERATOR_TO_STRING_HANDLE: Op = Op::new("MultiDeviceIteratorToStringHandle");
+static MULTI_DEVICE_ITERATOR_TO_STRING_HANDLE: NamedOp =
+    NamedOp::new("MultiDeviceIteratorToStringHandle");
 
 /// Gives a string that stands for an iterator.
 ///
@@ -1131,7 +1133,7 @@ pub fn multi_device_iterator_to_string_handle(multi_device_iterator: &Tensor) ->
     call::one(&MULTI_DEVICE_ITERATOR_TO_STRING_HANDLE, Attrs::new(), &[multi_device_iterator])
 }
 
-static SERIALIZE_ITERATOR: Op = Op::new("SerializeIterator");
+static SERIALIZE_ITERATOR: NamedOp = NamedOp::new("SerializeIterator");
 
 /// The optional arguments of [`serialize_iterator_with`].
 #[derive(Clone, Debug, Default)]
@@ -1170,7 +1172,7 @@ pub fn serialize_iterator_with(
     )
 }
 
-static STATS_AGGREGATOR_HANDLE: Op = Op::new("StatsAggregatorHandle");
+static STATS_AGGREGATOR_HANDLE: NamedOp = NamedOp::new("StatsAggregatorHandle");
 
 /// The optional arguments of [`stats_aggregator_handle_with`].
 #[derive(Clone, Debug, Default)]
@@ -1210,7 +1212,7 @@ pub fn stats_aggregator_handle_with(attrs: &StatsAggregatorHandleAttrs) -> Resul
     )
 }
 
-static STATS_AGGREGATOR_HANDLE_V2: Op = Op::new("StatsAggregatorHandleV2");
+static STATS_AGGREGATOR_HANDLE_V2: NamedOp = NamedOp::new("StatsAggregatorHandleV2");
 
 /// The optional arguments of [`stats_aggregator_handle_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -1250,7 +1252,7 @@ pub fn stats_aggregator_handle_v2_with(attrs: &StatsAggregatorHandleV2Attrs) -> 
     )
 }
 
-static THREAD_POOL_HANDLE: Op = Op::new("ThreadPoolHandle");
+static THREAD_POOL_HANDLE: NamedOp = NamedOp::new("ThreadPoolHandle");
 
 /// The optional arguments of [`thread_pool_handle_with`].
 #[derive(Clone, Debug)]
@@ -1313,7 +1315,7 @@ pub fn thread_pool_handle_with(
     )
 }
 
-static UNCOMPRESS_ELEMENT: Op = Op::new("UncompressElement");
+static UNCOMPRESS_ELEMENT: NamedOp = NamedOp::new("UncompressElement");
 
 /// Gives the components of an element that are one value.
 ///
@@ -1336,7 +1338,7 @@ pub fn uncompress_element(
     )
 }
 
-static DATASET_TO_TF_RECORD: Op = Op::new("DatasetToTFRecord");
+static DATASET_TO_TF_RECORD: NamedOp = NamedOp::new("DatasetToTFRecord");
 
 /// Writes the strings of a data set to a file of records.
 ///
@@ -1355,7 +1357,7 @@ pub fn dataset_to_tf_record(
     call::none(&DATASET_TO_TF_RECORD, Attrs::new(), &[input_dataset, filename, compression_type])
 }
 
-static EXPERIMENTAL_DATASET_TO_TF_RECORD: Op = Op::new("ExperimentalDatasetToTFRecord");
+static EXPERIMENTAL_DATASET_TO_TF_RECORD: NamedOp = NamedOp::new("ExperimentalDatasetToTFRecord");
 
 /// Writes the strings of a data set to a file of records.
 ///

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, PartialShape};
 
-static ACCUMULATE_N_V2: Op = Op::new("AccumulateNV2");
+static ACCUMULATE_N_V2: NamedOp = NamedOp::new("AccumulateNV2");
 
 /// Adds any number of tensors of one shape.
 ///
@@ -23,7 +23,7 @@ pub fn accumulate_n_v2(inputs: &[&Tensor], shape: PartialShape) -> Result<Tensor
     call::one(&ACCUMULATE_N_V2, Attrs::new().with("shape", shape), inputs)
 }
 
-static ADJUST_CONTRAST: Op = Op::new("AdjustContrast");
+static ADJUST_CONTRAST: NamedOp = NamedOp::new("AdjustContrast");
 
 /// Moves samples away from their mean in each channel, within bounds.
 ///
@@ -43,7 +43,7 @@ pub fn adjust_contrast(
     call::one(&ADJUST_CONTRAST, Attrs::new(), &[images, contrast_factor, min_value, max_value])
 }
 
-static BATCH_CHOLESKY: Op = Op::new("BatchCholesky");
+static BATCH_CHOLESKY: NamedOp = NamedOp::new("BatchCholesky");
 
 /// As `Cholesky`.
 ///
@@ -57,7 +57,7 @@ pub fn batch_cholesky(input: &Tensor) -> Result<Tensor> {
     call::one(&BATCH_CHOLESKY, Attrs::new(), &[input])
 }
 
-static BATCH_CHOLESKY_GRAD: Op = Op::new("BatchCholeskyGrad");
+static BATCH_CHOLESKY_GRAD: NamedOp = NamedOp::new("BatchCholeskyGrad");
 
 /// As `CholeskyGrad`.
 ///
@@ -71,7 +71,7 @@ pub fn batch_cholesky_grad(l: &Tensor, grad: &Tensor) -> Result<Tensor> {
     call::one(&BATCH_CHOLESKY_GRAD, Attrs::new(), &[l, grad])
 }
 
-static BATCH_MATRIX_BAND_PART: Op = Op::new("BatchMatrixBandPart");
+static BATCH_MATRIX_BAND_PART: NamedOp = NamedOp::new("BatchMatrixBandPart");
 
 /// As `MatrixBandPart`.
 ///
@@ -89,7 +89,7 @@ pub fn batch_matrix_band_part(
     call::one(&BATCH_MATRIX_BAND_PART, Attrs::new(), &[input, num_lower, num_upper])
 }
 
-static BATCH_MATRIX_DETERMINANT: Op = Op::new("BatchMatrixDeterminant");
+static BATCH_MATRIX_DETERMINANT: NamedOp = NamedOp::new("BatchMatrixDeterminant");
 
 /// As `MatrixDeterminant`.
 ///
@@ -103,7 +103,7 @@ pub fn batch_matrix_determinant(input: &Tensor) -> Result<Tensor> {
     call::one(&BATCH_MATRIX_DETERMINANT, Attrs::new(), &[input])
 }
 
-static BATCH_MATRIX_DIAG: Op = Op::new("BatchMatrixDiag");
+static BATCH_MATRIX_DIAG: NamedOp = NamedOp::new("BatchMatrixDiag");
 
 /// As `MatrixDiag`.
 ///
@@ -117,7 +117,7 @@ pub fn batch_matrix_diag(diagonal: &Tensor) -> Result<Tensor> {
     call::one(&BATCH_MATRIX_DIAG, Attrs::new(), &[diagonal])
 }
 
-static BATCH_MATRIX_DIAG_PART: Op = Op::new("BatchMatrixDiagPart");
+static BATCH_MATRIX_DIAG_PART: NamedOp = NamedOp::new("BatchMatrixDiagPart");
 
 /// As `MatrixDiagPart`.
 ///
@@ -131,7 +131,7 @@ pub fn batch_matrix_diag_part(input: &Tensor) -> Result<Tensor> {
     call::one(&BATCH_MATRIX_DIAG_PART, Attrs::new(), &[input])
 }
 
-static BATCH_MATRIX_INVERSE: Op = Op::new("BatchMatrixInverse");
+static BATCH_MATRIX_INVERSE: NamedOp = NamedOp::new("BatchMatrixInverse");
 
 /// The optional arguments of [`batch_matrix_inverse_with`].
 #[derive(Clone, Debug, Default)]
@@ -166,7 +166,7 @@ pub fn batch_matrix_inverse_with(
     call::one(&BATCH_MATRIX_INVERSE, Attrs::new().with("adjoint", attrs.adjoint), &[input])
 }
 
-static BATCH_MATRIX_SET_DIAG: Op = Op::new("BatchMatrixSetDiag");
+static BATCH_MATRIX_SET_DIAG: NamedOp = NamedOp::new("BatchMatrixSetDiag");
 
 /// As `MatrixSetDiag`.
 ///
@@ -180,7 +180,7 @@ pub fn batch_matrix_set_diag(input: &Tensor, diagonal: &Tensor) -> Result<Tensor
     call::one(&BATCH_MATRIX_SET_DIAG, Attrs::new(), &[input, diagonal])
 }
 
-static BATCH_MATRIX_SOLVE: Op = Op::new("BatchMatrixSolve");
+static BATCH_MATRIX_SOLVE: NamedOp = NamedOp::new("BatchMatrixSolve");
 
 /// The optional arguments of [`batch_matrix_solve_with`].
 #[derive(Clone, Debug, Default)]
@@ -216,7 +216,7 @@ pub fn batch_matrix_solve_with(
     call::one(&BATCH_MATRIX_SOLVE, Attrs::new().with("adjoint", attrs.adjoint), &[matrix, rhs])
 }
 
-static BATCH_MATRIX_SOLVE_LS: Op = Op::new("BatchMatrixSolveLs");
+static BATCH_MATRIX_SOLVE_LS: NamedOp = NamedOp::new("BatchMatrixSolveLs");
 
 /// The optional arguments of [`batch_matrix_solve_ls_with`].
 #[derive(Clone, Debug)]
@@ -267,7 +267,7 @@ pub fn batch_matrix_solve_ls_with(
     )
 }
 
-static BATCH_MATRIX_TRIANGULAR_SOLVE: Op = Op::new("BatchMatrixTriangularSolve");
+static BATCH_MATRIX_TRIANGULAR_SOLVE: NamedOp = NamedOp::new("BatchMatrixTriangularSolve");
 
 /// The optional arguments of [`batch_matrix_triangular_solve_with`].
 #[derive(Clone, Debug)]
@@ -315,7 +315,8 @@ pub fn batch_matrix_triangular_solve_with(
     )
 }
 
-static BATCH_NORM_WITH_GLOBAL_NORMALIZATION: Op = Op::new("BatchNormWithGlobalNormalization");
+static BATCH_NORM_WITH_GLOBAL_NORMALIZATION: NamedOp =
+    NamedOp::new("BatchNormWithGlobalNormalization");
 
 /// Takes a mean from each channel and divides by the root of a variance.
 ///
@@ -344,8 +345,8 @@ pub fn batch_norm_with_global_normalization(
     )
 }
 
-static BATCH_NORM_WITH_GLOBAL_NORMALIZATION_GRAD: Op =
-    Op::new("BatchNormWithGlobalNormalizationGrad");
+static BATCH_NORM_WITH_GLOBAL_NORMALIZATION_GRAD: NamedOp =
+    NamedOp::new("BatchNormWithGlobalNormalizationGrad");
 
 /// Gradient of `BatchNormWithGlobalNormalization`.
 ///
@@ -374,7 +375,7 @@ pub fn batch_norm_with_global_normalization_grad(
     )
 }
 
-static BATCH_SELF_ADJOINT_EIG: Op = Op::new("BatchSelfAdjointEig");
+static BATCH_SELF_ADJOINT_EIG: NamedOp = NamedOp::new("BatchSelfAdjointEig");
 
 /// As `SelfAdjointEig`.
 ///
@@ -388,7 +389,7 @@ pub fn batch_self_adjoint_eig(input: &Tensor) -> Result<Tensor> {
     call::one(&BATCH_SELF_ADJOINT_EIG, Attrs::new(), &[input])
 }
 
-static BATCH_SELF_ADJOINT_EIG_V2: Op = Op::new("BatchSelfAdjointEigV2");
+static BATCH_SELF_ADJOINT_EIG_V2: NamedOp = NamedOp::new("BatchSelfAdjointEigV2");
 
 /// The optional arguments of [`batch_self_adjoint_eig_v2_with`].
 #[derive(Clone, Debug)]
@@ -433,7 +434,7 @@ pub fn batch_self_adjoint_eig_v2_with(
     )
 }
 
-static BATCH_SVD: Op = Op::new("BatchSvd");
+static BATCH_SVD: NamedOp = NamedOp::new("BatchSvd");
 
 /// The optional arguments of [`batch_svd_with`].
 #[derive(Clone, Debug)]
@@ -479,7 +480,7 @@ pub fn batch_svd_with(input: &Tensor, attrs: &BatchSvdAttrs) -> Result<[Tensor; 
     )
 }
 
-static CONV3D_BACKPROP_FILTER: Op = Op::new("Conv3DBackpropFilter");
+static CONV3D_BACKPROP_FILTER: NamedOp = NamedOp::new("Conv3DBackpropFilter");
 
 /// The optional arguments of [`conv3d_backprop_filter_with`].
 #[derive(Clone, Debug)]
@@ -542,7 +543,7 @@ pub fn conv3d_backprop_filter_with(
     )
 }
 
-static CONV3D_BACKPROP_INPUT: Op = Op::new("Conv3DBackpropInput");
+static CONV3D_BACKPROP_INPUT: NamedOp = NamedOp::new("Conv3DBackpropInput");
 
 /// The optional arguments of [`conv3d_backprop_input_with`].
 #[derive(Clone, Debug)]
@@ -605,7 +606,7 @@ pub fn conv3d_backprop_input_with(
     )
 }
 
-static INPLACE_ADD: Op = Op::new("InplaceAdd");
+static INPLACE_ADD: NamedOp = NamedOp::new("InplaceAdd");
 
 /// Adds to some rows.
 ///
@@ -619,7 +620,7 @@ pub fn inplace_add(x: &Tensor, i: &Tensor, v: &Tensor) -> Result<Tensor> {
     call::one(&INPLACE_ADD, Attrs::new(), &[x, i, v])
 }
 
-static INPLACE_SUB: Op = Op::new("InplaceSub");
+static INPLACE_SUB: NamedOp = NamedOp::new("InplaceSub");
 
 /// Subtracts from some rows.
 ///
@@ -633,7 +634,7 @@ pub fn inplace_sub(x: &Tensor, i: &Tensor, v: &Tensor) -> Result<Tensor> {
     call::one(&INPLACE_SUB, Attrs::new(), &[x, i, v])
 }
 
-static INPLACE_UPDATE: Op = Op::new("InplaceUpdate");
+static INPLACE_UPDATE: NamedOp = NamedOp::new("InplaceUpdate");
 
 /// Replaces some rows.
 ///
@@ -647,7 +648,7 @@ pub fn inplace_update(x: &Tensor, i: &Tensor, v: &Tensor) -> Result<Tensor> {
     call::one(&INPLACE_UPDATE, Attrs::new(), &[x, i, v])
 }
 
-static PARALLEL_CONCAT: Op = Op::new("ParallelConcat");
+static PARALLEL_CONCAT: NamedOp = NamedOp::new("ParallelConcat");
 
 /// Joins tensors of one row each.
 ///
@@ -661,7 +662,7 @@ pub fn parallel_concat(values: &[&Tensor], shape: PartialShape) -> Result<Tensor
     call::one(&PARALLEL_CONCAT, Attrs::new().with("shape", shape), values)
 }
 
-static QUANTIZE_AND_DEQUANTIZE: Op = Op::new("QuantizeAndDequantize");
+static QUANTIZE_AND_DEQUANTIZE: NamedOp = NamedOp::new("QuantizeAndDequantize");
 
 /// The optional arguments of [`quantize_and_dequantize_with`].
 #[derive(Clone, Debug)]
@@ -725,7 +726,7 @@ pub fn quantize_and_dequantize_with(
     )
 }
 
-static SELF_ADJOINT_EIG: Op = Op::new("SelfAdjointEig");
+static SELF_ADJOINT_EIG: NamedOp = NamedOp::new("SelfAdjointEig");
 
 /// Gives a row of eigenvalues, smallest first, and below it the eigenvectors.
 ///
@@ -739,7 +740,7 @@ pub fn self_adjoint_eig(input: &Tensor) -> Result<Tensor> {
     call::one(&SELF_ADJOINT_EIG, Attrs::new(), &[input])
 }
 
-static SPARSE_MATMUL: Op = Op::new("SparseMatMul");
+static SPARSE_MATMUL: NamedOp = NamedOp::new("SparseMatMul");
 
 /// The optional arguments of [`sparse_matmul_with`].
 #[derive(Clone, Debug, Default)]
@@ -785,7 +786,7 @@ pub fn sparse_matmul_with(a: &Tensor, b: &Tensor, attrs: &SparseMatMulAttrs) -> 
     )
 }
 
-static TILE_GRAD: Op = Op::new("TileGrad");
+static TILE_GRAD: NamedOp = NamedOp::new("TileGrad");
 
 /// Gradient of `Tile`: adds up the copies.
 ///

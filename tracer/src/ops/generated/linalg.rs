@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static BANDED_TRIANGULAR_SOLVE: Op = Op::new("BandedTriangularSolve");
+static BANDED_TRIANGULAR_SOLVE: NamedOp = NamedOp::new("BandedTriangularSolve");
 
 /// The optional arguments of [`banded_triangular_solve_with`].
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ pub fn banded_triangular_solve_with(
     )
 }
 
-static CHOLESKY: Op = Op::new("Cholesky");
+static CHOLESKY: NamedOp = NamedOp::new("Cholesky");
 
 /// Computes the lower triangle whose product with its adjoint is the matrix.
 ///
@@ -71,7 +71,7 @@ pub fn cholesky(input: &Tensor) -> Result<Tensor> {
     call::one(&CHOLESKY, Attrs::new(), &[input])
 }
 
-static CHOLESKY_GRAD: Op = Op::new("CholeskyGrad");
+static CHOLESKY_GRAD: NamedOp = NamedOp::new("CholeskyGrad");
 
 /// Gradient of `Cholesky`.
 ///
@@ -85,7 +85,7 @@ pub fn cholesky_grad(l: &Tensor, grad: &Tensor) -> Result<Tensor> {
     call::one(&CHOLESKY_GRAD, Attrs::new(), &[l, grad])
 }
 
-static EIG: Op = Op::new("Eig");
+static EIG: NamedOp = NamedOp::new("Eig");
 
 /// The optional arguments of [`eig_with`].
 #[derive(Clone, Debug)]
@@ -123,7 +123,7 @@ pub fn eig_with(input: &Tensor, tout: DType, attrs: &EigAttrs) -> Result<[Tensor
     call::fixed(&EIG, Attrs::new().with("Tout", tout).with("compute_v", attrs.compute_v), &[input])
 }
 
-static LOG_MATRIX_DETERMINANT: Op = Op::new("LogMatrixDeterminant");
+static LOG_MATRIX_DETERMINANT: NamedOp = NamedOp::new("LogMatrixDeterminant");
 
 /// Computes the sign of the determinant and the logarithm of its magnitude.
 ///
@@ -138,7 +138,7 @@ pub fn log_matrix_determinant(input: &Tensor) -> Result<[Tensor; 2]> {
     call::fixed(&LOG_MATRIX_DETERMINANT, Attrs::new(), &[input])
 }
 
-static LU: Op = Op::new("Lu");
+static LU: NamedOp = NamedOp::new("Lu");
 
 /// The optional arguments of [`lu_with`].
 #[derive(Clone, Debug)]
@@ -176,7 +176,7 @@ pub fn lu_with(input: &Tensor, attrs: &LuAttrs) -> Result<[Tensor; 2]> {
     call::fixed(&LU, Attrs::new().with("output_idx_type", attrs.output_idx_type), &[input])
 }
 
-static MATRIX_DETERMINANT: Op = Op::new("MatrixDeterminant");
+static MATRIX_DETERMINANT: NamedOp = NamedOp::new("MatrixDeterminant");
 
 /// Computes the determinant.
 ///
@@ -190,7 +190,7 @@ pub fn matrix_determinant(input: &Tensor) -> Result<Tensor> {
     call::one(&MATRIX_DETERMINANT, Attrs::new(), &[input])
 }
 
-static MATRIX_EXPONENTIAL: Op = Op::new("MatrixExponential");
+static MATRIX_EXPONENTIAL: NamedOp = NamedOp::new("MatrixExponential");
 
 /// Computes the exponential of the matrix.
 ///
@@ -204,7 +204,7 @@ pub fn matrix_exponential(input: &Tensor) -> Result<Tensor> {
     call::one(&MATRIX_EXPONENTIAL, Attrs::new(), &[input])
 }
 
-static MATRIX_INVERSE: Op = Op::new("MatrixInverse");
+static MATRIX_INVERSE: NamedOp = NamedOp::new("MatrixInverse");
 
 /// The optional arguments of [`matrix_inverse_with`].
 #[derive(Clone, Debug, Default)]
@@ -236,7 +236,7 @@ pub fn matrix_inverse_with(input: &Tensor, attrs: &MatrixInverseAttrs) -> Result
     call::one(&MATRIX_INVERSE, Attrs::new().with("adjoint", attrs.adjoint), &[input])
 }
 
-static MATRIX_LOGARITHM: Op = Op::new("MatrixLogarithm");
+static MATRIX_LOGARITHM: NamedOp = NamedOp::new("MatrixLogarithm");
 
 /// Computes the principal logarithm of the matrix.
 ///
@@ -250,7 +250,7 @@ pub fn matrix_logarithm(input: &Tensor) -> Result<Tensor> {
     call::one(&MATRIX_LOGARITHM, Attrs::new(), &[input])
 }
 
-static MATRIX_SOLVE: Op = Op::new("MatrixSolve");
+static MATRIX_SOLVE: NamedOp = NamedOp::new("MatrixSolve");
 
 /// The optional arguments of [`matrix_solve_with`].
 #[derive(Clone, Debug, Default)]
@@ -286,7 +286,7 @@ pub fn matrix_solve_with(
     call::one(&MATRIX_SOLVE, Attrs::new().with("adjoint", attrs.adjoint), &[matrix, rhs])
 }
 
-static MATRIX_SOLVE_LS: Op = Op::new("MatrixSolveLs");
+static MATRIX_SOLVE_LS: NamedOp = NamedOp::new("MatrixSolveLs");
 
 /// The optional arguments of [`matrix_solve_ls_with`].
 #[derive(Clone, Debug)]
@@ -333,7 +333,7 @@ pub fn matrix_solve_ls_with(
     )
 }
 
-static MATRIX_SQUARE_ROOT: Op = Op::new("MatrixSquareRoot");
+static MATRIX_SQUARE_ROOT: NamedOp = NamedOp::new("MatrixSquareRoot");
 
 /// Computes the principal square root of the matrix.
 ///
@@ -347,7 +347,7 @@ pub fn matrix_square_root(input: &Tensor) -> Result<Tensor> {
     call::one(&MATRIX_SQUARE_ROOT, Attrs::new(), &[input])
 }
 
-static MATRIX_TRIANGULAR_SOLVE: Op = Op::new("MatrixTriangularSolve");
+static MATRIX_TRIANGULAR_SOLVE: NamedOp = NamedOp::new("MatrixTriangularSolve");
 
 /// The optional arguments of [`matrix_triangular_solve_with`].
 #[derive(Clone, Debug)]
@@ -395,7 +395,7 @@ pub fn matrix_triangular_solve_with(
     )
 }
 
-static QR: Op = Op::new("Qr");
+static QR: NamedOp = NamedOp::new("Qr");
 
 /// The optional arguments of [`qr_with`].
 #[derive(Clone, Debug, Default)]
@@ -427,7 +427,7 @@ pub fn qr_with(input: &Tensor, attrs: &QrAttrs) -> Result<[Tensor; 2]> {
     call::fixed(&QR, Attrs::new().with("full_matrices", attrs.full_matrices), &[input])
 }
 
-static SELF_ADJOINT_EIG_V2: Op = Op::new("SelfAdjointEigV2");
+static SELF_ADJOINT_EIG_V2: NamedOp = NamedOp::new("SelfAdjointEigV2");
 
 /// The optional arguments of [`self_adjoint_eig_v2_with`].
 #[derive(Clone, Debug)]
@@ -468,7 +468,7 @@ pub fn self_adjoint_eig_v2_with(
     call::fixed(&SELF_ADJOINT_EIG_V2, Attrs::new().with("compute_v", attrs.compute_v), &[input])
 }
 
-static SVD: Op = Op::new("Svd");
+static SVD: NamedOp = NamedOp::new("Svd");
 
 /// The optional arguments of [`svd_with`].
 #[derive(Clone, Debug)]
@@ -514,7 +514,7 @@ pub fn svd_with(input: &Tensor, attrs: &SvdAttrs) -> Result<[Tensor; 3]> {
     )
 }
 
-static TRIDIAGONAL_MATMUL: Op = Op::new("TridiagonalMatMul");
+static TRIDIAGONAL_MATMUL: NamedOp = NamedOp::new("TridiagonalMatMul");
 
 /// Multiplies a matrix that has three diagonals by a matrix.
 ///
@@ -534,7 +534,7 @@ pub fn tridiagonal_matmul(
     call::one(&TRIDIAGONAL_MATMUL, Attrs::new(), &[superdiag, maindiag, subdiag, rhs])
 }
 
-static TRIDIAGONAL_SOLVE: Op = Op::new("TridiagonalSolve");
+static TRIDIAGONAL_SOLVE: NamedOp = NamedOp::new("TridiagonalSolve");
 
 /// The optional arguments of [`tridiagonal_solve_with`].
 #[derive(Clone, Debug)]

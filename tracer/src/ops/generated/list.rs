@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, PartialShape};
 
-static EMPTY_TENSOR_LIST: Op = Op::new("EmptyTensorList");
+static EMPTY_TENSOR_LIST: NamedOp = NamedOp::new("EmptyTensorList");
 
 /// Makes a list without elements.
 ///
@@ -32,7 +32,7 @@ pub fn empty_tensor_list(
     )
 }
 
-static TENSOR_LIST_CONCAT: Op = Op::new("TensorListConcat");
+static TENSOR_LIST_CONCAT: NamedOp = NamedOp::new("TensorListConcat");
 
 /// The optional arguments of [`tensor_list_concat_with`].
 #[derive(Clone, Debug, Default)]
@@ -78,7 +78,7 @@ pub fn tensor_list_concat_with(
     )
 }
 
-static TENSOR_LIST_CONCAT_LISTS: Op = Op::new("TensorListConcatLists");
+static TENSOR_LIST_CONCAT_LISTS: NamedOp = NamedOp::new("TensorListConcatLists");
 
 /// Joins lists: the elements of the first, then those of the second.
 ///
@@ -100,7 +100,7 @@ pub fn tensor_list_concat_lists(
     )
 }
 
-static TENSOR_LIST_CONCAT_V2: Op = Op::new("TensorListConcatV2");
+static TENSOR_LIST_CONCAT_V2: NamedOp = NamedOp::new("TensorListConcatV2");
 
 /// Joins the elements of a list along their first dimension.
 ///
@@ -125,7 +125,7 @@ pub fn tensor_list_concat_v2(
     )
 }
 
-static TENSOR_LIST_ELEMENT_SHAPE: Op = Op::new("TensorListElementShape");
+static TENSOR_LIST_ELEMENT_SHAPE: NamedOp = NamedOp::new("TensorListElementShape");
 
 /// Gives the shape that a list asks of its elements, -1 where it does not matter.
 ///
@@ -144,7 +144,7 @@ pub fn tensor_list_element_shape(input_handle: &Tensor, shape_type: DType) -> Re
     )
 }
 
-static TENSOR_LIST_FROM_TENSOR: Op = Op::new("TensorListFromTensor");
+static TENSOR_LIST_FROM_TENSOR: NamedOp = NamedOp::new("TensorListFromTensor");
 
 /// Makes a list of the rows of a tensor.
 ///
@@ -160,7 +160,7 @@ pub fn tensor_list_from_tensor(tensor: &Tensor, element_shape: &Tensor) -> Resul
     call::one(&TENSOR_LIST_FROM_TENSOR, Attrs::new(), &[tensor, element_shape])
 }
 
-static TENSOR_LIST_GATHER: Op = Op::new("TensorListGather");
+static TENSOR_LIST_GATHER: NamedOp = NamedOp::new("TensorListGather");
 
 /// Stacks the elements of a list that indices name.
 ///
@@ -184,7 +184,7 @@ pub fn tensor_list_gather(
     )
 }
 
-static TENSOR_LIST_GET_ITEM: Op = Op::new("TensorListGetItem");
+static TENSOR_LIST_GET_ITEM: NamedOp = NamedOp::new("TensorListGetItem");
 
 /// Reads an element of a list; zeros where nothing was written.
 ///
@@ -208,7 +208,7 @@ pub fn tensor_list_get_item(
     )
 }
 
-static TENSOR_LIST_LENGTH: Op = Op::new("TensorListLength");
+static TENSOR_LIST_LENGTH: NamedOp = NamedOp::new("TensorListLength");
 
 /// Gives the number of elements of a list.
 ///
@@ -222,7 +222,7 @@ pub fn tensor_list_length(input_handle: &Tensor) -> Result<Tensor> {
     call::one(&TENSOR_LIST_LENGTH, Attrs::new(), &[input_handle])
 }
 
-static TENSOR_LIST_POP_BACK: Op = Op::new("TensorListPopBack");
+static TENSOR_LIST_POP_BACK: NamedOp = NamedOp::new("TensorListPopBack");
 
 /// Takes the last element off a list.
 ///
@@ -245,7 +245,7 @@ pub fn tensor_list_pop_back(
     )
 }
 
-static TENSOR_LIST_PUSH_BACK: Op = Op::new("TensorListPushBack");
+static TENSOR_LIST_PUSH_BACK: NamedOp = NamedOp::new("TensorListPushBack");
 
 /// Appends an element to a list.
 ///
@@ -260,7 +260,7 @@ pub fn tensor_list_push_back(input_handle: &Tensor, tensor: &Tensor) -> Result<T
     call::one(&TENSOR_LIST_PUSH_BACK, Attrs::new(), &[input_handle, tensor])
 }
 
-static TENSOR_LIST_PUSH_BACK_BATCH: Op = Op::new("TensorListPushBackBatch");
+static TENSOR_LIST_PUSH_BACK_BATCH: NamedOp = NamedOp::new("TensorListPushBackBatch");
 
 /// Appends the rows of a tensor to the lists of a batch, one each.
 ///
@@ -275,7 +275,7 @@ pub fn tensor_list_push_back_batch(input_handles: &Tensor, tensor: &Tensor) -> R
     call::one(&TENSOR_LIST_PUSH_BACK_BATCH, Attrs::new(), &[input_handles, tensor])
 }
 
-static TENSOR_LIST_RESERVE: Op = Op::new("TensorListReserve");
+static TENSOR_LIST_RESERVE: NamedOp = NamedOp::new("TensorListReserve");
 
 /// Makes a list of elements that are still to be written.
 ///
@@ -298,7 +298,7 @@ pub fn tensor_list_reserve(
     )
 }
 
-static TENSOR_LIST_RESIZE: Op = Op::new("TensorListResize");
+static TENSOR_LIST_RESIZE: NamedOp = NamedOp::new("TensorListResize");
 
 /// Cuts a list off, or appends elements that are still to be written.
 ///
@@ -312,7 +312,7 @@ pub fn tensor_list_resize(input_handle: &Tensor, size: &Tensor) -> Result<Tensor
     call::one(&TENSOR_LIST_RESIZE, Attrs::new(), &[input_handle, size])
 }
 
-static TENSOR_LIST_SCATTER: Op = Op::new("TensorListScatter");
+static TENSOR_LIST_SCATTER: NamedOp = NamedOp::new("TensorListScatter");
 
 /// Makes a list in which rows of a tensor are at the places that indices name.
 ///
@@ -332,7 +332,8 @@ pub fn tensor_list_scatter(
     call::one(&TENSOR_LIST_SCATTER, Attrs::new(), &[tensor, indices, element_shape])
 }
 
-static TENSOR_LIST_SCATTER_INTO_EXISTING_LIST: Op = Op::new("TensorListScatterIntoExistingList");
+static TENSOR_LIST_SCATTER_INTO_EXISTING_LIST: NamedOp =
+    NamedOp::new("TensorListScatterIntoExistingList");
 
 /// Writes rows of a tensor to the places in a list that indices name.
 ///
@@ -355,7 +356,7 @@ pub fn tensor_list_scatter_into_existing_list(
     )
 }
 
-static TENSOR_LIST_SCATTER_V2: Op = Op::new("TensorListScatterV2");
+static TENSOR_LIST_SCATTER_V2: NamedOp = NamedOp::new("TensorListScatterV2");
 
 /// Makes a list in which rows of a tensor are at the places that indices name.
 ///
@@ -380,7 +381,7 @@ pub fn tensor_list_scatter_v2(
     )
 }
 
-static TENSOR_LIST_SET_ITEM: Op = Op::new("TensorListSetItem");
+static TENSOR_LIST_SET_ITEM: NamedOp = NamedOp::new("TensorListSetItem");
 
 /// The optional arguments of [`tensor_list_set_item_with`].
 #[derive(Clone, Debug, Default)]
@@ -425,7 +426,7 @@ pub fn tensor_list_set_item_with(
     )
 }
 
-static TENSOR_LIST_SPLIT: Op = Op::new("TensorListSplit");
+static TENSOR_LIST_SPLIT: NamedOp = NamedOp::new("TensorListSplit");
 
 /// Makes a list of consecutive parts of a tensor.
 ///
@@ -445,7 +446,7 @@ pub fn tensor_list_split(
     call::one(&TENSOR_LIST_SPLIT, Attrs::new(), &[tensor, element_shape, lengths])
 }
 
-static TENSOR_LIST_STACK: Op = Op::new("TensorListStack");
+static TENSOR_LIST_STACK: NamedOp = NamedOp::new("TensorListStack");
 
 /// The optional arguments of [`tensor_list_stack_with`].
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static CONSUME_MUTEX_LOCK: Op = Op::new("ConsumeMutexLock");
+static CONSUME_MUTEX_LOCK: NamedOp = NamedOp::new("ConsumeMutexLock");
 
 /// Lets go of a mutex.
 ///
@@ -23,7 +23,7 @@ pub fn consume_mutex_lock(mutex_lock: &Tensor) -> Result<()> {
     call::none(&CONSUME_MUTEX_LOCK, Attrs::new(), &[mutex_lock])
 }
 
-static MUTEX_LOCK: Op = Op::new("MutexLock");
+static MUTEX_LOCK: NamedOp = NamedOp::new("MutexLock");
 
 /// Takes a mutex, once no other holder has it.
 ///
@@ -37,7 +37,7 @@ pub fn mutex_lock(mutex: &Tensor) -> Result<Tensor> {
     call::one(&MUTEX_LOCK, Attrs::new(), &[mutex])
 }
 
-static MUTEX_V2: Op = Op::new("MutexV2");
+static MUTEX_V2: NamedOp = NamedOp::new("MutexV2");
 
 /// The optional arguments of [`mutex_v2_with`].
 #[derive(Clone, Debug, Default)]

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static ABS: Op = Op::new("Abs");
+static ABS: NamedOp = NamedOp::new("Abs");
 
 /// Computes the absolute value.
 ///
@@ -23,7 +23,7 @@ pub fn abs(x: &Tensor) -> Result<Tensor> {
     call::one(&ABS, Attrs::new(), &[x])
 }
 
-static ACOS: Op = Op::new("Acos");
+static ACOS: NamedOp = NamedOp::new("Acos");
 
 /// Computes the inverse cosine.
 ///
@@ -37,7 +37,7 @@ pub fn acos(x: &Tensor) -> Result<Tensor> {
     call::one(&ACOS, Attrs::new(), &[x])
 }
 
-static ACOSH: Op = Op::new("Acosh");
+static ACOSH: NamedOp = NamedOp::new("Acosh");
 
 /// Computes the inverse hyperbolic cosine.
 ///
@@ -51,7 +51,7 @@ pub fn acosh(x: &Tensor) -> Result<Tensor> {
     call::one(&ACOSH, Attrs::new(), &[x])
 }
 
-static ANGLE: Op = Op::new("Angle");
+static ANGLE: NamedOp = NamedOp::new("Angle");
 
 /// The optional arguments of [`angle_with`].
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ pub fn angle_with(input: &Tensor, attrs: &AngleAttrs) -> Result<Tensor> {
     call::one(&ANGLE, Attrs::new().with("Tout", attrs.tout), &[input])
 }
 
-static ASIN: Op = Op::new("Asin");
+static ASIN: NamedOp = NamedOp::new("Asin");
 
 /// Computes the inverse sine.
 ///
@@ -103,7 +103,7 @@ pub fn asin(x: &Tensor) -> Result<Tensor> {
     call::one(&ASIN, Attrs::new(), &[x])
 }
 
-static ASINH: Op = Op::new("Asinh");
+static ASINH: NamedOp = NamedOp::new("Asinh");
 
 /// Computes the inverse hyperbolic sine.
 ///
@@ -117,7 +117,7 @@ pub fn asinh(x: &Tensor) -> Result<Tensor> {
     call::one(&ASINH, Attrs::new(), &[x])
 }
 
-static ATAN: Op = Op::new("Atan");
+static ATAN: NamedOp = NamedOp::new("Atan");
 
 /// Computes the inverse tangent.
 ///
@@ -131,7 +131,7 @@ pub fn atan(x: &Tensor) -> Result<Tensor> {
     call::one(&ATAN, Attrs::new(), &[x])
 }
 
-static ATANH: Op = Op::new("Atanh");
+static ATANH: NamedOp = NamedOp::new("Atanh");
 
 /// Computes the inverse hyperbolic tangent.
 ///
@@ -145,7 +145,7 @@ pub fn atanh(x: &Tensor) -> Result<Tensor> {
     call::one(&ATANH, Attrs::new(), &[x])
 }
 
-static BITCAST: Op = Op::new("Bitcast");
+static BITCAST: NamedOp = NamedOp::new("Bitcast");
 
 /// Reads the bytes of elements as elements of another dtype.
 ///
@@ -160,7 +160,7 @@ pub fn bitcast(input: &Tensor, type_: DType) -> Result<Tensor> {
     call::one(&BITCAST, Attrs::new().with("type", type_), &[input])
 }
 
-static CAST: Op = Op::new("Cast");
+static CAST: NamedOp = NamedOp::new("Cast");
 
 /// The optional arguments of [`cast_with`].
 #[derive(Clone, Debug, Default)]
@@ -191,7 +191,7 @@ pub fn cast_with(x: &Tensor, dst_t: DType, attrs: &CastAttrs) -> Result<Tensor> 
     call::one(&CAST, Attrs::new().with("DstT", dst_t).with("Truncate", attrs.truncate), &[x])
 }
 
-static CEIL: Op = Op::new("Ceil");
+static CEIL: NamedOp = NamedOp::new("Ceil");
 
 /// Rounds up to an integer.
 ///
@@ -205,7 +205,7 @@ pub fn ceil(x: &Tensor) -> Result<Tensor> {
     call::one(&CEIL, Attrs::new(), &[x])
 }
 
-static CHECK_NUMERICS: Op = Op::new("CheckNumerics");
+static CHECK_NUMERICS: NamedOp = NamedOp::new("CheckNumerics");
 
 /// Passes a tensor on; NaN or infinity in it is an error.
 ///
@@ -219,7 +219,7 @@ pub fn check_numerics(tensor: &Tensor, message: &str) -> Result<Tensor> {
     call::one(&CHECK_NUMERICS, Attrs::new().with("message", message), &[tensor])
 }
 
-static CHECK_NUMERICS_V2: Op = Op::new("CheckNumericsV2");
+static CHECK_NUMERICS_V2: NamedOp = NamedOp::new("CheckNumericsV2");
 
 /// Passes a tensor on; NaN or infinity in it is an error, which tells their signs.
 ///
@@ -233,7 +233,7 @@ pub fn check_numerics_v2(tensor: &Tensor, message: &str) -> Result<Tensor> {
     call::one(&CHECK_NUMERICS_V2, Attrs::new().with("message", message), &[tensor])
 }
 
-static COMPLEX: Op = Op::new("Complex");
+static COMPLEX: NamedOp = NamedOp::new("Complex");
 
 /// The optional arguments of [`complex_with`].
 #[derive(Clone, Debug)]
@@ -271,7 +271,7 @@ pub fn complex_with(real: &Tensor, imag: &Tensor, attrs: &ComplexAttrs) -> Resul
     call::one(&COMPLEX, Attrs::new().with("Tout", attrs.tout), &[real, imag])
 }
 
-static COMPLEX_ABS: Op = Op::new("ComplexAbs");
+static COMPLEX_ABS: NamedOp = NamedOp::new("ComplexAbs");
 
 /// The optional arguments of [`complex_abs_with`].
 #[derive(Clone, Debug)]
@@ -309,7 +309,7 @@ pub fn complex_abs_with(x: &Tensor, attrs: &ComplexAbsAttrs) -> Result<Tensor> {
     call::one(&COMPLEX_ABS, Attrs::new().with("Tout", attrs.tout), &[x])
 }
 
-static CONJ: Op = Op::new("Conj");
+static CONJ: NamedOp = NamedOp::new("Conj");
 
 /// Computes the complex conjugate.
 ///
@@ -323,7 +323,7 @@ pub fn conj(input: &Tensor) -> Result<Tensor> {
     call::one(&CONJ, Attrs::new(), &[input])
 }
 
-static COS: Op = Op::new("Cos");
+static COS: NamedOp = NamedOp::new("Cos");
 
 /// Computes the cosine of radians.
 ///
@@ -337,7 +337,7 @@ pub fn cos(x: &Tensor) -> Result<Tensor> {
     call::one(&COS, Attrs::new(), &[x])
 }
 
-static COSH: Op = Op::new("Cosh");
+static COSH: NamedOp = NamedOp::new("Cosh");
 
 /// Computes the hyperbolic cosine.
 ///
@@ -351,7 +351,7 @@ pub fn cosh(x: &Tensor) -> Result<Tensor> {
     call::one(&COSH, Attrs::new(), &[x])
 }
 
-static ERF: Op = Op::new("Erf");
+static ERF: NamedOp = NamedOp::new("Erf");
 
 /// Computes the error function.
 ///
@@ -365,7 +365,7 @@ pub fn erf(x: &Tensor) -> Result<Tensor> {
     call::one(&ERF, Attrs::new(), &[x])
 }
 
-static ERFC: Op = Op::new("Erfc");
+static ERFC: NamedOp = NamedOp::new("Erfc");
 
 /// Computes the complementary error function, `1 - erf(x)`.
 ///
@@ -379,7 +379,7 @@ pub fn erfc(x: &Tensor) -> Result<Tensor> {
     call::one(&ERFC, Attrs::new(), &[x])
 }
 
-static EXP: Op = Op::new("Exp");
+static EXP: NamedOp = NamedOp::new("Exp");
 
 /// Computes the exponential function.
 ///
@@ -393,7 +393,7 @@ pub fn exp(x: &Tensor) -> Result<Tensor> {
     call::one(&EXP, Attrs::new(), &[x])
 }
 
-static EXPM1: Op = Op::new("Expm1");
+static EXPM1: NamedOp = NamedOp::new("Expm1");
 
 /// Computes `exp(x) - 1`, exact near 0.
 ///
@@ -407,7 +407,7 @@ pub fn expm1(x: &Tensor) -> Result<Tensor> {
     call::one(&EXPM1, Attrs::new(), &[x])
 }
 
-static FLOOR: Op = Op::new("Floor");
+static FLOOR: NamedOp = NamedOp::new("Floor");
 
 /// Rounds down to an integer.
 ///
@@ -421,7 +421,7 @@ pub fn floor(x: &Tensor) -> Result<Tensor> {
     call::one(&FLOOR, Attrs::new(), &[x])
 }
 
-static IMAG: Op = Op::new("Imag");
+static IMAG: NamedOp = NamedOp::new("Imag");
 
 /// The optional arguments of [`imag_with`].
 #[derive(Clone, Debug)]
@@ -459,7 +459,7 @@ pub fn imag_with(input: &Tensor, attrs: &ImagAttrs) -> Result<Tensor> {
     call::one(&IMAG, Attrs::new().with("Tout", attrs.tout), &[input])
 }
 
-static INV: Op = Op::new("Inv");
+static INV: NamedOp = NamedOp::new("Inv");
 
 /// Computes `1 / x`; the older name of `Reciprocal`.
 ///
@@ -473,7 +473,7 @@ pub fn inv(x: &Tensor) -> Result<Tensor> {
     call::one(&INV, Attrs::new(), &[x])
 }
 
-static INVERT: Op = Op::new("Invert");
+static INVERT: NamedOp = NamedOp::new("Invert");
 
 /// Complements the bits.
 ///
@@ -487,7 +487,7 @@ pub fn invert(x: &Tensor) -> Result<Tensor> {
     call::one(&INVERT, Attrs::new(), &[x])
 }
 
-static IS_FINITE: Op = Op::new("IsFinite");
+static IS_FINITE: NamedOp = NamedOp::new("IsFinite");
 
 /// Tells which elements are neither NaN nor infinite.
 ///
@@ -501,7 +501,7 @@ pub fn is_finite(x: &Tensor) -> Result<Tensor> {
     call::one(&IS_FINITE, Attrs::new(), &[x])
 }
 
-static IS_INF: Op = Op::new("IsInf");
+static IS_INF: NamedOp = NamedOp::new("IsInf");
 
 /// Tells which elements are infinite.
 ///
@@ -515,7 +515,7 @@ pub fn is_inf(x: &Tensor) -> Result<Tensor> {
     call::one(&IS_INF, Attrs::new(), &[x])
 }
 
-static IS_NAN: Op = Op::new("IsNan");
+static IS_NAN: NamedOp = NamedOp::new("IsNan");
 
 /// Tells which elements are NaN.
 ///
@@ -529,7 +529,7 @@ pub fn is_nan(x: &Tensor) -> Result<Tensor> {
     call::one(&IS_NAN, Attrs::new(), &[x])
 }
 
-static LGAMMA: Op = Op::new("Lgamma");
+static LGAMMA: NamedOp = NamedOp::new("Lgamma");
 
 /// Computes the logarithm of the absolute value of the gamma function.
 ///
@@ -543,7 +543,7 @@ pub fn lgamma(x: &Tensor) -> Result<Tensor> {
     call::one(&LGAMMA, Attrs::new(), &[x])
 }
 
-static LOG: Op = Op::new("Log");
+static LOG: NamedOp = NamedOp::new("Log");
 
 /// Computes the natural logarithm.
 ///
@@ -557,7 +557,7 @@ pub fn log(x: &Tensor) -> Result<Tensor> {
     call::one(&LOG, Attrs::new(), &[x])
 }
 
-static LOG1P: Op = Op::new("Log1p");
+static LOG1P: NamedOp = NamedOp::new("Log1p");
 
 /// Computes `log(1 + x)`, exact near 0.
 ///
@@ -571,7 +571,7 @@ pub fn log1p(x: &Tensor) -> Result<Tensor> {
     call::one(&LOG1P, Attrs::new(), &[x])
 }
 
-static LOGICAL_NOT: Op = Op::new("LogicalNot");
+static LOGICAL_NOT: NamedOp = NamedOp::new("LogicalNot");
 
 /// Negates truth values.
 ///
@@ -585,7 +585,7 @@ pub fn logical_not(x: &Tensor) -> Result<Tensor> {
     call::one(&LOGICAL_NOT, Attrs::new(), &[x])
 }
 
-static NEG: Op = Op::new("Neg");
+static NEG: NamedOp = NamedOp::new("Neg");
 
 /// Negates.
 ///
@@ -599,7 +599,7 @@ pub fn neg(x: &Tensor) -> Result<Tensor> {
     call::one(&NEG, Attrs::new(), &[x])
 }
 
-static ONES_LIKE: Op = Op::new("OnesLike");
+static ONES_LIKE: NamedOp = NamedOp::new("OnesLike");
 
 /// Makes a tensor of ones of the shape of another.
 ///
@@ -613,7 +613,7 @@ pub fn ones_like(x: &Tensor) -> Result<Tensor> {
     call::one(&ONES_LIKE, Attrs::new(), &[x])
 }
 
-static POPULATION_COUNT: Op = Op::new("PopulationCount");
+static POPULATION_COUNT: NamedOp = NamedOp::new("PopulationCount");
 
 /// Counts the one bits of each element.
 ///
@@ -627,7 +627,7 @@ pub fn population_count(x: &Tensor) -> Result<Tensor> {
     call::one(&POPULATION_COUNT, Attrs::new(), &[x])
 }
 
-static REAL: Op = Op::new("Real");
+static REAL: NamedOp = NamedOp::new("Real");
 
 /// The optional arguments of [`real_with`].
 #[derive(Clone, Debug)]
@@ -665,7 +665,7 @@ pub fn real_with(input: &Tensor, attrs: &RealAttrs) -> Result<Tensor> {
     call::one(&REAL, Attrs::new().with("Tout", attrs.tout), &[input])
 }
 
-static RECIPROCAL: Op = Op::new("Reciprocal");
+static RECIPROCAL: NamedOp = NamedOp::new("Reciprocal");
 
 /// Computes `1 / x`.
 ///
@@ -679,7 +679,7 @@ pub fn reciprocal(x: &Tensor) -> Result<Tensor> {
     call::one(&RECIPROCAL, Attrs::new(), &[x])
 }
 
-static RINT: Op = Op::new("Rint");
+static RINT: NamedOp = NamedOp::new("Rint");
 
 /// Rounds to the nearest integer, halves to even.
 ///
@@ -693,7 +693,7 @@ pub fn rint(x: &Tensor) -> Result<Tensor> {
     call::one(&RINT, Attrs::new(), &[x])
 }
 
-static ROUND: Op = Op::new("Round");
+static ROUND: NamedOp = NamedOp::new("Round");
 
 /// Rounds to the nearest integer, halves to even; integers stay.
 ///
@@ -707,7 +707,7 @@ pub fn round(x: &Tensor) -> Result<Tensor> {
     call::one(&ROUND, Attrs::new(), &[x])
 }
 
-static RSQRT: Op = Op::new("Rsqrt");
+static RSQRT: NamedOp = NamedOp::new("Rsqrt");
 
 /// Computes `1 / sqrt(x)`.
 ///
@@ -721,7 +721,7 @@ pub fn rsqrt(x: &Tensor) -> Result<Tensor> {
     call::one(&RSQRT, Attrs::new(), &[x])
 }
 
-static SIGMOID: Op = Op::new("Sigmoid");
+static SIGMOID: NamedOp = NamedOp::new("Sigmoid");
 
 /// Computes the logistic function `1 / (1 + exp(-x))`.
 ///
@@ -735,7 +735,7 @@ pub fn sigmoid(x: &Tensor) -> Result<Tensor> {
     call::one(&SIGMOID, Attrs::new(), &[x])
 }
 
-static SIGN: Op = Op::new("Sign");
+static SIGN: NamedOp = NamedOp::new("Sign");
 
 /// Computes the sign: -1, 0 or 1, and `x / |x|` for complex numbers.
 ///
@@ -749,7 +749,7 @@ pub fn sign(x: &Tensor) -> Result<Tensor> {
     call::one(&SIGN, Attrs::new(), &[x])
 }
 
-static SIN: Op = Op::new("Sin");
+static SIN: NamedOp = NamedOp::new("Sin");
 
 /// Computes the sine of radians.
 ///
@@ -763,7 +763,7 @@ pub fn sin(x: &Tensor) -> Result<Tensor> {
     call::one(&SIN, Attrs::new(), &[x])
 }
 
-static SINH: Op = Op::new("Sinh");
+static SINH: NamedOp = NamedOp::new("Sinh");
 
 /// Computes the hyperbolic sine.
 ///
@@ -777,7 +777,7 @@ pub fn sinh(x: &Tensor) -> Result<Tensor> {
     call::one(&SINH, Attrs::new(), &[x])
 }
 
-static SQRT: Op = Op::new("Sqrt");
+static SQRT: NamedOp = NamedOp::new("Sqrt");
 
 /// Computes the square root.
 ///
@@ -791,7 +791,7 @@ pub fn sqrt(x: &Tensor) -> Result<Tensor> {
     call::one(&SQRT, Attrs::new(), &[x])
 }
 
-static SQUARE: Op = Op::new("Square");
+static SQUARE: NamedOp = NamedOp::new("Square");
 
 /// Computes `x * x`.
 ///
@@ -805,7 +805,7 @@ pub fn square(x: &Tensor) -> Result<Tensor> {
     call::one(&SQUARE, Attrs::new(), &[x])
 }
 
-static TAN: Op = Op::new("Tan");
+static TAN: NamedOp = NamedOp::new("Tan");
 
 /// Computes the tangent of radians.
 ///
@@ -819,7 +819,7 @@ pub fn tan(x: &Tensor) -> Result<Tensor> {
     call::one(&TAN, Attrs::new(), &[x])
 }
 
-static TANH: Op = Op::new("Tanh");
+static TANH: NamedOp = NamedOp::new("Tanh");
 
 /// Computes the hyperbolic tangent.
 ///
@@ -833,7 +833,7 @@ pub fn tanh(x: &Tensor) -> Result<Tensor> {
     call::one(&TANH, Attrs::new(), &[x])
 }
 
-static ZEROS_LIKE: Op = Op::new("ZerosLike");
+static ZEROS_LIKE: NamedOp = NamedOp::new("ZerosLike");
 
 /// Makes a tensor of zeros, or of empty strings, of the shape of another.
 ///
@@ -847,7 +847,7 @@ pub fn zeros_like(x: &Tensor) -> Result<Tensor> {
     call::one(&ZEROS_LIKE, Attrs::new(), &[x])
 }
 
-static ADD: Op = Op::new("Add");
+static ADD: NamedOp = NamedOp::new("Add");
 
 /// Adds; concatenates strings.
 ///
@@ -861,7 +861,7 @@ pub fn add(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&ADD, Attrs::new(), &[x, y])
 }
 
-static ADD_N: Op = Op::new("AddN");
+static ADD_N: NamedOp = NamedOp::new("AddN");
 
 /// Adds any number of tensors of one shape.
 ///
@@ -875,7 +875,7 @@ pub fn add_n(inputs: &[&Tensor]) -> Result<Tensor> {
     call::one(&ADD_N, Attrs::new(), inputs)
 }
 
-static ADD_V2: Op = Op::new("AddV2");
+static ADD_V2: NamedOp = NamedOp::new("AddV2");
 
 /// Adds.
 ///
@@ -889,7 +889,7 @@ pub fn add_v2(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&ADD_V2, Attrs::new(), &[x, y])
 }
 
-static APPROXIMATE_EQUAL: Op = Op::new("ApproximateEqual");
+static APPROXIMATE_EQUAL: NamedOp = NamedOp::new("ApproximateEqual");
 
 /// The optional arguments of [`approximate_equal_with`].
 #[derive(Clone, Debug)]
@@ -931,7 +931,7 @@ pub fn approximate_equal_with(
     call::one(&APPROXIMATE_EQUAL, Attrs::new().with("tolerance", attrs.tolerance), &[x, y])
 }
 
-static ATAN2: Op = Op::new("Atan2");
+static ATAN2: NamedOp = NamedOp::new("Atan2");
 
 /// Computes the angle of the point `(x, y)`, in radians.
 ///
@@ -945,7 +945,7 @@ pub fn atan2(y: &Tensor, x: &Tensor) -> Result<Tensor> {
     call::one(&ATAN2, Attrs::new(), &[y, x])
 }
 
-static BITWISE_AND: Op = Op::new("BitwiseAnd");
+static BITWISE_AND: NamedOp = NamedOp::new("BitwiseAnd");
 
 /// Computes the and of bits.
 ///
@@ -959,7 +959,7 @@ pub fn bitwise_and(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&BITWISE_AND, Attrs::new(), &[x, y])
 }
 
-static BITWISE_OR: Op = Op::new("BitwiseOr");
+static BITWISE_OR: NamedOp = NamedOp::new("BitwiseOr");
 
 /// Computes the or of bits.
 ///
@@ -973,7 +973,7 @@ pub fn bitwise_or(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&BITWISE_OR, Attrs::new(), &[x, y])
 }
 
-static BITWISE_XOR: Op = Op::new("BitwiseXor");
+static BITWISE_XOR: NamedOp = NamedOp::new("BitwiseXor");
 
 /// Computes the exclusive or of bits.
 ///
@@ -987,7 +987,7 @@ pub fn bitwise_xor(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&BITWISE_XOR, Attrs::new(), &[x, y])
 }
 
-static CLIP_BY_VALUE: Op = Op::new("ClipByValue");
+static CLIP_BY_VALUE: NamedOp = NamedOp::new("ClipByValue");
 
 /// Limits elements to the range from `clip_value_min` to `clip_value_max`.
 ///
@@ -1006,7 +1006,7 @@ pub fn clip_by_value(
     call::one(&CLIP_BY_VALUE, Attrs::new(), &[t, clip_value_min, clip_value_max])
 }
 
-static DIV: Op = Op::new("Div");
+static DIV: NamedOp = NamedOp::new("Div");
 
 /// Divides; integers round towards zero.
 ///
@@ -1020,7 +1020,7 @@ pub fn div(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&DIV, Attrs::new(), &[x, y])
 }
 
-static DIV_NO_NAN: Op = Op::new("DivNoNan");
+static DIV_NO_NAN: NamedOp = NamedOp::new("DivNoNan");
 
 /// Divides; 0 where the divisor is 0.
 ///
@@ -1034,7 +1034,7 @@ pub fn div_no_nan(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&DIV_NO_NAN, Attrs::new(), &[x, y])
 }
 
-static CROSS: Op = Op::new("Cross");
+static CROSS: NamedOp = NamedOp::new("Cross");
 
 /// Computes the vector product of vectors of three elements.
 ///
@@ -1048,7 +1048,7 @@ pub fn cross(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     call::one(&CROSS, Attrs::new(), &[a, b])
 }
 
-static EQUAL: Op = Op::new("Equal");
+static EQUAL: NamedOp = NamedOp::new("Equal");
 
 /// The optional arguments of [`equal_with`].
 #[derive(Clone, Debug)]
@@ -1089,7 +1089,7 @@ pub fn equal_with(x: &Tensor, y: &Tensor, attrs: &EqualAttrs) -> Result<Tensor> 
     )
 }
 
-static FLOOR_DIV: Op = Op::new("FloorDiv");
+static FLOOR_DIV: NamedOp = NamedOp::new("FloorDiv");
 
 /// Divides and rounds down.
 ///
@@ -1103,7 +1103,7 @@ pub fn floor_div(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&FLOOR_DIV, Attrs::new(), &[x, y])
 }
 
-static FLOOR_MOD: Op = Op::new("FloorMod");
+static FLOOR_MOD: NamedOp = NamedOp::new("FloorMod");
 
 /// Computes the remainder of division rounded down: it has the sign of the divisor.
 ///
@@ -1117,7 +1117,7 @@ pub fn floor_mod(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&FLOOR_MOD, Attrs::new(), &[x, y])
 }
 
-static GREATER: Op = Op::new("Greater");
+static GREATER: NamedOp = NamedOp::new("Greater");
 
 /// Tells where `x > y`.
 ///
@@ -1131,7 +1131,7 @@ pub fn greater(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&GREATER, Attrs::new(), &[x, y])
 }
 
-static GREATER_EQUAL: Op = Op::new("GreaterEqual");
+static GREATER_EQUAL: NamedOp = NamedOp::new("GreaterEqual");
 
 /// Tells where `x >= y`.
 ///
@@ -1145,7 +1145,7 @@ pub fn greater_equal(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&GREATER_EQUAL, Attrs::new(), &[x, y])
 }
 
-static IGAMMA: Op = Op::new("Igamma");
+static IGAMMA: NamedOp = NamedOp::new("Igamma");
 
 /// Computes the regularised lower incomplete gamma function `P(a, x)`.
 ///
@@ -1159,7 +1159,7 @@ pub fn igamma(a: &Tensor, x: &Tensor) -> Result<Tensor> {
     call::one(&IGAMMA, Attrs::new(), &[a, x])
 }
 
-static IGAMMA_GRAD_A: Op = Op::new("IgammaGradA");
+static IGAMMA_GRAD_A: NamedOp = NamedOp::new("IgammaGradA");
 
 /// Computes the derivative of `P(a, x)` by `a`.
 ///
@@ -1173,7 +1173,7 @@ pub fn igamma_grad_a(a: &Tensor, x: &Tensor) -> Result<Tensor> {
     call::one(&IGAMMA_GRAD_A, Attrs::new(), &[a, x])
 }
 
-static IGAMMAC: Op = Op::new("Igammac");
+static IGAMMAC: NamedOp = NamedOp::new("Igammac");
 
 /// Computes the regularised upper incomplete gamma function `Q(a, x)`.
 ///
@@ -1187,7 +1187,7 @@ pub fn igammac(a: &Tensor, x: &Tensor) -> Result<Tensor> {
     call::one(&IGAMMAC, Attrs::new(), &[a, x])
 }
 
-static L2_LOSS: Op = Op::new("L2Loss");
+static L2_LOSS: NamedOp = NamedOp::new("L2Loss");
 
 /// Computes half the sum of squares.
 ///
@@ -1201,7 +1201,7 @@ pub fn l2_loss(t: &Tensor) -> Result<Tensor> {
     call::one(&L2_LOSS, Attrs::new(), &[t])
 }
 
-static LEFT_SHIFT: Op = Op::new("LeftShift");
+static LEFT_SHIFT: NamedOp = NamedOp::new("LeftShift");
 
 /// Shifts bits left.
 ///
@@ -1215,7 +1215,7 @@ pub fn left_shift(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&LEFT_SHIFT, Attrs::new(), &[x, y])
 }
 
-static LESS: Op = Op::new("Less");
+static LESS: NamedOp = NamedOp::new("Less");
 
 /// Tells where `x < y`.
 ///
@@ -1229,7 +1229,7 @@ pub fn less(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&LESS, Attrs::new(), &[x, y])
 }
 
-static LESS_EQUAL: Op = Op::new("LessEqual");
+static LESS_EQUAL: NamedOp = NamedOp::new("LessEqual");
 
 /// Tells where `x <= y`.
 ///
@@ -1243,7 +1243,7 @@ pub fn less_equal(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&LESS_EQUAL, Attrs::new(), &[x, y])
 }
 
-static LOGICAL_AND: Op = Op::new("LogicalAnd");
+static LOGICAL_AND: NamedOp = NamedOp::new("LogicalAnd");
 
 /// Computes the conjunction of truth values.
 ///
@@ -1257,7 +1257,7 @@ pub fn logical_and(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&LOGICAL_AND, Attrs::new(), &[x, y])
 }
 
-static LOGICAL_OR: Op = Op::new("LogicalOr");
+static LOGICAL_OR: NamedOp = NamedOp::new("LogicalOr");
 
 /// Computes the disjunction of truth values.
 ///
@@ -1271,7 +1271,7 @@ pub fn logical_or(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&LOGICAL_OR, Attrs::new(), &[x, y])
 }
 
-static MAXIMUM: Op = Op::new("Maximum");
+static MAXIMUM: NamedOp = NamedOp::new("Maximum");
 
 /// Takes the larger element.
 ///
@@ -1285,7 +1285,7 @@ pub fn maximum(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&MAXIMUM, Attrs::new(), &[x, y])
 }
 
-static MINIMUM: Op = Op::new("Minimum");
+static MINIMUM: NamedOp = NamedOp::new("Minimum");
 
 /// Takes the smaller element.
 ///
@@ -1299,7 +1299,7 @@ pub fn minimum(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&MINIMUM, Attrs::new(), &[x, y])
 }
 
-static MOD: Op = Op::new("Mod");
+static MOD: NamedOp = NamedOp::new("Mod");
 
 /// Computes the remainder of division rounded towards zero: it has the sign of the dividend.
 ///
@@ -1313,7 +1313,7 @@ pub fn mod_(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&MOD, Attrs::new(), &[x, y])
 }
 
-static MUL: Op = Op::new("Mul");
+static MUL: NamedOp = NamedOp::new("Mul");
 
 /// Multiplies.
 ///
@@ -1327,7 +1327,7 @@ pub fn mul(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&MUL, Attrs::new(), &[x, y])
 }
 
-static MUL_NO_NAN: Op = Op::new("MulNoNan");
+static MUL_NO_NAN: NamedOp = NamedOp::new("MulNoNan");
 
 /// Multiplies; 0 where `y` is 0, even if `x` is NaN or infinite.
 ///
@@ -1341,7 +1341,7 @@ pub fn mul_no_nan(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&MUL_NO_NAN, Attrs::new(), &[x, y])
 }
 
-static NEXT_AFTER: Op = Op::new("NextAfter");
+static NEXT_AFTER: NamedOp = NamedOp::new("NextAfter");
 
 /// Computes the next representable value after `x1` in the direction of `x2`.
 ///
@@ -1355,7 +1355,7 @@ pub fn next_after(x1: &Tensor, x2: &Tensor) -> Result<Tensor> {
     call::one(&NEXT_AFTER, Attrs::new(), &[x1, x2])
 }
 
-static NOT_EQUAL: Op = Op::new("NotEqual");
+static NOT_EQUAL: NamedOp = NamedOp::new("NotEqual");
 
 /// The optional arguments of [`not_equal_with`].
 #[derive(Clone, Debug)]
@@ -1396,7 +1396,7 @@ pub fn not_equal_with(x: &Tensor, y: &Tensor, attrs: &NotEqualAttrs) -> Result<T
     )
 }
 
-static POW: Op = Op::new("Pow");
+static POW: NamedOp = NamedOp::new("Pow");
 
 /// Computes powers.
 ///
@@ -1410,7 +1410,7 @@ pub fn pow(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&POW, Attrs::new(), &[x, y])
 }
 
-static REAL_DIV: Op = Op::new("RealDiv");
+static REAL_DIV: NamedOp = NamedOp::new("RealDiv");
 
 /// Divides real or complex numbers.
 ///
@@ -1424,7 +1424,7 @@ pub fn real_div(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&REAL_DIV, Attrs::new(), &[x, y])
 }
 
-static RIGHT_SHIFT: Op = Op::new("RightShift");
+static RIGHT_SHIFT: NamedOp = NamedOp::new("RightShift");
 
 /// Shifts bits right; the sign of signed integers stays.
 ///
@@ -1438,7 +1438,7 @@ pub fn right_shift(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&RIGHT_SHIFT, Attrs::new(), &[x, y])
 }
 
-static SQUARED_DIFFERENCE: Op = Op::new("SquaredDifference");
+static SQUARED_DIFFERENCE: NamedOp = NamedOp::new("SquaredDifference");
 
 /// Computes the square of the difference, its squared magnitude for complex numbers.
 ///
@@ -1452,7 +1452,7 @@ pub fn squared_difference(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&SQUARED_DIFFERENCE, Attrs::new(), &[x, y])
 }
 
-static SUB: Op = Op::new("Sub");
+static SUB: NamedOp = NamedOp::new("Sub");
 
 /// Subtracts.
 ///
@@ -1466,7 +1466,7 @@ pub fn sub(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&SUB, Attrs::new(), &[x, y])
 }
 
-static TRUNCATE_DIV: Op = Op::new("TruncateDiv");
+static TRUNCATE_DIV: NamedOp = NamedOp::new("TruncateDiv");
 
 /// Divides and rounds towards zero.
 ///
@@ -1480,7 +1480,7 @@ pub fn truncate_div(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&TRUNCATE_DIV, Attrs::new(), &[x, y])
 }
 
-static TRUNCATE_MOD: Op = Op::new("TruncateMod");
+static TRUNCATE_MOD: NamedOp = NamedOp::new("TruncateMod");
 
 /// Computes the remainder of division rounded towards zero.
 ///
@@ -1494,7 +1494,7 @@ pub fn truncate_mod(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&TRUNCATE_MOD, Attrs::new(), &[x, y])
 }
 
-static XDIVY: Op = Op::new("Xdivy");
+static XDIVY: NamedOp = NamedOp::new("Xdivy");
 
 /// Divides; 0 where the dividend is 0, whatever the divisor.
 ///
@@ -1508,7 +1508,7 @@ pub fn xdivy(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&XDIVY, Attrs::new(), &[x, y])
 }
 
-static XLOG1PY: Op = Op::new("Xlog1py");
+static XLOG1PY: NamedOp = NamedOp::new("Xlog1py");
 
 /// Computes `x * log1p(y)`; 0 where `x` is 0.
 ///
@@ -1522,7 +1522,7 @@ pub fn xlog1py(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&XLOG1PY, Attrs::new(), &[x, y])
 }
 
-static XLOGY: Op = Op::new("Xlogy");
+static XLOGY: NamedOp = NamedOp::new("Xlogy");
 
 /// Computes `x * log(y)`; 0 where `x` is 0.
 ///
@@ -1536,7 +1536,7 @@ pub fn xlogy(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call::one(&XLOGY, Attrs::new(), &[x, y])
 }
 
-static ZETA: Op = Op::new("Zeta");
+static ZETA: NamedOp = NamedOp::new("Zeta");
 
 /// Computes the Hurwitz zeta function.
 ///

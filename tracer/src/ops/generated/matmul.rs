@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static BATCH_MATMUL: Op = Op::new("BatchMatMul");
+static BATCH_MATMUL: NamedOp = NamedOp::new("BatchMatMul");
 
 /// The optional arguments of [`batch_matmul_with`].
 #[derive(Clone, Debug, Default)]
@@ -55,7 +55,7 @@ pub fn batch_matmul_with(x: &Tensor, y: &Tensor, attrs: &BatchMatMulAttrs) -> Re
     )
 }
 
-static BATCH_MATMUL_V2: Op = Op::new("BatchMatMulV2");
+static BATCH_MATMUL_V2: NamedOp = NamedOp::new("BatchMatMulV2");
 
 /// The optional arguments of [`batch_matmul_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -101,7 +101,7 @@ pub fn batch_matmul_v2_with(x: &Tensor, y: &Tensor, attrs: &BatchMatMulV2Attrs) 
     )
 }
 
-static BATCH_MATMUL_V3: Op = Op::new("BatchMatMulV3");
+static BATCH_MATMUL_V3: NamedOp = NamedOp::new("BatchMatMulV3");
 
 /// The optional arguments of [`batch_matmul_v3_with`].
 #[derive(Clone, Debug, Default)]
@@ -154,7 +154,7 @@ pub fn batch_matmul_v3_with(
     )
 }
 
-static EINSUM: Op = Op::new("Einsum");
+static EINSUM: NamedOp = NamedOp::new("Einsum");
 
 /// Computes the sum of products that an equation of labelled axes describes.
 ///
@@ -168,7 +168,7 @@ pub fn einsum(inputs: &[&Tensor], equation: &str) -> Result<Tensor> {
     call::one(&EINSUM, Attrs::new().with("equation", equation), inputs)
 }
 
-static MATMUL: Op = Op::new("MatMul");
+static MATMUL: NamedOp = NamedOp::new("MatMul");
 
 /// The optional arguments of [`matmul_with`].
 #[derive(Clone, Debug, Default)]

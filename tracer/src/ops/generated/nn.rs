@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static BIAS_ADD: Op = Op::new("BiasAdd");
+static BIAS_ADD: NamedOp = NamedOp::new("BiasAdd");
 
 /// The optional arguments of [`bias_add_with`].
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub fn bias_add_with(value: &Tensor, bias: &Tensor, attrs: &BiasAddAttrs) -> Res
     )
 }
 
-static BIAS_ADD_GRAD: Op = Op::new("BiasAddGrad");
+static BIAS_ADD_GRAD: NamedOp = NamedOp::new("BiasAddGrad");
 
 /// The optional arguments of [`bias_add_grad_with`].
 #[derive(Clone, Debug)]
@@ -93,7 +93,7 @@ pub fn bias_add_grad_with(out_backprop: &Tensor, attrs: &BiasAddGradAttrs) -> Re
     )
 }
 
-static BIAS_ADD_V1: Op = Op::new("BiasAddV1");
+static BIAS_ADD_V1: NamedOp = NamedOp::new("BiasAddV1");
 
 /// Adds a number per element of the last dimension.
 ///
@@ -108,7 +108,7 @@ pub fn bias_add_v1(value: &Tensor, bias: &Tensor) -> Result<Tensor> {
     call::one(&BIAS_ADD_V1, Attrs::new(), &[value, bias])
 }
 
-static ISOTONIC_REGRESSION: Op = Op::new("IsotonicRegression");
+static ISOTONIC_REGRESSION: NamedOp = NamedOp::new("IsotonicRegression");
 
 /// The optional arguments of [`isotonic_regression_with`].
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static FUSED_BATCH_NORM: Op = Op::new("FusedBatchNorm");
+static FUSED_BATCH_NORM: NamedOp = NamedOp::new("FusedBatchNorm");
 
 /// The optional arguments of [`fused_batch_norm_with`].
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ pub fn fused_batch_norm_with(
     )
 }
 
-static FUSED_BATCH_NORM_GRAD: Op = Op::new("FusedBatchNormGrad");
+static FUSED_BATCH_NORM_GRAD: NamedOp = NamedOp::new("FusedBatchNormGrad");
 
 /// The optional arguments of [`fused_batch_norm_grad_with`].
 #[derive(Clone, Debug)]
@@ -148,7 +148,7 @@ pub fn fused_batch_norm_grad_with(
     )
 }
 
-static FUSED_BATCH_NORM_GRAD_V2: Op = Op::new("FusedBatchNormGradV2");
+static FUSED_BATCH_NORM_GRAD_V2: NamedOp = NamedOp::new("FusedBatchNormGradV2");
 
 /// The optional arguments of [`fused_batch_norm_grad_v2_with`].
 #[derive(Clone, Debug)]
@@ -216,7 +216,7 @@ pub fn fused_batch_norm_grad_v2_with(
     )
 }
 
-static FUSED_BATCH_NORM_GRAD_V3: Op = Op::new("FusedBatchNormGradV3");
+static FUSED_BATCH_NORM_GRAD_V3: NamedOp = NamedOp::new("FusedBatchNormGradV3");
 
 /// The optional arguments of [`fused_batch_norm_grad_v3_with`].
 #[derive(Clone, Debug)]
@@ -286,7 +286,7 @@ pub fn fused_batch_norm_grad_v3_with(
     )
 }
 
-static FUSED_BATCH_NORM_V2: Op = Op::new("FusedBatchNormV2");
+static FUSED_BATCH_NORM_V2: NamedOp = NamedOp::new("FusedBatchNormV2");
 
 /// The optional arguments of [`fused_batch_norm_v2_with`].
 #[derive(Clone, Debug)]
@@ -357,7 +357,7 @@ pub fn fused_batch_norm_v2_with(
     )
 }
 
-static FUSED_BATCH_NORM_V3: Op = Op::new("FusedBatchNormV3");
+static FUSED_BATCH_NORM_V3: NamedOp = NamedOp::new("FusedBatchNormV3");
 
 /// The optional arguments of [`fused_batch_norm_v3_with`].
 #[derive(Clone, Debug)]
@@ -429,7 +429,7 @@ pub fn fused_batch_norm_v3_with(
     )
 }
 
-static LRN: Op = Op::new("LRN");
+static LRN: NamedOp = NamedOp::new("LRN");
 
 /// The optional arguments of [`lrn_with`].
 #[derive(Clone, Debug)]
@@ -481,7 +481,7 @@ pub fn lrn_with(input: &Tensor, attrs: &LRNAttrs) -> Result<Tensor> {
     )
 }
 
-static LRN_GRAD: Op = Op::new("LRNGrad");
+static LRN_GRAD: NamedOp = NamedOp::new("LRNGrad");
 
 /// The optional arguments of [`lrn_grad_with`].
 #[derive(Clone, Debug)]

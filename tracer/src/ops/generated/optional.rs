@@ -5,12 +5,12 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, PartialShape};
 
-static OPTIONAL_FROM_VALUE: Op = Op::new("OptionalFromValue");
+static OPTIONAL_FROM_VALUE: NamedOp = NamedOp::new("OptionalFromValue");
 
 /// Makes an optional that holds tensors.
 ///
@@ -24,7 +24,7 @@ pub fn optional_from_value(components: &[&Tensor]) -> Result<Tensor> {
     call::one(&OPTIONAL_FROM_VALUE, Attrs::new(), components)
 }
 
-static OPTIONAL_GET_VALUE: Op = Op::new("OptionalGetValue");
+static OPTIONAL_GET_VALUE: NamedOp = NamedOp::new("OptionalGetValue");
 
 /// Gives the tensors that an optional holds.
 ///
@@ -47,7 +47,7 @@ pub fn optional_get_value(
     )
 }
 
-static OPTIONAL_HAS_VALUE: Op = Op::new("OptionalHasValue");
+static OPTIONAL_HAS_VALUE: NamedOp = NamedOp::new("OptionalHasValue");
 
 /// Tells whether an optional holds anything.
 ///
@@ -61,7 +61,7 @@ pub fn optional_has_value(optional: &Tensor) -> Result<Tensor> {
     call::one(&OPTIONAL_HAS_VALUE, Attrs::new(), &[optional])
 }
 
-static OPTIONAL_NONE: Op = Op::new("OptionalNone");
+static OPTIONAL_NONE: NamedOp = NamedOp::new("OptionalNone");
 
 /// Makes an optional that holds nothing.
 ///

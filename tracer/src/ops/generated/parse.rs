@@ -7,13 +7,13 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     ops::lists,
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, PartialShape};
 
-static DECODE_CSV: Op = Op::new("DecodeCSV");
+static DECODE_CSV: NamedOp = NamedOp::new("DecodeCSV");
 
 /// The optional arguments of [`decode_csv_with`].
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ pub fn decode_csv_with(
     )
 }
 
-static DECODE_COMPRESSED: Op = Op::new("DecodeCompressed");
+static DECODE_COMPRESSED: NamedOp = NamedOp::new("DecodeCompressed");
 
 /// The optional arguments of [`decode_compressed_with`].
 #[derive(Clone, Debug, Default)]
@@ -110,7 +110,7 @@ pub fn decode_compressed_with(bytes: &Tensor, attrs: &DecodeCompressedAttrs) -> 
     )
 }
 
-static DECODE_PADDED_RAW: Op = Op::new("DecodePaddedRaw");
+static DECODE_PADDED_RAW: NamedOp = NamedOp::new("DecodePaddedRaw");
 
 /// The optional arguments of [`decode_padded_raw_with`].
 #[derive(Clone, Debug)]
@@ -166,7 +166,7 @@ pub fn decode_padded_raw_with(
     )
 }
 
-static DECODE_RAW: Op = Op::new("DecodeRaw");
+static DECODE_RAW: NamedOp = NamedOp::new("DecodeRaw");
 
 /// The optional arguments of [`decode_raw_with`].
 #[derive(Clone, Debug)]
@@ -208,7 +208,7 @@ pub fn decode_raw_with(bytes: &Tensor, out_type: DType, attrs: &DecodeRawAttrs) 
     )
 }
 
-static PARSE_EXAMPLE: Op = Op::new("ParseExample");
+static PARSE_EXAMPLE: NamedOp = NamedOp::new("ParseExample");
 
 /// Reads features of `tf.Example`s.
 ///
@@ -242,7 +242,7 @@ pub fn parse_example(
     )
 }
 
-static PARSE_EXAMPLE_V2: Op = Op::new("ParseExampleV2");
+static PARSE_EXAMPLE_V2: NamedOp = NamedOp::new("ParseExampleV2");
 
 /// Reads features of one or many `tf.Example`s.
 ///
@@ -283,7 +283,7 @@ pub fn parse_example_v2(
     )
 }
 
-static PARSE_SEQUENCE_EXAMPLE: Op = Op::new("ParseSequenceExample");
+static PARSE_SEQUENCE_EXAMPLE: NamedOp = NamedOp::new("ParseSequenceExample");
 
 /// The optional arguments of [`parse_sequence_example_with`].
 #[derive(Clone, Debug, Default)]
@@ -391,7 +391,7 @@ pub fn parse_sequence_example_with(
     )
 }
 
-static PARSE_SEQUENCE_EXAMPLE_V2: Op = Op::new("ParseSequenceExampleV2");
+static PARSE_SEQUENCE_EXAMPLE_V2: NamedOp = NamedOp::new("ParseSequenceExampleV2");
 
 /// The optional arguments of [`parse_sequence_example_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -541,7 +541,7 @@ pub fn parse_sequence_example_v2_with(
     )
 }
 
-static PARSE_SINGLE_EXAMPLE: Op = Op::new("ParseSingleExample");
+static PARSE_SINGLE_EXAMPLE: NamedOp = NamedOp::new("ParseSingleExample");
 
 /// Reads features of one `tf.Example`.
 ///
@@ -575,7 +575,7 @@ pub fn parse_single_example(
     )
 }
 
-static PARSE_SINGLE_SEQUENCE_EXAMPLE: Op = Op::new("ParseSingleSequenceExample");
+static PARSE_SINGLE_SEQUENCE_EXAMPLE: NamedOp = NamedOp::new("ParseSingleSequenceExample");
 
 /// The optional arguments of [`parse_single_sequence_example_with`].
 #[derive(Clone, Debug, Default)]
@@ -741,7 +741,7 @@ pub fn parse_single_sequence_example_with(
     )
 }
 
-static PARSE_TENSOR: Op = Op::new("ParseTensor");
+static PARSE_TENSOR: NamedOp = NamedOp::new("ParseTensor");
 
 /// Reads a tensor from its message.
 ///
@@ -755,7 +755,7 @@ pub fn parse_tensor(serialized: &Tensor, out_type: DType) -> Result<Tensor> {
     call::one(&PARSE_TENSOR, Attrs::new().with("out_type", out_type), &[serialized])
 }
 
-static SERIALIZE_TENSOR: Op = Op::new("SerializeTensor");
+static SERIALIZE_TENSOR: NamedOp = NamedOp::new("SerializeTensor");
 
 /// Writes a tensor as a message.
 ///

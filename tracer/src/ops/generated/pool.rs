@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static AVG_POOL: Op = Op::new("AvgPool");
+static AVG_POOL: NamedOp = NamedOp::new("AvgPool");
 
 /// The optional arguments of [`avg_pool_with`].
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ pub fn avg_pool_with(
     )
 }
 
-static AVG_POOL3D: Op = Op::new("AvgPool3D");
+static AVG_POOL3D: NamedOp = NamedOp::new("AvgPool3D");
 
 /// The optional arguments of [`avg_pool3d_with`].
 #[derive(Clone, Debug)]
@@ -123,7 +123,7 @@ pub fn avg_pool3d_with(
     )
 }
 
-static AVG_POOL3D_GRAD: Op = Op::new("AvgPool3DGrad");
+static AVG_POOL3D_GRAD: NamedOp = NamedOp::new("AvgPool3DGrad");
 
 /// The optional arguments of [`avg_pool3d_grad_with`].
 #[derive(Clone, Debug)]
@@ -188,7 +188,7 @@ pub fn avg_pool3d_grad_with(
     )
 }
 
-static AVG_POOL_GRAD: Op = Op::new("AvgPoolGrad");
+static AVG_POOL_GRAD: NamedOp = NamedOp::new("AvgPoolGrad");
 
 /// The optional arguments of [`avg_pool_grad_with`].
 #[derive(Clone, Debug)]
@@ -253,7 +253,7 @@ pub fn avg_pool_grad_with(
     )
 }
 
-static FRACTIONAL_AVG_POOL: Op = Op::new("FractionalAvgPool");
+static FRACTIONAL_AVG_POOL: NamedOp = NamedOp::new("FractionalAvgPool");
 
 /// The optional arguments of [`fractional_avg_pool_with`].
 #[derive(Clone, Debug, Default)]
@@ -308,7 +308,7 @@ pub fn fractional_avg_pool_with(
     )
 }
 
-static FRACTIONAL_AVG_POOL_GRAD: Op = Op::new("FractionalAvgPoolGrad");
+static FRACTIONAL_AVG_POOL_GRAD: NamedOp = NamedOp::new("FractionalAvgPoolGrad");
 
 /// The optional arguments of [`fractional_avg_pool_grad_with`].
 #[derive(Clone, Debug, Default)]
@@ -361,7 +361,7 @@ pub fn fractional_avg_pool_grad_with(
     )
 }
 
-static FRACTIONAL_MAX_POOL: Op = Op::new("FractionalMaxPool");
+static FRACTIONAL_MAX_POOL: NamedOp = NamedOp::new("FractionalMaxPool");
 
 /// The optional arguments of [`fractional_max_pool_with`].
 #[derive(Clone, Debug, Default)]
@@ -416,7 +416,7 @@ pub fn fractional_max_pool_with(
     )
 }
 
-static FRACTIONAL_MAX_POOL_GRAD: Op = Op::new("FractionalMaxPoolGrad");
+static FRACTIONAL_MAX_POOL_GRAD: NamedOp = NamedOp::new("FractionalMaxPoolGrad");
 
 /// The optional arguments of [`fractional_max_pool_grad_with`].
 #[derive(Clone, Debug, Default)]
@@ -470,7 +470,7 @@ pub fn fractional_max_pool_grad_with(
     )
 }
 
-static MAX_POOL: Op = Op::new("MaxPool");
+static MAX_POOL: NamedOp = NamedOp::new("MaxPool");
 
 /// The optional arguments of [`max_pool_with`].
 #[derive(Clone, Debug)]
@@ -530,7 +530,7 @@ pub fn max_pool_with(
     )
 }
 
-static MAX_POOL3D: Op = Op::new("MaxPool3D");
+static MAX_POOL3D: NamedOp = NamedOp::new("MaxPool3D");
 
 /// The optional arguments of [`max_pool3d_with`].
 #[derive(Clone, Debug)]
@@ -587,7 +587,7 @@ pub fn max_pool3d_with(
     )
 }
 
-static MAX_POOL3D_GRAD: Op = Op::new("MaxPool3DGrad");
+static MAX_POOL3D_GRAD: NamedOp = NamedOp::new("MaxPool3DGrad");
 
 /// The optional arguments of [`max_pool3d_grad_with`].
 #[derive(Clone, Debug)]
@@ -654,7 +654,7 @@ pub fn max_pool3d_grad_with(
     )
 }
 
-static MAX_POOL3D_GRAD_GRAD: Op = Op::new("MaxPool3DGradGrad");
+static MAX_POOL3D_GRAD_GRAD: NamedOp = NamedOp::new("MaxPool3DGradGrad");
 
 /// The optional arguments of [`max_pool3d_grad_grad_with`].
 #[derive(Clone, Debug)]
@@ -720,7 +720,7 @@ pub fn max_pool3d_grad_grad_with(
     )
 }
 
-static MAX_POOL_GRAD: Op = Op::new("MaxPoolGrad");
+static MAX_POOL_GRAD: NamedOp = NamedOp::new("MaxPoolGrad");
 
 /// The optional arguments of [`max_pool_grad_with`].
 #[derive(Clone, Debug)]
@@ -789,7 +789,7 @@ pub fn max_pool_grad_with(
     )
 }
 
-static MAX_POOL_GRAD_GRAD: Op = Op::new("MaxPoolGradGrad");
+static MAX_POOL_GRAD_GRAD: NamedOp = NamedOp::new("MaxPoolGradGrad");
 
 /// The optional arguments of [`max_pool_grad_grad_with`].
 #[derive(Clone, Debug)]
@@ -855,7 +855,7 @@ pub fn max_pool_grad_grad_with(
     )
 }
 
-static MAX_POOL_GRAD_GRAD_WITH_ARGMAX: Op = Op::new("MaxPoolGradGradWithArgmax");
+static MAX_POOL_GRAD_GRAD_WITH_ARGMAX: NamedOp = NamedOp::new("MaxPoolGradGradWithArgmax");
 
 /// The optional arguments of [`max_pool_grad_grad_with_argmax_with`].
 #[derive(Clone, Debug, Default)]
@@ -916,7 +916,7 @@ pub fn max_pool_grad_grad_with_argmax_with(
     )
 }
 
-static MAX_POOL_GRAD_GRAD_V2: Op = Op::new("MaxPoolGradGradV2");
+static MAX_POOL_GRAD_GRAD_V2: NamedOp = NamedOp::new("MaxPoolGradGradV2");
 
 /// The optional arguments of [`max_pool_grad_grad_v2_with`].
 #[derive(Clone, Debug)]
@@ -979,7 +979,7 @@ pub fn max_pool_grad_grad_v2_with(
     )
 }
 
-static MAX_POOL_GRAD_V2: Op = Op::new("MaxPoolGradV2");
+static MAX_POOL_GRAD_V2: NamedOp = NamedOp::new("MaxPoolGradV2");
 
 /// The optional arguments of [`max_pool_grad_v2_with`].
 #[derive(Clone, Debug)]
@@ -1041,7 +1041,7 @@ pub fn max_pool_grad_v2_with(
     )
 }
 
-static MAX_POOL_V2: Op = Op::new("MaxPoolV2");
+static MAX_POOL_V2: NamedOp = NamedOp::new("MaxPoolV2");
 
 /// The optional arguments of [`max_pool_v2_with`].
 #[derive(Clone, Debug)]
@@ -1095,7 +1095,7 @@ pub fn max_pool_v2_with(
     )
 }
 
-static MAX_POOL_GRAD_WITH_ARGMAX: Op = Op::new("MaxPoolGradWithArgmax");
+static MAX_POOL_GRAD_WITH_ARGMAX: NamedOp = NamedOp::new("MaxPoolGradWithArgmax");
 
 /// The optional arguments of [`max_pool_grad_with_argmax_with`].
 #[derive(Clone, Debug, Default)]
@@ -1156,7 +1156,7 @@ pub fn max_pool_grad_with_argmax_with(
     )
 }
 
-static MAX_POOL_WITH_ARGMAX: Op = Op::new("MaxPoolWithArgmax");
+static MAX_POOL_WITH_ARGMAX: NamedOp = NamedOp::new("MaxPoolWithArgmax");
 
 /// The optional arguments of [`max_pool_with_argmax_with`].
 #[derive(Clone, Debug)]

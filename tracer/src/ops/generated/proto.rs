@@ -5,12 +5,12 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static DECODE_PROTO_V2: Op = Op::new("DecodeProtoV2");
+static DECODE_PROTO_V2: NamedOp = NamedOp::new("DecodeProtoV2");
 
 /// The optional arguments of [`decode_proto_v2_with`].
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ pub fn decode_proto_v2_with(
     )
 }
 
-static ENCODE_PROTO: Op = Op::new("EncodeProto");
+static ENCODE_PROTO: NamedOp = NamedOp::new("EncodeProto");
 
 /// The optional arguments of [`encode_proto_with`].
 #[derive(Clone, Debug)]

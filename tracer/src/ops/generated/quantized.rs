@@ -6,13 +6,13 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     ops::lists,
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static DEQUANTIZE: Op = Op::new("Dequantize");
+static DEQUANTIZE: NamedOp = NamedOp::new("Dequantize");
 
 /// The optional arguments of [`dequantize_with`].
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ pub fn dequantize_with(
     )
 }
 
-static FAKE_QUANT_WITH_MIN_MAX_ARGS: Op = Op::new("FakeQuantWithMinMaxArgs");
+static FAKE_QUANT_WITH_MIN_MAX_ARGS: NamedOp = NamedOp::new("FakeQuantWithMinMaxArgs");
 
 /// The optional arguments of [`fake_quant_with_min_max_args_with`].
 #[derive(Clone, Debug)]
@@ -129,7 +129,8 @@ pub fn fake_quant_with_min_max_args_with(
     )
 }
 
-static FAKE_QUANT_WITH_MIN_MAX_ARGS_GRADIENT: Op = Op::new("FakeQuantWithMinMaxArgsGradient");
+static FAKE_QUANT_WITH_MIN_MAX_ARGS_GRADIENT: NamedOp =
+    NamedOp::new("FakeQuantWithMinMaxArgsGradient");
 
 /// The optional arguments of [`fake_quant_with_min_max_args_gradient_with`].
 #[derive(Clone, Debug)]
@@ -193,7 +194,7 @@ pub fn fake_quant_with_min_max_args_gradient_with(
     )
 }
 
-static FAKE_QUANT_WITH_MIN_MAX_VARS: Op = Op::new("FakeQuantWithMinMaxVars");
+static FAKE_QUANT_WITH_MIN_MAX_VARS: NamedOp = NamedOp::new("FakeQuantWithMinMaxVars");
 
 /// The optional arguments of [`fake_quant_with_min_max_vars_with`].
 #[derive(Clone, Debug)]
@@ -242,7 +243,8 @@ pub fn fake_quant_with_min_max_vars_with(
     )
 }
 
-static FAKE_QUANT_WITH_MIN_MAX_VARS_GRADIENT: Op = Op::new("FakeQuantWithMinMaxVarsGradient");
+static FAKE_QUANT_WITH_MIN_MAX_VARS_GRADIENT: NamedOp =
+    NamedOp::new("FakeQuantWithMinMaxVarsGradient");
 
 /// The optional arguments of [`fake_quant_with_min_max_vars_gradient_with`].
 #[derive(Clone, Debug)]
@@ -302,7 +304,8 @@ pub fn fake_quant_with_min_max_vars_gradient_with(
     )
 }
 
-static FAKE_QUANT_WITH_MIN_MAX_VARS_PER_CHANNEL: Op = Op::new("FakeQuantWithMinMaxVarsPerChannel");
+static FAKE_QUANT_WITH_MIN_MAX_VARS_PER_CHANNEL: NamedOp =
+    NamedOp::new("FakeQuantWithMinMaxVarsPerChannel");
 
 /// The optional arguments of [`fake_quant_with_min_max_vars_per_channel_with`].
 #[derive(Clone, Debug)]
@@ -355,8 +358,8 @@ pub fn fake_quant_with_min_max_vars_per_channel_with(
     )
 }
 
-static FAKE_QUANT_WITH_MIN_MAX_VARS_PER_CHANNEL_GRADIENT: Op =
-    Op::new("FakeQuantWithMinMaxVarsPerChannelGradient");
+static FAKE_QUANT_WITH_MIN_MAX_VARS_PER_CHANNEL_GRADIENT: NamedOp =
+    NamedOp::new("FakeQuantWithMinMaxVarsPerChannelGradient");
 
 /// The optional arguments of [`fake_quant_with_min_max_vars_per_channel_gradient_with`].
 #[derive(Clone, Debug)]
@@ -417,7 +420,7 @@ pub fn fake_quant_with_min_max_vars_per_channel_gradient_with(
     )
 }
 
-static QUANTIZE_AND_DEQUANTIZE_V2: Op = Op::new("QuantizeAndDequantizeV2");
+static QUANTIZE_AND_DEQUANTIZE_V2: NamedOp = NamedOp::new("QuantizeAndDequantizeV2");
 
 /// The optional arguments of [`quantize_and_dequantize_v2_with`].
 #[derive(Clone, Debug)]
@@ -491,7 +494,7 @@ pub fn quantize_and_dequantize_v2_with(
     )
 }
 
-static QUANTIZE_AND_DEQUANTIZE_V3: Op = Op::new("QuantizeAndDequantizeV3");
+static QUANTIZE_AND_DEQUANTIZE_V3: NamedOp = NamedOp::new("QuantizeAndDequantizeV3");
 
 /// The optional arguments of [`quantize_and_dequantize_v3_with`].
 #[derive(Clone, Debug)]
@@ -559,7 +562,7 @@ pub fn quantize_and_dequantize_v3_with(
     )
 }
 
-static QUANTIZE_AND_DEQUANTIZE_V4: Op = Op::new("QuantizeAndDequantizeV4");
+static QUANTIZE_AND_DEQUANTIZE_V4: NamedOp = NamedOp::new("QuantizeAndDequantizeV4");
 
 /// The optional arguments of [`quantize_and_dequantize_v4_with`].
 #[derive(Clone, Debug)]
@@ -633,7 +636,7 @@ pub fn quantize_and_dequantize_v4_with(
     )
 }
 
-static QUANTIZE_AND_DEQUANTIZE_V4_GRAD: Op = Op::new("QuantizeAndDequantizeV4Grad");
+static QUANTIZE_AND_DEQUANTIZE_V4_GRAD: NamedOp = NamedOp::new("QuantizeAndDequantizeV4Grad");
 
 /// The optional arguments of [`quantize_and_dequantize_v4_grad_with`].
 #[derive(Clone, Debug)]
@@ -691,7 +694,7 @@ pub fn quantize_and_dequantize_v4_grad_with(
     )
 }
 
-static QUANTIZE_DOWN_AND_SHRINK_RANGE: Op = Op::new("QuantizeDownAndShrinkRange");
+static QUANTIZE_DOWN_AND_SHRINK_RANGE: NamedOp = NamedOp::new("QuantizeDownAndShrinkRange");
 
 /// Converts to a smaller type, using the range that occurs.
 ///
@@ -716,7 +719,7 @@ pub fn quantize_down_and_shrink_range(
     )
 }
 
-static QUANTIZE_V2: Op = Op::new("QuantizeV2");
+static QUANTIZE_V2: NamedOp = NamedOp::new("QuantizeV2");
 
 /// The optional arguments of [`quantize_v2_with`].
 #[derive(Clone, Debug)]
@@ -791,7 +794,7 @@ pub fn quantize_v2_with(
     )
 }
 
-static QUANTIZED_ADD: Op = Op::new("QuantizedAdd");
+static QUANTIZED_ADD: NamedOp = NamedOp::new("QuantizedAdd");
 
 /// The optional arguments of [`quantized_add_with`].
 #[derive(Clone, Debug)]
@@ -849,7 +852,7 @@ pub fn quantized_add_with(
     )
 }
 
-static QUANTIZED_AVG_POOL: Op = Op::new("QuantizedAvgPool");
+static QUANTIZED_AVG_POOL: NamedOp = NamedOp::new("QuantizedAvgPool");
 
 /// Takes the mean of each window of an image of quantised numbers.
 ///
@@ -876,7 +879,7 @@ pub fn quantized_avg_pool(
     )
 }
 
-static QUANTIZED_BIAS_ADD: Op = Op::new("QuantizedBiasAdd");
+static QUANTIZED_BIAS_ADD: NamedOp = NamedOp::new("QuantizedBiasAdd");
 
 /// Adds a quantised number per element of the last dimension.
 ///
@@ -904,7 +907,7 @@ pub fn quantized_bias_add(
     )
 }
 
-static QUANTIZED_CONCAT: Op = Op::new("QuantizedConcat");
+static QUANTIZED_CONCAT: NamedOp = NamedOp::new("QuantizedConcat");
 
 /// Joins tensors of quantised numbers, in the range that holds all of theirs.
 ///
@@ -930,7 +933,7 @@ pub fn quantized_concat(
     )
 }
 
-static QUANTIZED_CONV2D: Op = Op::new("QuantizedConv2D");
+static QUANTIZED_CONV2D: NamedOp = NamedOp::new("QuantizedConv2D");
 
 /// The optional arguments of [`quantized_conv2d_with`].
 #[derive(Clone, Debug)]
@@ -1003,7 +1006,7 @@ pub fn quantized_conv2d_with(
     )
 }
 
-static QUANTIZED_INSTANCE_NORM: Op = Op::new("QuantizedInstanceNorm");
+static QUANTIZED_INSTANCE_NORM: NamedOp = NamedOp::new("QuantizedInstanceNorm");
 
 /// The optional arguments of [`quantized_instance_norm_with`].
 #[derive(Clone, Debug)]
@@ -1069,7 +1072,7 @@ pub fn quantized_instance_norm_with(
     )
 }
 
-static QUANTIZED_MATMUL: Op = Op::new("QuantizedMatMul");
+static QUANTIZED_MATMUL: NamedOp = NamedOp::new("QuantizedMatMul");
 
 /// The optional arguments of [`quantized_matmul_with`].
 #[derive(Clone, Debug)]
@@ -1142,7 +1145,7 @@ pub fn quantized_matmul_with(
     )
 }
 
-static QUANTIZED_MAX_POOL: Op = Op::new("QuantizedMaxPool");
+static QUANTIZED_MAX_POOL: NamedOp = NamedOp::new("QuantizedMaxPool");
 
 /// Takes the largest element of each window of an image of quantised numbers.
 ///
@@ -1169,7 +1172,7 @@ pub fn quantized_max_pool(
     )
 }
 
-static QUANTIZED_MUL: Op = Op::new("QuantizedMul");
+static QUANTIZED_MUL: NamedOp = NamedOp::new("QuantizedMul");
 
 /// The optional arguments of [`quantized_mul_with`].
 #[derive(Clone, Debug)]
@@ -1227,7 +1230,7 @@ pub fn quantized_mul_with(
     )
 }
 
-static QUANTIZED_RELU: Op = Op::new("QuantizedRelu");
+static QUANTIZED_RELU: NamedOp = NamedOp::new("QuantizedRelu");
 
 /// The optional arguments of [`quantized_relu_with`].
 #[derive(Clone, Debug)]
@@ -1279,7 +1282,7 @@ pub fn quantized_relu_with(
     )
 }
 
-static QUANTIZED_RELU6: Op = Op::new("QuantizedRelu6");
+static QUANTIZED_RELU6: NamedOp = NamedOp::new("QuantizedRelu6");
 
 /// The optional arguments of [`quantized_relu6_with`].
 #[derive(Clone, Debug)]
@@ -1331,7 +1334,7 @@ pub fn quantized_relu6_with(
     )
 }
 
-static QUANTIZED_RESHAPE: Op = Op::new("QuantizedReshape");
+static QUANTIZED_RESHAPE: NamedOp = NamedOp::new("QuantizedReshape");
 
 /// Gives a tensor of quantised numbers another shape.
 ///
@@ -1352,7 +1355,7 @@ pub fn quantized_reshape(
     call::fixed(&QUANTIZED_RESHAPE, Attrs::new(), &[tensor, shape, input_min, input_max])
 }
 
-static QUANTIZED_RESIZE_BILINEAR: Op = Op::new("QuantizedResizeBilinear");
+static QUANTIZED_RESIZE_BILINEAR: NamedOp = NamedOp::new("QuantizedResizeBilinear");
 
 /// The optional arguments of [`quantized_resize_bilinear_with`].
 #[derive(Clone, Debug, Default)]
@@ -1404,7 +1407,7 @@ pub fn quantized_resize_bilinear_with(
     )
 }
 
-static REQUANTIZATION_RANGE: Op = Op::new("RequantizationRange");
+static REQUANTIZATION_RANGE: NamedOp = NamedOp::new("RequantizationRange");
 
 /// Gives the range of the reals that occur.
 ///
@@ -1423,7 +1426,7 @@ pub fn requantization_range(
     call::fixed(&REQUANTIZATION_RANGE, Attrs::new(), &[input, input_min, input_max])
 }
 
-static REQUANTIZATION_RANGE_PER_CHANNEL: Op = Op::new("RequantizationRangePerChannel");
+static REQUANTIZATION_RANGE_PER_CHANNEL: NamedOp = NamedOp::new("RequantizationRangePerChannel");
 
 /// Gives the range of the reals that occur, of which channels have ranges of their own.
 ///
@@ -1447,7 +1450,7 @@ pub fn requantization_range_per_channel(
     )
 }
 
-static REQUANTIZE: Op = Op::new("Requantize");
+static REQUANTIZE: NamedOp = NamedOp::new("Requantize");
 
 /// Converts quantised numbers to another type and range.
 ///
@@ -1474,7 +1477,7 @@ pub fn requantize(
     )
 }
 
-static REQUANTIZE_PER_CHANNEL: Op = Op::new("RequantizePerChannel");
+static REQUANTIZE_PER_CHANNEL: NamedOp = NamedOp::new("RequantizePerChannel");
 
 /// The optional arguments of [`requantize_per_channel_with`].
 #[derive(Clone, Debug)]
@@ -1535,7 +1538,7 @@ pub fn requantize_per_channel_with(
     )
 }
 
-static UNIFORM_DEQUANTIZE: Op = Op::new("UniformDequantize");
+static UNIFORM_DEQUANTIZE: NamedOp = NamedOp::new("UniformDequantize");
 
 /// The optional arguments of [`uniform_dequantize_with`].
 #[derive(Clone, Debug)]
@@ -1604,7 +1607,7 @@ pub fn uniform_dequantize_with(
     )
 }
 
-static UNIFORM_QUANTIZE: Op = Op::new("UniformQuantize");
+static UNIFORM_QUANTIZE: NamedOp = NamedOp::new("UniformQuantize");
 
 /// The optional arguments of [`uniform_quantize_with`].
 #[derive(Clone, Debug)]
@@ -1673,7 +1676,7 @@ pub fn uniform_quantize_with(
     )
 }
 
-static UNIFORM_QUANTIZED_ADD: Op = Op::new("UniformQuantizedAdd");
+static UNIFORM_QUANTIZED_ADD: NamedOp = NamedOp::new("UniformQuantizedAdd");
 
 /// The optional arguments of [`uniform_quantized_add_with`].
 #[derive(Clone, Debug)]
@@ -1793,7 +1796,7 @@ pub fn uniform_quantized_add_with(
     )
 }
 
-static UNIFORM_QUANTIZED_CLIP_BY_VALUE: Op = Op::new("UniformQuantizedClipByValue");
+static UNIFORM_QUANTIZED_CLIP_BY_VALUE: NamedOp = NamedOp::new("UniformQuantizedClipByValue");
 
 /// The optional arguments of [`uniform_quantized_clip_by_value_with`].
 #[derive(Clone, Debug)]
@@ -1862,7 +1865,7 @@ pub fn uniform_quantized_clip_by_value_with(
     )
 }
 
-static UNIFORM_QUANTIZED_DOT: Op = Op::new("UniformQuantizedDot");
+static UNIFORM_QUANTIZED_DOT: NamedOp = NamedOp::new("UniformQuantizedDot");
 
 /// The optional arguments of [`uniform_quantized_dot_with`].
 #[derive(Clone, Debug)]
@@ -1986,7 +1989,7 @@ pub fn uniform_quantized_dot_with(
     )
 }
 
-static UNIFORM_QUANTIZED_DOT_HYBRID: Op = Op::new("UniformQuantizedDotHybrid");
+static UNIFORM_QUANTIZED_DOT_HYBRID: NamedOp = NamedOp::new("UniformQuantizedDotHybrid");
 
 /// The optional arguments of [`uniform_quantized_dot_hybrid_with`].
 #[derive(Clone, Debug)]
@@ -2057,7 +2060,7 @@ pub fn uniform_quantized_dot_hybrid_with(
     )
 }
 
-static UNIFORM_REQUANTIZE: Op = Op::new("UniformRequantize");
+static UNIFORM_REQUANTIZE: NamedOp = NamedOp::new("UniformRequantize");
 
 /// The optional arguments of [`uniform_requantize_with`].
 #[derive(Clone, Debug)]

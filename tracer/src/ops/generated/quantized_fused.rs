@@ -6,12 +6,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static QUANTIZED_CONV2D_AND_RELU: Op = Op::new("QuantizedConv2DAndRelu");
+static QUANTIZED_CONV2D_AND_RELU: NamedOp = NamedOp::new("QuantizedConv2DAndRelu");
 
 /// The optional arguments of [`quantized_conv2d_and_relu_with`].
 #[derive(Clone, Debug)]
@@ -92,8 +92,8 @@ pub fn quantized_conv2d_and_relu_with(
     )
 }
 
-static QUANTIZED_CONV2D_AND_RELU_AND_REQUANTIZE: Op =
-    Op::new("QuantizedConv2DAndReluAndRequantize");
+static QUANTIZED_CONV2D_AND_RELU_AND_REQUANTIZE: NamedOp =
+    NamedOp::new("QuantizedConv2DAndReluAndRequantize");
 
 /// The optional arguments of [`quantized_conv2d_and_relu_and_requantize_with`].
 #[derive(Clone, Debug)]
@@ -197,7 +197,7 @@ pub fn quantized_conv2d_and_relu_and_requantize_with(
     )
 }
 
-static QUANTIZED_CONV2D_AND_REQUANTIZE: Op = Op::new("QuantizedConv2DAndRequantize");
+static QUANTIZED_CONV2D_AND_REQUANTIZE: NamedOp = NamedOp::new("QuantizedConv2DAndRequantize");
 
 /// The optional arguments of [`quantized_conv2d_and_requantize_with`].
 #[derive(Clone, Debug)]
@@ -301,7 +301,7 @@ pub fn quantized_conv2d_and_requantize_with(
     )
 }
 
-static QUANTIZED_CONV2D_PER_CHANNEL: Op = Op::new("QuantizedConv2DPerChannel");
+static QUANTIZED_CONV2D_PER_CHANNEL: NamedOp = NamedOp::new("QuantizedConv2DPerChannel");
 
 /// The optional arguments of [`quantized_conv2d_per_channel_with`].
 #[derive(Clone, Debug)]
@@ -375,7 +375,7 @@ pub fn quantized_conv2d_per_channel_with(
     )
 }
 
-static QUANTIZED_CONV2D_WITH_BIAS: Op = Op::new("QuantizedConv2DWithBias");
+static QUANTIZED_CONV2D_WITH_BIAS: NamedOp = NamedOp::new("QuantizedConv2DWithBias");
 
 /// The optional arguments of [`quantized_conv2d_with_bias_with`].
 #[derive(Clone, Debug)]
@@ -458,7 +458,8 @@ pub fn quantized_conv2d_with_bias_with(
     )
 }
 
-static QUANTIZED_CONV2D_WITH_BIAS_AND_RELU: Op = Op::new("QuantizedConv2DWithBiasAndRelu");
+static QUANTIZED_CONV2D_WITH_BIAS_AND_RELU: NamedOp =
+    NamedOp::new("QuantizedConv2DWithBiasAndRelu");
 
 /// The optional arguments of [`quantized_conv2d_with_bias_and_relu_with`].
 #[derive(Clone, Debug)]
@@ -541,8 +542,8 @@ pub fn quantized_conv2d_with_bias_and_relu_with(
     )
 }
 
-static QUANTIZED_CONV2D_WITH_BIAS_AND_RELU_AND_REQUANTIZE: Op =
-    Op::new("QuantizedConv2DWithBiasAndReluAndRequantize");
+static QUANTIZED_CONV2D_WITH_BIAS_AND_RELU_AND_REQUANTIZE: NamedOp =
+    NamedOp::new("QuantizedConv2DWithBiasAndReluAndRequantize");
 
 /// The optional arguments of [`quantized_conv2d_with_bias_and_relu_and_requantize_with`].
 #[derive(Clone, Debug)]
@@ -650,8 +651,8 @@ pub fn quantized_conv2d_with_bias_and_relu_and_requantize_with(
     )
 }
 
-static QUANTIZED_CONV2D_WITH_BIAS_AND_REQUANTIZE: Op =
-    Op::new("QuantizedConv2DWithBiasAndRequantize");
+static QUANTIZED_CONV2D_WITH_BIAS_AND_REQUANTIZE: NamedOp =
+    NamedOp::new("QuantizedConv2DWithBiasAndRequantize");
 
 /// The optional arguments of [`quantized_conv2d_with_bias_and_requantize_with`].
 #[derive(Clone, Debug)]
@@ -759,7 +760,7 @@ pub fn quantized_conv2d_with_bias_and_requantize_with(
     )
 }
 
-static QUANTIZED_DEPTHWISE_CONV2D: Op = Op::new("QuantizedDepthwiseConv2D");
+static QUANTIZED_DEPTHWISE_CONV2D: NamedOp = NamedOp::new("QuantizedDepthwiseConv2D");
 
 /// The optional arguments of [`quantized_depthwise_conv2d_with`].
 #[derive(Clone, Debug)]
@@ -833,7 +834,8 @@ pub fn quantized_depthwise_conv2d_with(
     )
 }
 
-static QUANTIZED_DEPTHWISE_CONV2D_WITH_BIAS: Op = Op::new("QuantizedDepthwiseConv2DWithBias");
+static QUANTIZED_DEPTHWISE_CONV2D_WITH_BIAS: NamedOp =
+    NamedOp::new("QuantizedDepthwiseConv2DWithBias");
 
 /// The optional arguments of [`quantized_depthwise_conv2d_with_bias_with`].
 #[derive(Clone, Debug)]
@@ -909,8 +911,8 @@ pub fn quantized_depthwise_conv2d_with_bias_with(
     )
 }
 
-static QUANTIZED_DEPTHWISE_CONV2D_WITH_BIAS_AND_RELU: Op =
-    Op::new("QuantizedDepthwiseConv2DWithBiasAndRelu");
+static QUANTIZED_DEPTHWISE_CONV2D_WITH_BIAS_AND_RELU: NamedOp =
+    NamedOp::new("QuantizedDepthwiseConv2DWithBiasAndRelu");
 
 /// The optional arguments of [`quantized_depthwise_conv2d_with_bias_and_relu_with`].
 #[derive(Clone, Debug)]
@@ -993,8 +995,8 @@ pub fn quantized_depthwise_conv2d_with_bias_and_relu_with(
     )
 }
 
-static QUANTIZED_DEPTHWISE_CONV2D_WITH_BIAS_AND_RELU_AND_REQUANTIZE: Op =
-    Op::new("QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize");
+static QUANTIZED_DEPTHWISE_CONV2D_WITH_BIAS_AND_RELU_AND_REQUANTIZE: NamedOp =
+    NamedOp::new("QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize");
 
 /// The optional arguments of [`quantized_depthwise_conv2d_with_bias_and_relu_and_requantize_with`].
 #[derive(Clone, Debug)]
@@ -1103,7 +1105,7 @@ pub fn quantized_depthwise_conv2d_with_bias_and_relu_and_requantize_with(
     )
 }
 
-static QUANTIZED_MATMUL_WITH_BIAS: Op = Op::new("QuantizedMatMulWithBias");
+static QUANTIZED_MATMUL_WITH_BIAS: NamedOp = NamedOp::new("QuantizedMatMulWithBias");
 
 /// The optional arguments of [`quantized_matmul_with_bias_with`].
 #[derive(Clone, Debug)]
@@ -1183,8 +1185,8 @@ pub fn quantized_matmul_with_bias_with(
     )
 }
 
-static QUANTIZED_MATMUL_WITH_BIAS_AND_DEQUANTIZE: Op =
-    Op::new("QuantizedMatMulWithBiasAndDequantize");
+static QUANTIZED_MATMUL_WITH_BIAS_AND_DEQUANTIZE: NamedOp =
+    NamedOp::new("QuantizedMatMulWithBiasAndDequantize");
 
 /// The optional arguments of [`quantized_matmul_with_bias_and_dequantize_with`].
 #[derive(Clone, Debug)]
@@ -1268,7 +1270,8 @@ pub fn quantized_matmul_with_bias_and_dequantize_with(
     )
 }
 
-static QUANTIZED_MATMUL_WITH_BIAS_AND_RELU: Op = Op::new("QuantizedMatMulWithBiasAndRelu");
+static QUANTIZED_MATMUL_WITH_BIAS_AND_RELU: NamedOp =
+    NamedOp::new("QuantizedMatMulWithBiasAndRelu");
 
 /// The optional arguments of [`quantized_matmul_with_bias_and_relu_with`].
 #[derive(Clone, Debug)]
@@ -1348,8 +1351,8 @@ pub fn quantized_matmul_with_bias_and_relu_with(
     )
 }
 
-static QUANTIZED_MATMUL_WITH_BIAS_AND_RELU_AND_REQUANTIZE: Op =
-    Op::new("QuantizedMatMulWithBiasAndReluAndRequantize");
+static QUANTIZED_MATMUL_WITH_BIAS_AND_RELU_AND_REQUANTIZE: NamedOp =
+    NamedOp::new("QuantizedMatMulWithBiasAndReluAndRequantize");
 
 /// The optional arguments of [`quantized_matmul_with_bias_and_relu_and_requantize_with`].
 #[derive(Clone, Debug)]
@@ -1435,8 +1438,8 @@ pub fn quantized_matmul_with_bias_and_relu_and_requantize_with(
     )
 }
 
-static QUANTIZED_MATMUL_WITH_BIAS_AND_REQUANTIZE: Op =
-    Op::new("QuantizedMatMulWithBiasAndRequantize");
+static QUANTIZED_MATMUL_WITH_BIAS_AND_REQUANTIZE: NamedOp =
+    NamedOp::new("QuantizedMatMulWithBiasAndRequantize");
 
 /// The optional arguments of [`quantized_matmul_with_bias_and_requantize_with`].
 #[derive(Clone, Debug)]

@@ -5,12 +5,12 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, PartialShape};
 
-static FIFO_QUEUE_V2: Op = Op::new("FIFOQueueV2");
+static FIFO_QUEUE_V2: NamedOp = NamedOp::new("FIFOQueueV2");
 
 /// The optional arguments of [`fifo_queue_v2_with`].
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ pub fn fifo_queue_v2_with(component_types: &[DType], attrs: &FIFOQueueV2Attrs) -
     )
 }
 
-static PADDING_FIFO_QUEUE_V2: Op = Op::new("PaddingFIFOQueueV2");
+static PADDING_FIFO_QUEUE_V2: NamedOp = NamedOp::new("PaddingFIFOQueueV2");
 
 /// The optional arguments of [`padding_fifo_queue_v2_with`].
 #[derive(Clone, Debug)]
@@ -129,7 +129,7 @@ pub fn padding_fifo_queue_v2_with(
     )
 }
 
-static PRIORITY_QUEUE_V2: Op = Op::new("PriorityQueueV2");
+static PRIORITY_QUEUE_V2: NamedOp = NamedOp::new("PriorityQueueV2");
 
 /// The optional arguments of [`priority_queue_v2_with`].
 #[derive(Clone, Debug)]
@@ -189,7 +189,7 @@ pub fn priority_queue_v2_with(
     )
 }
 
-static QUEUE_CLOSE_V2: Op = Op::new("QueueCloseV2");
+static QUEUE_CLOSE_V2: NamedOp = NamedOp::new("QueueCloseV2");
 
 /// The optional arguments of [`queue_close_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -224,7 +224,7 @@ pub fn queue_close_v2_with(handle: &Tensor, attrs: &QueueCloseV2Attrs) -> Result
     )
 }
 
-static QUEUE_DEQUEUE_MANY_V2: Op = Op::new("QueueDequeueManyV2");
+static QUEUE_DEQUEUE_MANY_V2: NamedOp = NamedOp::new("QueueDequeueManyV2");
 
 /// The optional arguments of [`queue_dequeue_many_v2_with`].
 #[derive(Clone, Debug)]
@@ -279,7 +279,7 @@ pub fn queue_dequeue_many_v2_with(
     )
 }
 
-static QUEUE_DEQUEUE_UP_TO_V2: Op = Op::new("QueueDequeueUpToV2");
+static QUEUE_DEQUEUE_UP_TO_V2: NamedOp = NamedOp::new("QueueDequeueUpToV2");
 
 /// The optional arguments of [`queue_dequeue_up_to_v2_with`].
 #[derive(Clone, Debug)]
@@ -334,7 +334,7 @@ pub fn queue_dequeue_up_to_v2_with(
     )
 }
 
-static QUEUE_DEQUEUE_V2: Op = Op::new("QueueDequeueV2");
+static QUEUE_DEQUEUE_V2: NamedOp = NamedOp::new("QueueDequeueV2");
 
 /// The optional arguments of [`queue_dequeue_v2_with`].
 #[derive(Clone, Debug)]
@@ -380,7 +380,7 @@ pub fn queue_dequeue_v2_with(
     )
 }
 
-static QUEUE_ENQUEUE_MANY_V2: Op = Op::new("QueueEnqueueManyV2");
+static QUEUE_ENQUEUE_MANY_V2: NamedOp = NamedOp::new("QueueEnqueueManyV2");
 
 /// The optional arguments of [`queue_enqueue_many_v2_with`].
 #[derive(Clone, Debug)]
@@ -426,7 +426,7 @@ pub fn queue_enqueue_many_v2_with(
     )
 }
 
-static QUEUE_ENQUEUE_V2: Op = Op::new("QueueEnqueueV2");
+static QUEUE_ENQUEUE_V2: NamedOp = NamedOp::new("QueueEnqueueV2");
 
 /// The optional arguments of [`queue_enqueue_v2_with`].
 #[derive(Clone, Debug)]
@@ -472,7 +472,7 @@ pub fn queue_enqueue_v2_with(
     )
 }
 
-static QUEUE_IS_CLOSED_V2: Op = Op::new("QueueIsClosedV2");
+static QUEUE_IS_CLOSED_V2: NamedOp = NamedOp::new("QueueIsClosedV2");
 
 /// Tells whether a queue was closed.
 ///
@@ -486,7 +486,7 @@ pub fn queue_is_closed_v2(handle: &Tensor) -> Result<Tensor> {
     call::one(&QUEUE_IS_CLOSED_V2, Attrs::new(), &[handle])
 }
 
-static QUEUE_SIZE_V2: Op = Op::new("QueueSizeV2");
+static QUEUE_SIZE_V2: NamedOp = NamedOp::new("QueueSizeV2");
 
 /// Gives the number of tuples in a queue.
 ///
@@ -500,7 +500,7 @@ pub fn queue_size_v2(handle: &Tensor) -> Result<Tensor> {
     call::one(&QUEUE_SIZE_V2, Attrs::new(), &[handle])
 }
 
-static RANDOM_SHUFFLE_QUEUE_V2: Op = Op::new("RandomShuffleQueueV2");
+static RANDOM_SHUFFLE_QUEUE_V2: NamedOp = NamedOp::new("RandomShuffleQueueV2");
 
 /// The optional arguments of [`random_shuffle_queue_v2_with`].
 #[derive(Clone, Debug)]
@@ -573,7 +573,7 @@ pub fn random_shuffle_queue_v2_with(
     )
 }
 
-static STAGE: Op = Op::new("Stage");
+static STAGE: NamedOp = NamedOp::new("Stage");
 
 /// The optional arguments of [`stage_with`].
 #[derive(Clone, Debug, Default)]
@@ -618,7 +618,7 @@ pub fn stage_with(values: &[&Tensor], attrs: &StageAttrs) -> Result<()> {
     )
 }
 
-static STAGE_CLEAR: Op = Op::new("StageClear");
+static STAGE_CLEAR: NamedOp = NamedOp::new("StageClear");
 
 /// The optional arguments of [`stage_clear_with`].
 #[derive(Clone, Debug, Default)]
@@ -664,7 +664,7 @@ pub fn stage_clear_with(dtypes: &[DType], attrs: &StageClearAttrs) -> Result<()>
     )
 }
 
-static STAGE_PEEK: Op = Op::new("StagePeek");
+static STAGE_PEEK: NamedOp = NamedOp::new("StagePeek");
 
 /// The optional arguments of [`stage_peek_with`].
 #[derive(Clone, Debug, Default)]
@@ -714,7 +714,7 @@ pub fn stage_peek_with(
     )
 }
 
-static STAGE_SIZE: Op = Op::new("StageSize");
+static STAGE_SIZE: NamedOp = NamedOp::new("StageSize");
 
 /// The optional arguments of [`stage_size_with`].
 #[derive(Clone, Debug, Default)]
@@ -760,7 +760,7 @@ pub fn stage_size_with(dtypes: &[DType], attrs: &StageSizeAttrs) -> Result<Tenso
     )
 }
 
-static UNSTAGE: Op = Op::new("Unstage");
+static UNSTAGE: NamedOp = NamedOp::new("Unstage");
 
 /// The optional arguments of [`unstage_with`].
 #[derive(Clone, Debug, Default)]

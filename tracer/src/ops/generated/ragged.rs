@@ -7,13 +7,13 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     ops::lists,
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static RAGGED_BINCOUNT: Op = Op::new("RaggedBincount");
+static RAGGED_BINCOUNT: NamedOp = NamedOp::new("RaggedBincount");
 
 /// The optional arguments of [`ragged_bincount_with`].
 #[derive(Clone, Debug, Default)]
@@ -61,7 +61,7 @@ pub fn ragged_bincount_with(
     )
 }
 
-static RAGGED_CROSS: Op = Op::new("RaggedCross");
+static RAGGED_CROSS: NamedOp = NamedOp::new("RaggedCross");
 
 /// Combines features of examples, joined as text or hashed.
 ///
@@ -120,7 +120,7 @@ pub fn ragged_cross(
     )
 }
 
-static RAGGED_FILL_EMPTY_ROWS: Op = Op::new("RaggedFillEmptyRows");
+static RAGGED_FILL_EMPTY_ROWS: NamedOp = NamedOp::new("RaggedFillEmptyRows");
 
 /// Puts a value into rows without elements.
 ///
@@ -145,7 +145,7 @@ pub fn ragged_fill_empty_rows(
     )
 }
 
-static RAGGED_FILL_EMPTY_ROWS_GRAD: Op = Op::new("RaggedFillEmptyRowsGrad");
+static RAGGED_FILL_EMPTY_ROWS_GRAD: NamedOp = NamedOp::new("RaggedFillEmptyRowsGrad");
 
 /// Gradient of `RaggedFillEmptyRows`.
 ///
@@ -163,7 +163,7 @@ pub fn ragged_fill_empty_rows_grad(
     call::fixed(&RAGGED_FILL_EMPTY_ROWS_GRAD, Attrs::new(), &[reverse_index_map, grad_values])
 }
 
-static RAGGED_GATHER: Op = Op::new("RaggedGather");
+static RAGGED_GATHER: NamedOp = NamedOp::new("RaggedGather");
 
 /// Takes the rows of a ragged tensor that the indices name.
 ///
@@ -188,7 +188,7 @@ pub fn ragged_gather(
     )
 }
 
-static RAGGED_RANGE: Op = Op::new("RaggedRange");
+static RAGGED_RANGE: NamedOp = NamedOp::new("RaggedRange");
 
 /// The optional arguments of [`ragged_range_with`].
 #[derive(Clone, Debug)]
@@ -236,7 +236,7 @@ pub fn ragged_range_with(
     )
 }
 
-static RAGGED_TENSOR_TO_SPARSE: Op = Op::new("RaggedTensorToSparse");
+static RAGGED_TENSOR_TO_SPARSE: NamedOp = NamedOp::new("RaggedTensorToSparse");
 
 /// Makes a sparse tensor of a ragged one.
 ///
@@ -259,7 +259,7 @@ pub fn ragged_tensor_to_sparse(
     )
 }
 
-static RAGGED_TENSOR_TO_TENSOR: Op = Op::new("RaggedTensorToTensor");
+static RAGGED_TENSOR_TO_TENSOR: NamedOp = NamedOp::new("RaggedTensorToTensor");
 
 /// Makes a dense tensor of a ragged one: rows are cut off or filled up.
 ///

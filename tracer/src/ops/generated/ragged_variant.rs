@@ -5,12 +5,12 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static RAGGED_TENSOR_FROM_VARIANT: Op = Op::new("RaggedTensorFromVariant");
+static RAGGED_TENSOR_FROM_VARIANT: NamedOp = NamedOp::new("RaggedTensorFromVariant");
 
 /// The optional arguments of [`ragged_tensor_from_variant_with`].
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ pub fn ragged_tensor_from_variant_with(
     )
 }
 
-static RAGGED_TENSOR_TO_VARIANT: Op = Op::new("RaggedTensorToVariant");
+static RAGGED_TENSOR_TO_VARIANT: NamedOp = NamedOp::new("RaggedTensorToVariant");
 
 /// Makes a ragged tensor, or each of its rows, a value of dtype variant.
 ///
@@ -99,7 +99,7 @@ pub fn ragged_tensor_to_variant(
     )
 }
 
-static RAGGED_TENSOR_TO_VARIANT_GRADIENT: Op = Op::new("RaggedTensorToVariantGradient");
+static RAGGED_TENSOR_TO_VARIANT_GRADIENT: NamedOp = NamedOp::new("RaggedTensorToVariantGradient");
 
 /// Joins the values of the gradients by the rows of a ragged tensor.
 ///

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static ALL_CANDIDATE_SAMPLER: Op = Op::new("AllCandidateSampler");
+static ALL_CANDIDATE_SAMPLER: NamedOp = NamedOp::new("AllCandidateSampler");
 
 /// The optional arguments of [`all_candidate_sampler_with`].
 #[derive(Clone, Debug, Default)]
@@ -71,7 +71,7 @@ pub fn all_candidate_sampler_with(
     )
 }
 
-static COMPUTE_ACCIDENTAL_HITS: Op = Op::new("ComputeAccidentalHits");
+static COMPUTE_ACCIDENTAL_HITS: NamedOp = NamedOp::new("ComputeAccidentalHits");
 
 /// The optional arguments of [`compute_accidental_hits_with`].
 #[derive(Clone, Debug, Default)]
@@ -122,7 +122,7 @@ pub fn compute_accidental_hits_with(
     )
 }
 
-static FIXED_UNIGRAM_CANDIDATE_SAMPLER: Op = Op::new("FixedUnigramCandidateSampler");
+static FIXED_UNIGRAM_CANDIDATE_SAMPLER: NamedOp = NamedOp::new("FixedUnigramCandidateSampler");
 
 /// The optional arguments of [`fixed_unigram_candidate_sampler_with`].
 #[derive(Clone, Debug)]
@@ -222,7 +222,7 @@ pub fn fixed_unigram_candidate_sampler_with(
     )
 }
 
-static LEARNED_UNIGRAM_CANDIDATE_SAMPLER: Op = Op::new("LearnedUnigramCandidateSampler");
+static LEARNED_UNIGRAM_CANDIDATE_SAMPLER: NamedOp = NamedOp::new("LearnedUnigramCandidateSampler");
 
 /// The optional arguments of [`learned_unigram_candidate_sampler_with`].
 #[derive(Clone, Debug, Default)]
@@ -289,7 +289,7 @@ pub fn learned_unigram_candidate_sampler_with(
     )
 }
 
-static LOG_UNIFORM_CANDIDATE_SAMPLER: Op = Op::new("LogUniformCandidateSampler");
+static LOG_UNIFORM_CANDIDATE_SAMPLER: NamedOp = NamedOp::new("LogUniformCandidateSampler");
 
 /// The optional arguments of [`log_uniform_candidate_sampler_with`].
 #[derive(Clone, Debug, Default)]
@@ -356,7 +356,7 @@ pub fn log_uniform_candidate_sampler_with(
     )
 }
 
-static MULTINOMIAL: Op = Op::new("Multinomial");
+static MULTINOMIAL: NamedOp = NamedOp::new("Multinomial");
 
 /// The optional arguments of [`multinomial_with`].
 #[derive(Clone, Debug)]
@@ -410,7 +410,7 @@ pub fn multinomial_with(
     )
 }
 
-static NON_DETERMINISTIC_INTS: Op = Op::new("NonDeterministicInts");
+static NON_DETERMINISTIC_INTS: NamedOp = NamedOp::new("NonDeterministicInts");
 
 /// The optional arguments of [`non_deterministic_ints_with`].
 #[derive(Clone, Debug)]
@@ -451,7 +451,7 @@ pub fn non_deterministic_ints_with(
     call::one(&NON_DETERMINISTIC_INTS, Attrs::new().with("dtype", attrs.dtype), &[shape])
 }
 
-static PARAMETERIZED_TRUNCATED_NORMAL: Op = Op::new("ParameterizedTruncatedNormal");
+static PARAMETERIZED_TRUNCATED_NORMAL: NamedOp = NamedOp::new("ParameterizedTruncatedNormal");
 
 /// The optional arguments of [`parameterized_truncated_normal_with`].
 #[derive(Clone, Debug, Default)]
@@ -507,7 +507,7 @@ pub fn parameterized_truncated_normal_with(
     )
 }
 
-static RANDOM_GAMMA: Op = Op::new("RandomGamma");
+static RANDOM_GAMMA: NamedOp = NamedOp::new("RandomGamma");
 
 /// The optional arguments of [`random_gamma_with`].
 #[derive(Clone, Debug, Default)]
@@ -549,7 +549,7 @@ pub fn random_gamma_with(
     )
 }
 
-static RANDOM_INDEX_SHUFFLE: Op = Op::new("RandomIndexShuffle");
+static RANDOM_INDEX_SHUFFLE: NamedOp = NamedOp::new("RandomIndexShuffle");
 
 /// The optional arguments of [`random_index_shuffle_with`].
 #[derive(Clone, Debug)]
@@ -597,7 +597,7 @@ pub fn random_index_shuffle_with(
     )
 }
 
-static RANDOM_POISSON: Op = Op::new("RandomPoisson");
+static RANDOM_POISSON: NamedOp = NamedOp::new("RandomPoisson");
 
 /// The optional arguments of [`random_poisson_with`].
 #[derive(Clone, Debug, Default)]
@@ -640,7 +640,7 @@ pub fn random_poisson_with(
     )
 }
 
-static RANDOM_POISSON_V2: Op = Op::new("RandomPoissonV2");
+static RANDOM_POISSON_V2: NamedOp = NamedOp::new("RandomPoissonV2");
 
 /// The optional arguments of [`random_poisson_v2_with`].
 #[derive(Clone, Debug)]
@@ -691,7 +691,7 @@ pub fn random_poisson_v2_with(
     )
 }
 
-static RANDOM_SHUFFLE: Op = Op::new("RandomShuffle");
+static RANDOM_SHUFFLE: NamedOp = NamedOp::new("RandomShuffle");
 
 /// The optional arguments of [`random_shuffle_with`].
 #[derive(Clone, Debug, Default)]
@@ -728,7 +728,7 @@ pub fn random_shuffle_with(value: &Tensor, attrs: &RandomShuffleAttrs) -> Result
     )
 }
 
-static RANDOM_STANDARD_NORMAL: Op = Op::new("RandomStandardNormal");
+static RANDOM_STANDARD_NORMAL: NamedOp = NamedOp::new("RandomStandardNormal");
 
 /// The optional arguments of [`random_standard_normal_with`].
 #[derive(Clone, Debug, Default)]
@@ -770,7 +770,7 @@ pub fn random_standard_normal_with(
     )
 }
 
-static RANDOM_UNIFORM: Op = Op::new("RandomUniform");
+static RANDOM_UNIFORM: NamedOp = NamedOp::new("RandomUniform");
 
 /// The optional arguments of [`random_uniform_with`].
 #[derive(Clone, Debug, Default)]
@@ -812,7 +812,7 @@ pub fn random_uniform_with(
     )
 }
 
-static RANDOM_UNIFORM_INT: Op = Op::new("RandomUniformInt");
+static RANDOM_UNIFORM_INT: NamedOp = NamedOp::new("RandomUniformInt");
 
 /// The optional arguments of [`random_uniform_int_with`].
 #[derive(Clone, Debug, Default)]
@@ -856,7 +856,7 @@ pub fn random_uniform_int_with(
     )
 }
 
-static SAMPLE_DISTORTED_BOUNDING_BOX: Op = Op::new("SampleDistortedBoundingBox");
+static SAMPLE_DISTORTED_BOUNDING_BOX: NamedOp = NamedOp::new("SampleDistortedBoundingBox");
 
 /// The optional arguments of [`sample_distorted_bounding_box_with`].
 #[derive(Clone, Debug)]
@@ -933,7 +933,7 @@ pub fn sample_distorted_bounding_box_with(
     )
 }
 
-static SAMPLE_DISTORTED_BOUNDING_BOX_V2: Op = Op::new("SampleDistortedBoundingBoxV2");
+static SAMPLE_DISTORTED_BOUNDING_BOX_V2: NamedOp = NamedOp::new("SampleDistortedBoundingBoxV2");
 
 /// The optional arguments of [`sample_distorted_bounding_box_v2_with`].
 #[derive(Clone, Debug)]
@@ -1012,7 +1012,7 @@ pub fn sample_distorted_bounding_box_v2_with(
     )
 }
 
-static SOBOL_SAMPLE: Op = Op::new("SobolSample");
+static SOBOL_SAMPLE: NamedOp = NamedOp::new("SobolSample");
 
 /// The optional arguments of [`sobol_sample_with`].
 #[derive(Clone, Debug)]
@@ -1056,7 +1056,7 @@ pub fn sobol_sample_with(
     call::one(&SOBOL_SAMPLE, Attrs::new().with("dtype", attrs.dtype), &[dim, num_results, skip])
 }
 
-static STATELESS_MULTINOMIAL: Op = Op::new("StatelessMultinomial");
+static STATELESS_MULTINOMIAL: NamedOp = NamedOp::new("StatelessMultinomial");
 
 /// The optional arguments of [`stateless_multinomial_with`].
 #[derive(Clone, Debug)]
@@ -1108,8 +1108,8 @@ pub fn stateless_multinomial_with(
     )
 }
 
-static STATELESS_PARAMETERIZED_TRUNCATED_NORMAL: Op =
-    Op::new("StatelessParameterizedTruncatedNormal");
+static STATELESS_PARAMETERIZED_TRUNCATED_NORMAL: NamedOp =
+    NamedOp::new("StatelessParameterizedTruncatedNormal");
 
 /// Draws normal numbers between limits, from a seed.
 ///
@@ -1136,7 +1136,7 @@ pub fn stateless_parameterized_truncated_normal(
     )
 }
 
-static STATELESS_RANDOM_BINOMIAL: Op = Op::new("StatelessRandomBinomial");
+static STATELESS_RANDOM_BINOMIAL: NamedOp = NamedOp::new("StatelessRandomBinomial");
 
 /// The optional arguments of [`stateless_random_binomial_with`].
 #[derive(Clone, Debug)]
@@ -1190,7 +1190,7 @@ pub fn stateless_random_binomial_with(
     )
 }
 
-static STATELESS_RANDOM_GAMMA_V2: Op = Op::new("StatelessRandomGammaV2");
+static STATELESS_RANDOM_GAMMA_V2: NamedOp = NamedOp::new("StatelessRandomGammaV2");
 
 /// Draws numbers of gamma distributions, from a seed.
 ///
@@ -1205,7 +1205,7 @@ pub fn stateless_random_gamma_v2(shape: &Tensor, seed: &Tensor, alpha: &Tensor) 
     call::one(&STATELESS_RANDOM_GAMMA_V2, Attrs::new(), &[shape, seed, alpha])
 }
 
-static STATELESS_RANDOM_GAMMA_V3: Op = Op::new("StatelessRandomGammaV3");
+static STATELESS_RANDOM_GAMMA_V3: NamedOp = NamedOp::new("StatelessRandomGammaV3");
 
 /// Draws numbers of gamma distributions, from a key and a counter.
 ///
@@ -1227,7 +1227,7 @@ pub fn stateless_random_gamma_v3(
     call::one(&STATELESS_RANDOM_GAMMA_V3, Attrs::new(), &[shape, key, counter, alg, alpha])
 }
 
-static STATELESS_RANDOM_GET_ALG: Op = Op::new("StatelessRandomGetAlg");
+static STATELESS_RANDOM_GET_ALG: NamedOp = NamedOp::new("StatelessRandomGetAlg");
 
 /// Gives the number of the algorithm, Philox.
 ///
@@ -1241,7 +1241,7 @@ pub fn stateless_random_get_alg() -> Result<Tensor> {
     call::one(&STATELESS_RANDOM_GET_ALG, Attrs::new(), &[])
 }
 
-static STATELESS_RANDOM_GET_KEY_COUNTER: Op = Op::new("StatelessRandomGetKeyCounter");
+static STATELESS_RANDOM_GET_KEY_COUNTER: NamedOp = NamedOp::new("StatelessRandomGetKeyCounter");
 
 /// Makes a key and a counter of a seed.
 ///
@@ -1256,7 +1256,8 @@ pub fn stateless_random_get_key_counter(seed: &Tensor) -> Result<[Tensor; 2]> {
     call::fixed(&STATELESS_RANDOM_GET_KEY_COUNTER, Attrs::new(), &[seed])
 }
 
-static STATELESS_RANDOM_GET_KEY_COUNTER_ALG: Op = Op::new("StatelessRandomGetKeyCounterAlg");
+static STATELESS_RANDOM_GET_KEY_COUNTER_ALG: NamedOp =
+    NamedOp::new("StatelessRandomGetKeyCounterAlg");
 
 /// Makes a key and a counter of a seed, and gives the number of the algorithm.
 ///
@@ -1271,7 +1272,7 @@ pub fn stateless_random_get_key_counter_alg(seed: &Tensor) -> Result<[Tensor; 3]
     call::fixed(&STATELESS_RANDOM_GET_KEY_COUNTER_ALG, Attrs::new(), &[seed])
 }
 
-static STATELESS_RANDOM_NORMAL: Op = Op::new("StatelessRandomNormal");
+static STATELESS_RANDOM_NORMAL: NamedOp = NamedOp::new("StatelessRandomNormal");
 
 /// The optional arguments of [`stateless_random_normal_with`].
 #[derive(Clone, Debug)]
@@ -1314,7 +1315,7 @@ pub fn stateless_random_normal_with(
     call::one(&STATELESS_RANDOM_NORMAL, Attrs::new().with("dtype", attrs.dtype), &[shape, seed])
 }
 
-static STATELESS_RANDOM_NORMAL_V2: Op = Op::new("StatelessRandomNormalV2");
+static STATELESS_RANDOM_NORMAL_V2: NamedOp = NamedOp::new("StatelessRandomNormalV2");
 
 /// The optional arguments of [`stateless_random_normal_v2_with`].
 #[derive(Clone, Debug)]
@@ -1368,7 +1369,7 @@ pub fn stateless_random_normal_v2_with(
     )
 }
 
-static STATELESS_RANDOM_POISSON: Op = Op::new("StatelessRandomPoisson");
+static STATELESS_RANDOM_POISSON: NamedOp = NamedOp::new("StatelessRandomPoisson");
 
 /// Draws numbers of Poisson distributions, from a seed.
 ///
@@ -1389,7 +1390,7 @@ pub fn stateless_random_poisson(
     call::one(&STATELESS_RANDOM_POISSON, Attrs::new().with("dtype", dtype), &[shape, seed, lam])
 }
 
-static STATELESS_RANDOM_UNIFORM: Op = Op::new("StatelessRandomUniform");
+static STATELESS_RANDOM_UNIFORM: NamedOp = NamedOp::new("StatelessRandomUniform");
 
 /// The optional arguments of [`stateless_random_uniform_with`].
 #[derive(Clone, Debug)]
@@ -1432,7 +1433,7 @@ pub fn stateless_random_uniform_with(
     call::one(&STATELESS_RANDOM_UNIFORM, Attrs::new().with("dtype", attrs.dtype), &[shape, seed])
 }
 
-static STATELESS_RANDOM_UNIFORM_FULL_INT: Op = Op::new("StatelessRandomUniformFullInt");
+static STATELESS_RANDOM_UNIFORM_FULL_INT: NamedOp = NamedOp::new("StatelessRandomUniformFullInt");
 
 /// The optional arguments of [`stateless_random_uniform_full_int_with`].
 #[derive(Clone, Debug)]
@@ -1479,7 +1480,8 @@ pub fn stateless_random_uniform_full_int_with(
     )
 }
 
-static STATELESS_RANDOM_UNIFORM_FULL_INT_V2: Op = Op::new("StatelessRandomUniformFullIntV2");
+static STATELESS_RANDOM_UNIFORM_FULL_INT_V2: NamedOp =
+    NamedOp::new("StatelessRandomUniformFullIntV2");
 
 /// The optional arguments of [`stateless_random_uniform_full_int_v2_with`].
 #[derive(Clone, Debug)]
@@ -1534,7 +1536,7 @@ pub fn stateless_random_uniform_full_int_v2_with(
     )
 }
 
-static STATELESS_RANDOM_UNIFORM_INT: Op = Op::new("StatelessRandomUniformInt");
+static STATELESS_RANDOM_UNIFORM_INT: NamedOp = NamedOp::new("StatelessRandomUniformInt");
 
 /// Draws integers from `minval` to before `maxval`, from a seed.
 ///
@@ -1554,7 +1556,7 @@ pub fn stateless_random_uniform_int(
     call::one(&STATELESS_RANDOM_UNIFORM_INT, Attrs::new(), &[shape, seed, minval, maxval])
 }
 
-static STATELESS_RANDOM_UNIFORM_INT_V2: Op = Op::new("StatelessRandomUniformIntV2");
+static STATELESS_RANDOM_UNIFORM_INT_V2: NamedOp = NamedOp::new("StatelessRandomUniformIntV2");
 
 /// Draws integers from `minval` to before `maxval`, from a key and a counter.
 ///
@@ -1581,7 +1583,7 @@ pub fn stateless_random_uniform_int_v2(
     )
 }
 
-static STATELESS_RANDOM_UNIFORM_V2: Op = Op::new("StatelessRandomUniformV2");
+static STATELESS_RANDOM_UNIFORM_V2: NamedOp = NamedOp::new("StatelessRandomUniformV2");
 
 /// The optional arguments of [`stateless_random_uniform_v2_with`].
 #[derive(Clone, Debug)]
@@ -1635,7 +1637,8 @@ pub fn stateless_random_uniform_v2_with(
     )
 }
 
-static STATELESS_SAMPLE_DISTORTED_BOUNDING_BOX: Op = Op::new("StatelessSampleDistortedBoundingBox");
+static STATELESS_SAMPLE_DISTORTED_BOUNDING_BOX: NamedOp =
+    NamedOp::new("StatelessSampleDistortedBoundingBox");
 
 /// The optional arguments of [`stateless_sample_distorted_bounding_box_with`].
 #[derive(Clone, Debug)]
@@ -1709,7 +1712,7 @@ pub fn stateless_sample_distorted_bounding_box_with(
     )
 }
 
-static STATELESS_SHUFFLE: Op = Op::new("StatelessShuffle");
+static STATELESS_SHUFFLE: NamedOp = NamedOp::new("StatelessShuffle");
 
 /// Puts the rows of a tensor in random order, from a key and a counter.
 ///
@@ -1728,7 +1731,7 @@ pub fn stateless_shuffle(
     call::one(&STATELESS_SHUFFLE, Attrs::new(), &[value, key, counter, alg])
 }
 
-static STATELESS_TRUNCATED_NORMAL: Op = Op::new("StatelessTruncatedNormal");
+static STATELESS_TRUNCATED_NORMAL: NamedOp = NamedOp::new("StatelessTruncatedNormal");
 
 /// The optional arguments of [`stateless_truncated_normal_with`].
 #[derive(Clone, Debug)]
@@ -1771,7 +1774,7 @@ pub fn stateless_truncated_normal_with(
     call::one(&STATELESS_TRUNCATED_NORMAL, Attrs::new().with("dtype", attrs.dtype), &[shape, seed])
 }
 
-static STATELESS_TRUNCATED_NORMAL_V2: Op = Op::new("StatelessTruncatedNormalV2");
+static STATELESS_TRUNCATED_NORMAL_V2: NamedOp = NamedOp::new("StatelessTruncatedNormalV2");
 
 /// The optional arguments of [`stateless_truncated_normal_v2_with`].
 #[derive(Clone, Debug)]
@@ -1825,7 +1828,7 @@ pub fn stateless_truncated_normal_v2_with(
     )
 }
 
-static TRUNCATED_NORMAL: Op = Op::new("TruncatedNormal");
+static TRUNCATED_NORMAL: NamedOp = NamedOp::new("TruncatedNormal");
 
 /// The optional arguments of [`truncated_normal_with`].
 #[derive(Clone, Debug, Default)]
@@ -1867,7 +1870,8 @@ pub fn truncated_normal_with(
     )
 }
 
-static THREAD_UNSAFE_UNIGRAM_CANDIDATE_SAMPLER: Op = Op::new("ThreadUnsafeUnigramCandidateSampler");
+static THREAD_UNSAFE_UNIGRAM_CANDIDATE_SAMPLER: NamedOp =
+    NamedOp::new("ThreadUnsafeUnigramCandidateSampler");
 
 /// The optional arguments of [`thread_unsafe_unigram_candidate_sampler_with`].
 #[derive(Clone, Debug, Default)]
@@ -1934,7 +1938,7 @@ pub fn thread_unsafe_unigram_candidate_sampler_with(
     )
 }
 
-static UNIFORM_CANDIDATE_SAMPLER: Op = Op::new("UniformCandidateSampler");
+static UNIFORM_CANDIDATE_SAMPLER: NamedOp = NamedOp::new("UniformCandidateSampler");
 
 /// The optional arguments of [`uniform_candidate_sampler_with`].
 #[derive(Clone, Debug, Default)]

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static RNG_READ_AND_SKIP: Op = Op::new("RngReadAndSkip");
+static RNG_READ_AND_SKIP: NamedOp = NamedOp::new("RngReadAndSkip");
 
 /// Moves a generator on by 256 blocks for each of `delta` numbers; gives the state it had.
 ///
@@ -23,7 +23,7 @@ pub fn rng_read_and_skip(resource: &Tensor, alg: &Tensor, delta: &Tensor) -> Res
     call::one(&RNG_READ_AND_SKIP, Attrs::new(), &[resource, alg, delta])
 }
 
-static RNG_SKIP: Op = Op::new("RngSkip");
+static RNG_SKIP: NamedOp = NamedOp::new("RngSkip");
 
 /// Moves a generator on by 256 blocks for each of `delta` numbers.
 ///
@@ -37,7 +37,7 @@ pub fn rng_skip(resource: &Tensor, algorithm: &Tensor, delta: &Tensor) -> Result
     call::none(&RNG_SKIP, Attrs::new(), &[resource, algorithm, delta])
 }
 
-static STATEFUL_RANDOM_BINOMIAL: Op = Op::new("StatefulRandomBinomial");
+static STATEFUL_RANDOM_BINOMIAL: NamedOp = NamedOp::new("StatefulRandomBinomial");
 
 /// The optional arguments of [`stateful_random_binomial_with`].
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ pub fn stateful_random_binomial_with(
     )
 }
 
-static STATEFUL_STANDARD_NORMAL: Op = Op::new("StatefulStandardNormal");
+static STATEFUL_STANDARD_NORMAL: NamedOp = NamedOp::new("StatefulStandardNormal");
 
 /// The optional arguments of [`stateful_standard_normal_with`].
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ pub fn stateful_standard_normal_with(
     )
 }
 
-static STATEFUL_STANDARD_NORMAL_V2: Op = Op::new("StatefulStandardNormalV2");
+static STATEFUL_STANDARD_NORMAL_V2: NamedOp = NamedOp::new("StatefulStandardNormalV2");
 
 /// The optional arguments of [`stateful_standard_normal_v2_with`].
 #[derive(Clone, Debug)]
@@ -192,7 +192,7 @@ pub fn stateful_standard_normal_v2_with(
     )
 }
 
-static STATEFUL_TRUNCATED_NORMAL: Op = Op::new("StatefulTruncatedNormal");
+static STATEFUL_TRUNCATED_NORMAL: NamedOp = NamedOp::new("StatefulTruncatedNormal");
 
 /// The optional arguments of [`stateful_truncated_normal_with`].
 #[derive(Clone, Debug)]
@@ -244,7 +244,7 @@ pub fn stateful_truncated_normal_with(
     )
 }
 
-static STATEFUL_UNIFORM: Op = Op::new("StatefulUniform");
+static STATEFUL_UNIFORM: NamedOp = NamedOp::new("StatefulUniform");
 
 /// The optional arguments of [`stateful_uniform_with`].
 #[derive(Clone, Debug)]
@@ -291,7 +291,7 @@ pub fn stateful_uniform_with(
     )
 }
 
-static STATEFUL_UNIFORM_FULL_INT: Op = Op::new("StatefulUniformFullInt");
+static STATEFUL_UNIFORM_FULL_INT: NamedOp = NamedOp::new("StatefulUniformFullInt");
 
 /// The optional arguments of [`stateful_uniform_full_int_with`].
 #[derive(Clone, Debug)]
@@ -343,7 +343,7 @@ pub fn stateful_uniform_full_int_with(
     )
 }
 
-static STATEFUL_UNIFORM_INT: Op = Op::new("StatefulUniformInt");
+static STATEFUL_UNIFORM_INT: NamedOp = NamedOp::new("StatefulUniformInt");
 
 /// Draws integers from `minval` to before `maxval`.
 ///

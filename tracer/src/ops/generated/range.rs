@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static LIN_SPACE: Op = Op::new("LinSpace");
+static LIN_SPACE: NamedOp = NamedOp::new("LinSpace");
 
 /// Makes `num` evenly spaced numbers from `start` to `stop`, both included.
 ///
@@ -24,7 +24,7 @@ pub fn lin_space(start: &Tensor, stop: &Tensor, num: &Tensor) -> Result<Tensor> 
     call::one(&LIN_SPACE, Attrs::new(), &[start, stop, num])
 }
 
-static RANGE: Op = Op::new("Range");
+static RANGE: NamedOp = NamedOp::new("Range");
 
 /// Makes the numbers from `start` to before `limit` in steps of `delta`.
 ///

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static FIXED_LENGTH_RECORD_READER_V2: Op = Op::new("FixedLengthRecordReaderV2");
+static FIXED_LENGTH_RECORD_READER_V2: NamedOp = NamedOp::new("FixedLengthRecordReaderV2");
 
 /// The optional arguments of [`fixed_length_record_reader_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -65,7 +65,7 @@ pub fn fixed_length_record_reader_v2_with(
     )
 }
 
-static IDENTITY_READER_V2: Op = Op::new("IdentityReaderV2");
+static IDENTITY_READER_V2: NamedOp = NamedOp::new("IdentityReaderV2");
 
 /// The optional arguments of [`identity_reader_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -105,7 +105,7 @@ pub fn identity_reader_v2_with(attrs: &IdentityReaderV2Attrs) -> Result<Tensor> 
     )
 }
 
-static READER_NUM_RECORDS_PRODUCED_V2: Op = Op::new("ReaderNumRecordsProducedV2");
+static READER_NUM_RECORDS_PRODUCED_V2: NamedOp = NamedOp::new("ReaderNumRecordsProducedV2");
 
 /// Gives the number of records a reader gave.
 ///
@@ -119,7 +119,7 @@ pub fn reader_num_records_produced_v2(reader_handle: &Tensor) -> Result<Tensor> 
     call::one(&READER_NUM_RECORDS_PRODUCED_V2, Attrs::new(), &[reader_handle])
 }
 
-static READER_NUM_WORK_UNITS_COMPLETED_V2: Op = Op::new("ReaderNumWorkUnitsCompletedV2");
+static READER_NUM_WORK_UNITS_COMPLETED_V2: NamedOp = NamedOp::new("ReaderNumWorkUnitsCompletedV2");
 
 /// Gives the number of files a reader is done with.
 ///
@@ -133,7 +133,7 @@ pub fn reader_num_work_units_completed_v2(reader_handle: &Tensor) -> Result<Tens
     call::one(&READER_NUM_WORK_UNITS_COMPLETED_V2, Attrs::new(), &[reader_handle])
 }
 
-static READER_READ_UP_TO_V2: Op = Op::new("ReaderReadUpToV2");
+static READER_READ_UP_TO_V2: NamedOp = NamedOp::new("ReaderReadUpToV2");
 
 /// Reads records of a file, but no more than some number.
 ///
@@ -152,7 +152,7 @@ pub fn reader_read_up_to_v2(
     call::fixed(&READER_READ_UP_TO_V2, Attrs::new(), &[reader_handle, queue_handle, num_records])
 }
 
-static READER_READ_V2: Op = Op::new("ReaderReadV2");
+static READER_READ_V2: NamedOp = NamedOp::new("ReaderReadV2");
 
 /// Reads the next record.
 ///
@@ -167,7 +167,7 @@ pub fn reader_read_v2(reader_handle: &Tensor, queue_handle: &Tensor) -> Result<[
     call::fixed(&READER_READ_V2, Attrs::new(), &[reader_handle, queue_handle])
 }
 
-static READER_RESET_V2: Op = Op::new("ReaderResetV2");
+static READER_RESET_V2: NamedOp = NamedOp::new("ReaderResetV2");
 
 /// Has a reader begin again.
 ///
@@ -181,7 +181,7 @@ pub fn reader_reset_v2(reader_handle: &Tensor) -> Result<()> {
     call::none(&READER_RESET_V2, Attrs::new(), &[reader_handle])
 }
 
-static READER_RESTORE_STATE_V2: Op = Op::new("ReaderRestoreStateV2");
+static READER_RESTORE_STATE_V2: NamedOp = NamedOp::new("ReaderRestoreStateV2");
 
 /// Has a reader go on where another one was.
 ///
@@ -195,7 +195,7 @@ pub fn reader_restore_state_v2(reader_handle: &Tensor, state: &Tensor) -> Result
     call::none(&READER_RESTORE_STATE_V2, Attrs::new(), &[reader_handle, state])
 }
 
-static READER_SERIALIZE_STATE_V2: Op = Op::new("ReaderSerializeStateV2");
+static READER_SERIALIZE_STATE_V2: NamedOp = NamedOp::new("ReaderSerializeStateV2");
 
 /// Tells where a reader is.
 ///
@@ -209,7 +209,7 @@ pub fn reader_serialize_state_v2(reader_handle: &Tensor) -> Result<Tensor> {
     call::one(&READER_SERIALIZE_STATE_V2, Attrs::new(), &[reader_handle])
 }
 
-static TF_RECORD_READER_V2: Op = Op::new("TFRecordReaderV2");
+static TF_RECORD_READER_V2: NamedOp = NamedOp::new("TFRecordReaderV2");
 
 /// The optional arguments of [`tf_record_reader_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -252,7 +252,7 @@ pub fn tf_record_reader_v2_with(attrs: &TFRecordReaderV2Attrs) -> Result<Tensor>
     )
 }
 
-static TEXT_LINE_READER_V2: Op = Op::new("TextLineReaderV2");
+static TEXT_LINE_READER_V2: NamedOp = NamedOp::new("TextLineReaderV2");
 
 /// The optional arguments of [`text_line_reader_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -295,7 +295,7 @@ pub fn text_line_reader_v2_with(attrs: &TextLineReaderV2Attrs) -> Result<Tensor>
     )
 }
 
-static WHOLE_FILE_READER_V2: Op = Op::new("WholeFileReaderV2");
+static WHOLE_FILE_READER_V2: NamedOp = NamedOp::new("WholeFileReaderV2");
 
 /// The optional arguments of [`whole_file_reader_v2_with`].
 #[derive(Clone, Debug, Default)]

@@ -6,12 +6,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static BLOCK_LSTM: Op = Op::new("BlockLSTM");
+static BLOCK_LSTM: NamedOp = NamedOp::new("BlockLSTM");
 
 /// The optional arguments of [`block_lstm_with`].
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ pub fn block_lstm_with(
     )
 }
 
-static BLOCK_LSTM_GRAD: Op = Op::new("BlockLSTMGrad");
+static BLOCK_LSTM_GRAD: NamedOp = NamedOp::new("BlockLSTMGrad");
 
 /// Gradient of `BlockLSTM`.
 ///
@@ -142,7 +142,7 @@ pub fn block_lstm_grad(
     )
 }
 
-static BLOCK_LSTM_GRAD_V2: Op = Op::new("BlockLSTMGradV2");
+static BLOCK_LSTM_GRAD_V2: NamedOp = NamedOp::new("BlockLSTMGradV2");
 
 /// Gradient of `BlockLSTMV2`.
 ///
@@ -202,7 +202,7 @@ pub fn block_lstm_grad_v2(
     )
 }
 
-static BLOCK_LSTM_V2: Op = Op::new("BlockLSTMV2");
+static BLOCK_LSTM_V2: NamedOp = NamedOp::new("BlockLSTMV2");
 
 /// The optional arguments of [`block_lstm_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -266,7 +266,7 @@ pub fn block_lstm_v2_with(
     )
 }
 
-static GRU_BLOCK_CELL: Op = Op::new("GRUBlockCell");
+static GRU_BLOCK_CELL: NamedOp = NamedOp::new("GRUBlockCell");
 
 /// Runs a gated recurrent unit for one step.
 ///
@@ -288,7 +288,7 @@ pub fn gru_block_cell(
     call::fixed(&GRU_BLOCK_CELL, Attrs::new(), &[x, h_prev, w_ru, w_c, b_ru, b_c])
 }
 
-static GRU_BLOCK_CELL_GRAD: Op = Op::new("GRUBlockCellGrad");
+static GRU_BLOCK_CELL_GRAD: NamedOp = NamedOp::new("GRUBlockCellGrad");
 
 /// Gradient of `GRUBlockCell`.
 ///
@@ -319,7 +319,7 @@ pub fn gru_block_cell_grad(
     )
 }
 
-static LSTM_BLOCK_CELL: Op = Op::new("LSTMBlockCell");
+static LSTM_BLOCK_CELL: NamedOp = NamedOp::new("LSTMBlockCell");
 
 /// The optional arguments of [`lstm_block_cell_with`].
 #[derive(Clone, Debug)]
@@ -388,7 +388,7 @@ pub fn lstm_block_cell_with(
     )
 }
 
-static LSTM_BLOCK_CELL_GRAD: Op = Op::new("LSTMBlockCellGrad");
+static LSTM_BLOCK_CELL_GRAD: NamedOp = NamedOp::new("LSTMBlockCellGrad");
 
 /// Gradient of `LSTMBlockCell`.
 ///

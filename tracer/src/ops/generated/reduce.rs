@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static ALL: Op = Op::new("All");
+static ALL: NamedOp = NamedOp::new("All");
 
 /// The optional arguments of [`all_with`].
 #[derive(Clone, Debug, Default)]
@@ -41,7 +41,7 @@ pub fn all_with(input: &Tensor, reduction_indices: &Tensor, attrs: &AllAttrs) ->
     call::one(&ALL, Attrs::new().with("keep_dims", attrs.keep_dims), &[input, reduction_indices])
 }
 
-static ANY: Op = Op::new("Any");
+static ANY: NamedOp = NamedOp::new("Any");
 
 /// The optional arguments of [`any_with`].
 #[derive(Clone, Debug, Default)]
@@ -73,7 +73,7 @@ pub fn any_with(input: &Tensor, reduction_indices: &Tensor, attrs: &AnyAttrs) ->
     call::one(&ANY, Attrs::new().with("keep_dims", attrs.keep_dims), &[input, reduction_indices])
 }
 
-static ARG_MAX: Op = Op::new("ArgMax");
+static ARG_MAX: NamedOp = NamedOp::new("ArgMax");
 
 /// The optional arguments of [`arg_max_with`].
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ pub fn arg_max_with(input: &Tensor, dimension: &Tensor, attrs: &ArgMaxAttrs) -> 
     call::one(&ARG_MAX, Attrs::new().with("output_type", attrs.output_type), &[input, dimension])
 }
 
-static ARG_MIN: Op = Op::new("ArgMin");
+static ARG_MIN: NamedOp = NamedOp::new("ArgMin");
 
 /// The optional arguments of [`arg_min_with`].
 #[derive(Clone, Debug)]
@@ -151,7 +151,7 @@ pub fn arg_min_with(input: &Tensor, dimension: &Tensor, attrs: &ArgMinAttrs) -> 
     call::one(&ARG_MIN, Attrs::new().with("output_type", attrs.output_type), &[input, dimension])
 }
 
-static CUMPROD: Op = Op::new("Cumprod");
+static CUMPROD: NamedOp = NamedOp::new("Cumprod");
 
 /// The optional arguments of [`cumprod_with`].
 #[derive(Clone, Debug, Default)]
@@ -189,7 +189,7 @@ pub fn cumprod_with(x: &Tensor, axis: &Tensor, attrs: &CumprodAttrs) -> Result<T
     )
 }
 
-static CUMSUM: Op = Op::new("Cumsum");
+static CUMSUM: NamedOp = NamedOp::new("Cumsum");
 
 /// The optional arguments of [`cumsum_with`].
 #[derive(Clone, Debug, Default)]
@@ -227,7 +227,7 @@ pub fn cumsum_with(x: &Tensor, axis: &Tensor, attrs: &CumsumAttrs) -> Result<Ten
     )
 }
 
-static CUMULATIVE_LOGSUMEXP: Op = Op::new("CumulativeLogsumexp");
+static CUMULATIVE_LOGSUMEXP: NamedOp = NamedOp::new("CumulativeLogsumexp");
 
 /// The optional arguments of [`cumulative_logsumexp_with`].
 #[derive(Clone, Debug, Default)]
@@ -269,7 +269,7 @@ pub fn cumulative_logsumexp_with(
     )
 }
 
-static EUCLIDEAN_NORM: Op = Op::new("EuclideanNorm");
+static EUCLIDEAN_NORM: NamedOp = NamedOp::new("EuclideanNorm");
 
 /// The optional arguments of [`euclidean_norm_with`].
 #[derive(Clone, Debug, Default)]
@@ -310,7 +310,7 @@ pub fn euclidean_norm_with(
     )
 }
 
-static MAX: Op = Op::new("Max");
+static MAX: NamedOp = NamedOp::new("Max");
 
 /// The optional arguments of [`max_with`].
 #[derive(Clone, Debug, Default)]
@@ -343,7 +343,7 @@ pub fn max_with(input: &Tensor, reduction_indices: &Tensor, attrs: &MaxAttrs) ->
     call::one(&MAX, Attrs::new().with("keep_dims", attrs.keep_dims), &[input, reduction_indices])
 }
 
-static MEAN: Op = Op::new("Mean");
+static MEAN: NamedOp = NamedOp::new("Mean");
 
 /// The optional arguments of [`mean_with`].
 #[derive(Clone, Debug, Default)]
@@ -376,7 +376,7 @@ pub fn mean_with(input: &Tensor, reduction_indices: &Tensor, attrs: &MeanAttrs) 
     call::one(&MEAN, Attrs::new().with("keep_dims", attrs.keep_dims), &[input, reduction_indices])
 }
 
-static MIN: Op = Op::new("Min");
+static MIN: NamedOp = NamedOp::new("Min");
 
 /// The optional arguments of [`min_with`].
 #[derive(Clone, Debug, Default)]
@@ -409,7 +409,7 @@ pub fn min_with(input: &Tensor, reduction_indices: &Tensor, attrs: &MinAttrs) ->
     call::one(&MIN, Attrs::new().with("keep_dims", attrs.keep_dims), &[input, reduction_indices])
 }
 
-static PROD: Op = Op::new("Prod");
+static PROD: NamedOp = NamedOp::new("Prod");
 
 /// The optional arguments of [`prod_with`].
 #[derive(Clone, Debug, Default)]
@@ -442,7 +442,7 @@ pub fn prod_with(input: &Tensor, reduction_indices: &Tensor, attrs: &ProdAttrs) 
     call::one(&PROD, Attrs::new().with("keep_dims", attrs.keep_dims), &[input, reduction_indices])
 }
 
-static SUM: Op = Op::new("Sum");
+static SUM: NamedOp = NamedOp::new("Sum");
 
 /// The optional arguments of [`sum_with`].
 #[derive(Clone, Debug, Default)]

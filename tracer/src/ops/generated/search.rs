@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static APPROX_TOP_K: Op = Op::new("ApproxTopK");
+static APPROX_TOP_K: NamedOp = NamedOp::new("ApproxTopK");
 
 /// The optional arguments of [`approx_top_k_with`].
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ pub fn approx_top_k_with(input: &Tensor, k: i64, attrs: &ApproxTopKAttrs) -> Res
     )
 }
 
-static IN_TOP_K: Op = Op::new("InTopK");
+static IN_TOP_K: NamedOp = NamedOp::new("InTopK");
 
 /// Tells whether the class of each row is among those of the `k` largest scores.
 ///
@@ -85,7 +85,7 @@ pub fn in_top_k(predictions: &Tensor, targets: &Tensor, k: i64) -> Result<Tensor
     call::one(&IN_TOP_K, Attrs::new().with("k", k), &[predictions, targets])
 }
 
-static IN_TOP_K_V2: Op = Op::new("InTopKV2");
+static IN_TOP_K_V2: NamedOp = NamedOp::new("InTopKV2");
 
 /// Tells whether the class of each row is among those of the `k` largest scores.
 ///
@@ -100,7 +100,7 @@ pub fn in_top_k_v2(predictions: &Tensor, targets: &Tensor, k: &Tensor) -> Result
     call::one(&IN_TOP_K_V2, Attrs::new(), &[predictions, targets, k])
 }
 
-static LIST_DIFF: Op = Op::new("ListDiff");
+static LIST_DIFF: NamedOp = NamedOp::new("ListDiff");
 
 /// The optional arguments of [`list_diff_with`].
 #[derive(Clone, Debug)]
@@ -138,7 +138,7 @@ pub fn list_diff_with(x: &Tensor, y: &Tensor, attrs: &ListDiffAttrs) -> Result<[
     call::fixed(&LIST_DIFF, Attrs::new().with("out_idx", attrs.out_idx), &[x, y])
 }
 
-static LOWER_BOUND: Op = Op::new("LowerBound");
+static LOWER_BOUND: NamedOp = NamedOp::new("LowerBound");
 
 /// The optional arguments of [`lower_bound_with`].
 #[derive(Clone, Debug)]
@@ -180,7 +180,7 @@ pub fn lower_bound_with(
     call::one(&LOWER_BOUND, Attrs::new().with("out_type", attrs.out_type), &[sorted_inputs, values])
 }
 
-static NEAREST_NEIGHBORS: Op = Op::new("NearestNeighbors");
+static NEAREST_NEIGHBORS: NamedOp = NamedOp::new("NearestNeighbors");
 
 /// Finds the centers nearest to each point, and the squares of their distances.
 ///
@@ -195,7 +195,7 @@ pub fn nearest_neighbors(points: &Tensor, centers: &Tensor, k: &Tensor) -> Resul
     call::fixed(&NEAREST_NEIGHBORS, Attrs::new(), &[points, centers, k])
 }
 
-static NTH_ELEMENT: Op = Op::new("NthElement");
+static NTH_ELEMENT: NamedOp = NamedOp::new("NthElement");
 
 /// The optional arguments of [`nth_element_with`].
 #[derive(Clone, Debug, Default)]
@@ -227,7 +227,7 @@ pub fn nth_element_with(input: &Tensor, n: &Tensor, attrs: &NthElementAttrs) -> 
     call::one(&NTH_ELEMENT, Attrs::new().with("reverse", attrs.reverse), &[input, n])
 }
 
-static TOP_K: Op = Op::new("TopK");
+static TOP_K: NamedOp = NamedOp::new("TopK");
 
 /// The optional arguments of [`top_k_with`].
 #[derive(Clone, Debug)]
@@ -265,7 +265,7 @@ pub fn top_k_with(input: &Tensor, k: i64, attrs: &TopKAttrs) -> Result<[Tensor; 
     call::fixed(&TOP_K, Attrs::new().with("k", k).with("sorted", attrs.sorted), &[input])
 }
 
-static TOP_K_V2: Op = Op::new("TopKV2");
+static TOP_K_V2: NamedOp = NamedOp::new("TopKV2");
 
 /// The optional arguments of [`top_k_v2_with`].
 #[derive(Clone, Debug)]
@@ -310,7 +310,7 @@ pub fn top_k_v2_with(input: &Tensor, k: &Tensor, attrs: &TopKV2Attrs) -> Result<
     )
 }
 
-static UNIQUE: Op = Op::new("Unique");
+static UNIQUE: NamedOp = NamedOp::new("Unique");
 
 /// The optional arguments of [`unique_with`].
 #[derive(Clone, Debug)]
@@ -348,7 +348,7 @@ pub fn unique_with(x: &Tensor, attrs: &UniqueAttrs) -> Result<[Tensor; 2]> {
     call::fixed(&UNIQUE, Attrs::new().with("out_idx", attrs.out_idx), &[x])
 }
 
-static UNIQUE_V2: Op = Op::new("UniqueV2");
+static UNIQUE_V2: NamedOp = NamedOp::new("UniqueV2");
 
 /// The optional arguments of [`unique_v2_with`].
 #[derive(Clone, Debug)]
@@ -386,7 +386,7 @@ pub fn unique_v2_with(x: &Tensor, axis: &Tensor, attrs: &UniqueV2Attrs) -> Resul
     call::fixed(&UNIQUE_V2, Attrs::new().with("out_idx", attrs.out_idx), &[x, axis])
 }
 
-static UNIQUE_WITH_COUNTS: Op = Op::new("UniqueWithCounts");
+static UNIQUE_WITH_COUNTS: NamedOp = NamedOp::new("UniqueWithCounts");
 
 /// The optional arguments of [`unique_with_counts_with`].
 #[derive(Clone, Debug)]
@@ -424,7 +424,7 @@ pub fn unique_with_counts_with(x: &Tensor, attrs: &UniqueWithCountsAttrs) -> Res
     call::fixed(&UNIQUE_WITH_COUNTS, Attrs::new().with("out_idx", attrs.out_idx), &[x])
 }
 
-static UNIQUE_WITH_COUNTS_V2: Op = Op::new("UniqueWithCountsV2");
+static UNIQUE_WITH_COUNTS_V2: NamedOp = NamedOp::new("UniqueWithCountsV2");
 
 /// The optional arguments of [`unique_with_counts_v2_with`].
 #[derive(Clone, Debug)]
@@ -467,7 +467,7 @@ pub fn unique_with_counts_v2_with(
     call::fixed(&UNIQUE_WITH_COUNTS_V2, Attrs::new().with("out_idx", attrs.out_idx), &[x, axis])
 }
 
-static UPPER_BOUND: Op = Op::new("UpperBound");
+static UPPER_BOUND: NamedOp = NamedOp::new("UpperBound");
 
 /// The optional arguments of [`upper_bound_with`].
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static SEGMENT_MAX: Op = Op::new("SegmentMax");
+static SEGMENT_MAX: NamedOp = NamedOp::new("SegmentMax");
 
 /// Takes the largest elements of each segment; 0 where it is empty.
 ///
@@ -24,7 +24,7 @@ pub fn segment_max(data: &Tensor, segment_ids: &Tensor) -> Result<Tensor> {
     call::one(&SEGMENT_MAX, Attrs::new(), &[data, segment_ids])
 }
 
-static SEGMENT_MAX_V2: Op = Op::new("SegmentMaxV2");
+static SEGMENT_MAX_V2: NamedOp = NamedOp::new("SegmentMaxV2");
 
 /// Computes the largest element of each segment, of which there is a known number.
 ///
@@ -44,7 +44,7 @@ pub fn segment_max_v2(
     call::one(&SEGMENT_MAX_V2, Attrs::new(), &[data, segment_ids, num_segments])
 }
 
-static SEGMENT_MEAN: Op = Op::new("SegmentMean");
+static SEGMENT_MEAN: NamedOp = NamedOp::new("SegmentMean");
 
 /// Computes the mean of each segment; 0 where it is empty.
 ///
@@ -59,7 +59,7 @@ pub fn segment_mean(data: &Tensor, segment_ids: &Tensor) -> Result<Tensor> {
     call::one(&SEGMENT_MEAN, Attrs::new(), &[data, segment_ids])
 }
 
-static SEGMENT_MIN: Op = Op::new("SegmentMin");
+static SEGMENT_MIN: NamedOp = NamedOp::new("SegmentMin");
 
 /// Takes the smallest elements of each segment; 0 where it is empty.
 ///
@@ -74,7 +74,7 @@ pub fn segment_min(data: &Tensor, segment_ids: &Tensor) -> Result<Tensor> {
     call::one(&SEGMENT_MIN, Attrs::new(), &[data, segment_ids])
 }
 
-static SEGMENT_MIN_V2: Op = Op::new("SegmentMinV2");
+static SEGMENT_MIN_V2: NamedOp = NamedOp::new("SegmentMinV2");
 
 /// Computes the smallest element of each segment, of which there is a known number.
 ///
@@ -94,7 +94,7 @@ pub fn segment_min_v2(
     call::one(&SEGMENT_MIN_V2, Attrs::new(), &[data, segment_ids, num_segments])
 }
 
-static SEGMENT_PROD: Op = Op::new("SegmentProd");
+static SEGMENT_PROD: NamedOp = NamedOp::new("SegmentProd");
 
 /// Computes the product of each segment; 1 where it is empty.
 ///
@@ -109,7 +109,7 @@ pub fn segment_prod(data: &Tensor, segment_ids: &Tensor) -> Result<Tensor> {
     call::one(&SEGMENT_PROD, Attrs::new(), &[data, segment_ids])
 }
 
-static SEGMENT_PROD_V2: Op = Op::new("SegmentProdV2");
+static SEGMENT_PROD_V2: NamedOp = NamedOp::new("SegmentProdV2");
 
 /// Computes the product of each segment, of which there is a known number.
 ///
@@ -129,7 +129,7 @@ pub fn segment_prod_v2(
     call::one(&SEGMENT_PROD_V2, Attrs::new(), &[data, segment_ids, num_segments])
 }
 
-static SEGMENT_SUM: Op = Op::new("SegmentSum");
+static SEGMENT_SUM: NamedOp = NamedOp::new("SegmentSum");
 
 /// Computes the sum of each segment; 0 where it is empty.
 ///
@@ -144,7 +144,7 @@ pub fn segment_sum(data: &Tensor, segment_ids: &Tensor) -> Result<Tensor> {
     call::one(&SEGMENT_SUM, Attrs::new(), &[data, segment_ids])
 }
 
-static SEGMENT_SUM_V2: Op = Op::new("SegmentSumV2");
+static SEGMENT_SUM_V2: NamedOp = NamedOp::new("SegmentSumV2");
 
 /// Computes the sum of each segment, of which there is a known number.
 ///
@@ -164,7 +164,7 @@ pub fn segment_sum_v2(
     call::one(&SEGMENT_SUM_V2, Attrs::new(), &[data, segment_ids, num_segments])
 }
 
-static SPARSE_SEGMENT_MEAN: Op = Op::new("SparseSegmentMean");
+static SPARSE_SEGMENT_MEAN: NamedOp = NamedOp::new("SparseSegmentMean");
 
 /// The optional arguments of [`sparse_segment_mean_with`].
 #[derive(Clone, Debug, Default)]
@@ -210,7 +210,7 @@ pub fn sparse_segment_mean_with(
     )
 }
 
-static SPARSE_SEGMENT_MEAN_GRAD: Op = Op::new("SparseSegmentMeanGrad");
+static SPARSE_SEGMENT_MEAN_GRAD: NamedOp = NamedOp::new("SparseSegmentMeanGrad");
 
 /// Gradient of `SparseSegmentMean`.
 ///
@@ -231,7 +231,7 @@ pub fn sparse_segment_mean_grad(
     call::one(&SPARSE_SEGMENT_MEAN_GRAD, Attrs::new(), &[grad, indices, segment_ids, output_dim0])
 }
 
-static SPARSE_SEGMENT_MEAN_GRAD_V2: Op = Op::new("SparseSegmentMeanGradV2");
+static SPARSE_SEGMENT_MEAN_GRAD_V2: NamedOp = NamedOp::new("SparseSegmentMeanGradV2");
 
 /// Gradient of `SparseSegmentMean`, for the rows that were chosen.
 ///
@@ -256,7 +256,8 @@ pub fn sparse_segment_mean_grad_v2(
     )
 }
 
-static SPARSE_SEGMENT_MEAN_WITH_NUM_SEGMENTS: Op = Op::new("SparseSegmentMeanWithNumSegments");
+static SPARSE_SEGMENT_MEAN_WITH_NUM_SEGMENTS: NamedOp =
+    NamedOp::new("SparseSegmentMeanWithNumSegments");
 
 /// The optional arguments of [`sparse_segment_mean_with_num_segments_with`].
 #[derive(Clone, Debug, Default)]
@@ -309,7 +310,7 @@ pub fn sparse_segment_mean_with_num_segments_with(
     )
 }
 
-static SPARSE_SEGMENT_SQRT_N: Op = Op::new("SparseSegmentSqrtN");
+static SPARSE_SEGMENT_SQRT_N: NamedOp = NamedOp::new("SparseSegmentSqrtN");
 
 /// The optional arguments of [`sparse_segment_sqrt_n_with`].
 #[derive(Clone, Debug, Default)]
@@ -355,7 +356,7 @@ pub fn sparse_segment_sqrt_n_with(
     )
 }
 
-static SPARSE_SEGMENT_SQRT_N_GRAD: Op = Op::new("SparseSegmentSqrtNGrad");
+static SPARSE_SEGMENT_SQRT_N_GRAD: NamedOp = NamedOp::new("SparseSegmentSqrtNGrad");
 
 /// Gradient of `SparseSegmentSqrtN`.
 ///
@@ -376,7 +377,7 @@ pub fn sparse_segment_sqrt_n_grad(
     call::one(&SPARSE_SEGMENT_SQRT_N_GRAD, Attrs::new(), &[grad, indices, segment_ids, output_dim0])
 }
 
-static SPARSE_SEGMENT_SQRT_N_GRAD_V2: Op = Op::new("SparseSegmentSqrtNGradV2");
+static SPARSE_SEGMENT_SQRT_N_GRAD_V2: NamedOp = NamedOp::new("SparseSegmentSqrtNGradV2");
 
 /// Gradient of `SparseSegmentSqrtN`, for the rows that were chosen.
 ///
@@ -401,7 +402,8 @@ pub fn sparse_segment_sqrt_n_grad_v2(
     )
 }
 
-static SPARSE_SEGMENT_SQRT_N_WITH_NUM_SEGMENTS: Op = Op::new("SparseSegmentSqrtNWithNumSegments");
+static SPARSE_SEGMENT_SQRT_N_WITH_NUM_SEGMENTS: NamedOp =
+    NamedOp::new("SparseSegmentSqrtNWithNumSegments");
 
 /// The optional arguments of [`sparse_segment_sqrt_n_with_num_segments_with`].
 #[derive(Clone, Debug, Default)]
@@ -454,7 +456,7 @@ pub fn sparse_segment_sqrt_n_with_num_segments_with(
     )
 }
 
-static SPARSE_SEGMENT_SUM: Op = Op::new("SparseSegmentSum");
+static SPARSE_SEGMENT_SUM: NamedOp = NamedOp::new("SparseSegmentSum");
 
 /// The optional arguments of [`sparse_segment_sum_with`].
 #[derive(Clone, Debug, Default)]
@@ -496,7 +498,7 @@ pub fn sparse_segment_sum_with(
     )
 }
 
-static SPARSE_SEGMENT_SUM_GRAD: Op = Op::new("SparseSegmentSumGrad");
+static SPARSE_SEGMENT_SUM_GRAD: NamedOp = NamedOp::new("SparseSegmentSumGrad");
 
 /// Gradient of `SparseSegmentSum`.
 ///
@@ -517,7 +519,7 @@ pub fn sparse_segment_sum_grad(
     call::one(&SPARSE_SEGMENT_SUM_GRAD, Attrs::new(), &[grad, indices, segment_ids, output_dim0])
 }
 
-static SPARSE_SEGMENT_SUM_GRAD_V2: Op = Op::new("SparseSegmentSumGradV2");
+static SPARSE_SEGMENT_SUM_GRAD_V2: NamedOp = NamedOp::new("SparseSegmentSumGradV2");
 
 /// Gradient of `SparseSegmentSum`, for the rows that were chosen.
 ///
@@ -542,7 +544,8 @@ pub fn sparse_segment_sum_grad_v2(
     )
 }
 
-static SPARSE_SEGMENT_SUM_WITH_NUM_SEGMENTS: Op = Op::new("SparseSegmentSumWithNumSegments");
+static SPARSE_SEGMENT_SUM_WITH_NUM_SEGMENTS: NamedOp =
+    NamedOp::new("SparseSegmentSumWithNumSegments");
 
 /// The optional arguments of [`sparse_segment_sum_with_num_segments_with`].
 #[derive(Clone, Debug, Default)]
@@ -595,7 +598,7 @@ pub fn sparse_segment_sum_with_num_segments_with(
     )
 }
 
-static UNSORTED_SEGMENT_JOIN: Op = Op::new("UnsortedSegmentJoin");
+static UNSORTED_SEGMENT_JOIN: NamedOp = NamedOp::new("UnsortedSegmentJoin");
 
 /// The optional arguments of [`unsorted_segment_join_with`].
 #[derive(Clone, Debug, Default)]
@@ -641,7 +644,7 @@ pub fn unsorted_segment_join_with(
     )
 }
 
-static UNSORTED_SEGMENT_MAX: Op = Op::new("UnsortedSegmentMax");
+static UNSORTED_SEGMENT_MAX: NamedOp = NamedOp::new("UnsortedSegmentMax");
 
 /// Takes the largest elements of each segment; the lowest value where it is empty.
 ///
@@ -661,7 +664,7 @@ pub fn unsorted_segment_max(
     call::one(&UNSORTED_SEGMENT_MAX, Attrs::new(), &[data, segment_ids, num_segments])
 }
 
-static UNSORTED_SEGMENT_MIN: Op = Op::new("UnsortedSegmentMin");
+static UNSORTED_SEGMENT_MIN: NamedOp = NamedOp::new("UnsortedSegmentMin");
 
 /// Takes the smallest elements of each segment; the highest value where it is empty.
 ///
@@ -681,7 +684,7 @@ pub fn unsorted_segment_min(
     call::one(&UNSORTED_SEGMENT_MIN, Attrs::new(), &[data, segment_ids, num_segments])
 }
 
-static UNSORTED_SEGMENT_PROD: Op = Op::new("UnsortedSegmentProd");
+static UNSORTED_SEGMENT_PROD: NamedOp = NamedOp::new("UnsortedSegmentProd");
 
 /// Computes the product of each segment; 1 where it is empty.
 ///
@@ -701,7 +704,7 @@ pub fn unsorted_segment_prod(
     call::one(&UNSORTED_SEGMENT_PROD, Attrs::new(), &[data, segment_ids, num_segments])
 }
 
-static UNSORTED_SEGMENT_SUM: Op = Op::new("UnsortedSegmentSum");
+static UNSORTED_SEGMENT_SUM: NamedOp = NamedOp::new("UnsortedSegmentSum");
 
 /// Computes the sum of each segment; 0 where it is empty.
 ///

@@ -6,12 +6,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static SENTENCEPIECE_DETOKENIZE_OP: Op = Op::new("SentencepieceDetokenizeOp");
+static SENTENCEPIECE_DETOKENIZE_OP: NamedOp = NamedOp::new("SentencepieceDetokenizeOp");
 
 /// Joins pieces to text.
 ///
@@ -38,7 +38,7 @@ pub fn sentencepiece_detokenize_op(
     )
 }
 
-static SENTENCEPIECE_ID_TO_STRING_OP: Op = Op::new("SentencepieceIdToStringOp");
+static SENTENCEPIECE_ID_TO_STRING_OP: NamedOp = NamedOp::new("SentencepieceIdToStringOp");
 
 /// Gives the pieces that numbers stand for.
 ///
@@ -52,7 +52,7 @@ pub fn sentencepiece_id_to_string_op(sp_handle: &Tensor, input: &Tensor) -> Resu
     call::one(&SENTENCEPIECE_ID_TO_STRING_OP, Attrs::new(), &[sp_handle, input])
 }
 
-static SENTENCEPIECE_OP: Op = Op::new("SentencepieceOp");
+static SENTENCEPIECE_OP: NamedOp = NamedOp::new("SentencepieceOp");
 
 /// The optional arguments of [`sentencepiece_op_with`].
 #[derive(Clone, Debug, Default)]
@@ -97,7 +97,7 @@ pub fn sentencepiece_op_with(attrs: &SentencepieceOpAttrs) -> Result<Tensor> {
     )
 }
 
-static SENTENCEPIECE_STRING_TO_ID_OP: Op = Op::new("SentencepieceStringToIdOp");
+static SENTENCEPIECE_STRING_TO_ID_OP: NamedOp = NamedOp::new("SentencepieceStringToIdOp");
 
 /// Gives the numbers of pieces.
 ///
@@ -111,7 +111,7 @@ pub fn sentencepiece_string_to_id_op(sp_handle: &Tensor, input: &Tensor) -> Resu
     call::one(&SENTENCEPIECE_STRING_TO_ID_OP, Attrs::new(), &[sp_handle, input])
 }
 
-static SENTENCEPIECE_TOKENIZE_OP: Op = Op::new("SentencepieceTokenizeOp");
+static SENTENCEPIECE_TOKENIZE_OP: NamedOp = NamedOp::new("SentencepieceTokenizeOp");
 
 /// The optional arguments of [`sentencepiece_tokenize_op_with`].
 #[derive(Clone, Debug)]
@@ -187,7 +187,8 @@ pub fn sentencepiece_tokenize_op_with(
     )
 }
 
-static SENTENCEPIECE_TOKENIZE_WITH_OFFSETS_OP: Op = Op::new("SentencepieceTokenizeWithOffsetsOp");
+static SENTENCEPIECE_TOKENIZE_WITH_OFFSETS_OP: NamedOp =
+    NamedOp::new("SentencepieceTokenizeWithOffsetsOp");
 
 /// The optional arguments of [`sentencepiece_tokenize_with_offsets_op_with`].
 #[derive(Clone, Debug)]
@@ -264,7 +265,7 @@ pub fn sentencepiece_tokenize_with_offsets_op_with(
     )
 }
 
-static SENTENCEPIECE_VOCAB_SIZE_OP: Op = Op::new("SentencepieceVocabSizeOp");
+static SENTENCEPIECE_VOCAB_SIZE_OP: NamedOp = NamedOp::new("SentencepieceVocabSizeOp");
 
 /// Counts the pieces of a model.
 ///
@@ -278,7 +279,8 @@ pub fn sentencepiece_vocab_size_op(sp_handle: &Tensor) -> Result<Tensor> {
     call::one(&SENTENCEPIECE_VOCAB_SIZE_OP, Attrs::new(), &[sp_handle])
 }
 
-static TF_TEXT_FAST_SENTENCEPIECE_DETOKENIZE: Op = Op::new("TFText>FastSentencepieceDetokenize");
+static TF_TEXT_FAST_SENTENCEPIECE_DETOKENIZE: NamedOp =
+    NamedOp::new("TFText>FastSentencepieceDetokenize");
 
 /// Joins pieces of a converted SentencePiece model to text.
 ///
@@ -301,7 +303,8 @@ pub fn tf_text_fast_sentencepiece_detokenize(
     )
 }
 
-static TF_TEXT_FAST_SENTENCEPIECE_TOKENIZE: Op = Op::new("TFText>FastSentencepieceTokenize");
+static TF_TEXT_FAST_SENTENCEPIECE_TOKENIZE: NamedOp =
+    NamedOp::new("TFText>FastSentencepieceTokenize");
 
 /// The optional arguments of [`tf_text_fast_sentencepiece_tokenize_with`].
 #[derive(Clone, Debug)]

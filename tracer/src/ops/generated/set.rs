@@ -6,12 +6,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static DENSE_TO_DENSE_SET_OPERATION: Op = Op::new("DenseToDenseSetOperation");
+static DENSE_TO_DENSE_SET_OPERATION: NamedOp = NamedOp::new("DenseToDenseSetOperation");
 
 /// The optional arguments of [`dense_to_dense_set_operation_with`].
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ pub fn dense_to_dense_set_operation_with(
     )
 }
 
-static DENSE_TO_SPARSE_SET_OPERATION: Op = Op::new("DenseToSparseSetOperation");
+static DENSE_TO_SPARSE_SET_OPERATION: NamedOp = NamedOp::new("DenseToSparseSetOperation");
 
 /// The optional arguments of [`dense_to_sparse_set_operation_with`].
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ pub fn dense_to_sparse_set_operation_with(
     )
 }
 
-static SET_SIZE: Op = Op::new("SetSize");
+static SET_SIZE: NamedOp = NamedOp::new("SetSize");
 
 /// The optional arguments of [`set_size_with`].
 #[derive(Clone, Debug)]
@@ -179,7 +179,7 @@ pub fn set_size_with(
     )
 }
 
-static SPARSE_TO_SPARSE_SET_OPERATION: Op = Op::new("SparseToSparseSetOperation");
+static SPARSE_TO_SPARSE_SET_OPERATION: NamedOp = NamedOp::new("SparseToSparseSetOperation");
 
 /// The optional arguments of [`sparse_to_sparse_set_operation_with`].
 #[derive(Clone, Debug)]

@@ -5,12 +5,12 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, PartialShape};
 
-static BROADCAST_ARGS: Op = Op::new("BroadcastArgs");
+static BROADCAST_ARGS: NamedOp = NamedOp::new("BroadcastArgs");
 
 /// Gives the shape that two shapes broadcast to.
 ///
@@ -24,7 +24,7 @@ pub fn broadcast_args(s0: &Tensor, s1: &Tensor) -> Result<Tensor> {
     call::one(&BROADCAST_ARGS, Attrs::new(), &[s0, s1])
 }
 
-static BROADCAST_GRADIENT_ARGS: Op = Op::new("BroadcastGradientArgs");
+static BROADCAST_GRADIENT_ARGS: NamedOp = NamedOp::new("BroadcastGradientArgs");
 
 /// Gives, for two shapes, the axes along which gradients are summed when they broadcast.
 ///
@@ -38,7 +38,7 @@ pub fn broadcast_gradient_args(s0: &Tensor, s1: &Tensor) -> Result<[Tensor; 2]> 
     call::fixed(&BROADCAST_GRADIENT_ARGS, Attrs::new(), &[s0, s1])
 }
 
-static CONCAT_OFFSET: Op = Op::new("ConcatOffset");
+static CONCAT_OFFSET: NamedOp = NamedOp::new("ConcatOffset");
 
 /// Gives where each part begins in the result of joining tensors of these shapes.
 ///
@@ -53,7 +53,7 @@ pub fn concat_offset(concat_dim: &Tensor, shape: &[&Tensor]) -> Result<Outputs> 
     call::many(&CONCAT_OFFSET, Attrs::new(), &[&[concat_dim][..], shape].concat())
 }
 
-static ENSURE_SHAPE: Op = Op::new("EnsureShape");
+static ENSURE_SHAPE: NamedOp = NamedOp::new("EnsureShape");
 
 /// Passes a tensor on if it has a given shape.
 ///
@@ -67,7 +67,7 @@ pub fn ensure_shape(input: &Tensor, shape: PartialShape) -> Result<Tensor> {
     call::one(&ENSURE_SHAPE, Attrs::new().with("shape", shape), &[input])
 }
 
-static EXPAND_DIMS: Op = Op::new("ExpandDims");
+static EXPAND_DIMS: NamedOp = NamedOp::new("ExpandDims");
 
 /// Inserts a dimension of size 1.
 ///
@@ -82,7 +82,7 @@ pub fn expand_dims(input: &Tensor, dim: &Tensor) -> Result<Tensor> {
     call::one(&EXPAND_DIMS, Attrs::new(), &[input, dim])
 }
 
-static RANK: Op = Op::new("Rank");
+static RANK: NamedOp = NamedOp::new("Rank");
 
 /// Gives the number of dimensions.
 ///
@@ -96,7 +96,7 @@ pub fn rank(input: &Tensor) -> Result<Tensor> {
     call::one(&RANK, Attrs::new(), &[input])
 }
 
-static RESHAPE: Op = Op::new("Reshape");
+static RESHAPE: NamedOp = NamedOp::new("Reshape");
 
 /// Gives a tensor another shape; one size may be -1 and is computed.
 ///
@@ -111,7 +111,7 @@ pub fn reshape(tensor: &Tensor, shape: &Tensor) -> Result<Tensor> {
     call::one(&RESHAPE, Attrs::new(), &[tensor, shape])
 }
 
-static SHAPE: Op = Op::new("Shape");
+static SHAPE: NamedOp = NamedOp::new("Shape");
 
 /// The optional arguments of [`shape_with`].
 #[derive(Clone, Debug)]
@@ -149,7 +149,7 @@ pub fn shape_with(input: &Tensor, attrs: &ShapeAttrs) -> Result<Tensor> {
     call::one(&SHAPE, Attrs::new().with("out_type", attrs.out_type), &[input])
 }
 
-static SHAPE_N: Op = Op::new("ShapeN");
+static SHAPE_N: NamedOp = NamedOp::new("ShapeN");
 
 /// The optional arguments of [`shape_n_with`].
 #[derive(Clone, Debug)]
@@ -187,7 +187,7 @@ pub fn shape_n_with(input: &[&Tensor], attrs: &ShapeNAttrs) -> Result<Outputs> {
     call::many(&SHAPE_N, Attrs::new().with("out_type", attrs.out_type), input)
 }
 
-static SIZE: Op = Op::new("Size");
+static SIZE: NamedOp = NamedOp::new("Size");
 
 /// The optional arguments of [`size_with`].
 #[derive(Clone, Debug)]
@@ -225,7 +225,7 @@ pub fn size_with(input: &Tensor, attrs: &SizeAttrs) -> Result<Tensor> {
     call::one(&SIZE, Attrs::new().with("out_type", attrs.out_type), &[input])
 }
 
-static SQUEEZE: Op = Op::new("Squeeze");
+static SQUEEZE: NamedOp = NamedOp::new("Squeeze");
 
 /// The optional arguments of [`squeeze_with`].
 #[derive(Clone, Debug, Default)]
@@ -256,7 +256,7 @@ pub fn squeeze_with(input: &Tensor, attrs: &SqueezeAttrs) -> Result<Tensor> {
     call::one(&SQUEEZE, Attrs::new().with("squeeze_dims", attrs.squeeze_dims.as_slice()), &[input])
 }
 
-static UNRAVEL_INDEX: Op = Op::new("UnravelIndex");
+static UNRAVEL_INDEX: NamedOp = NamedOp::new("UnravelIndex");
 
 /// Turns positions in the row-major order of a shape into coordinates.
 ///

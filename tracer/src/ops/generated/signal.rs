@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static AUDIO_SPECTROGRAM: Op = Op::new("AudioSpectrogram");
+static AUDIO_SPECTROGRAM: NamedOp = NamedOp::new("AudioSpectrogram");
 
 /// The optional arguments of [`audio_spectrogram_with`].
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,7 @@ pub fn audio_spectrogram_with(
     )
 }
 
-static BATCH_FFT: Op = Op::new("BatchFFT");
+static BATCH_FFT: NamedOp = NamedOp::new("BatchFFT");
 
 /// As `FFT`.
 ///
@@ -71,7 +71,7 @@ pub fn batch_fft(input: &Tensor) -> Result<Tensor> {
     call::one(&BATCH_FFT, Attrs::new(), &[input])
 }
 
-static BATCH_FFT2D: Op = Op::new("BatchFFT2D");
+static BATCH_FFT2D: NamedOp = NamedOp::new("BatchFFT2D");
 
 /// As `FFT2D`.
 ///
@@ -85,7 +85,7 @@ pub fn batch_fft2d(input: &Tensor) -> Result<Tensor> {
     call::one(&BATCH_FFT2D, Attrs::new(), &[input])
 }
 
-static BATCH_FFT3D: Op = Op::new("BatchFFT3D");
+static BATCH_FFT3D: NamedOp = NamedOp::new("BatchFFT3D");
 
 /// As `FFT3D`.
 ///
@@ -99,7 +99,7 @@ pub fn batch_fft3d(input: &Tensor) -> Result<Tensor> {
     call::one(&BATCH_FFT3D, Attrs::new(), &[input])
 }
 
-static BATCH_IFFT: Op = Op::new("BatchIFFT");
+static BATCH_IFFT: NamedOp = NamedOp::new("BatchIFFT");
 
 /// As `IFFT`.
 ///
@@ -113,7 +113,7 @@ pub fn batch_ifft(input: &Tensor) -> Result<Tensor> {
     call::one(&BATCH_IFFT, Attrs::new(), &[input])
 }
 
-static BATCH_IFFT2D: Op = Op::new("BatchIFFT2D");
+static BATCH_IFFT2D: NamedOp = NamedOp::new("BatchIFFT2D");
 
 /// As `IFFT2D`.
 ///
@@ -127,7 +127,7 @@ pub fn batch_ifft2d(input: &Tensor) -> Result<Tensor> {
     call::one(&BATCH_IFFT2D, Attrs::new(), &[input])
 }
 
-static BATCH_IFFT3D: Op = Op::new("BatchIFFT3D");
+static BATCH_IFFT3D: NamedOp = NamedOp::new("BatchIFFT3D");
 
 /// As `IFFT3D`.
 ///
@@ -141,7 +141,7 @@ pub fn batch_ifft3d(input: &Tensor) -> Result<Tensor> {
     call::one(&BATCH_IFFT3D, Attrs::new(), &[input])
 }
 
-static FFT: Op = Op::new("FFT");
+static FFT: NamedOp = NamedOp::new("FFT");
 
 /// Computes the discrete Fourier transform of the last dimension.
 ///
@@ -155,7 +155,7 @@ pub fn fft(input: &Tensor) -> Result<Tensor> {
     call::one(&FFT, Attrs::new(), &[input])
 }
 
-static FFT2D: Op = Op::new("FFT2D");
+static FFT2D: NamedOp = NamedOp::new("FFT2D");
 
 /// Computes the discrete Fourier transform of the last two dimensions.
 ///
@@ -169,7 +169,7 @@ pub fn fft2d(input: &Tensor) -> Result<Tensor> {
     call::one(&FFT2D, Attrs::new(), &[input])
 }
 
-static FFT3D: Op = Op::new("FFT3D");
+static FFT3D: NamedOp = NamedOp::new("FFT3D");
 
 /// Computes the discrete Fourier transform of the last three dimensions.
 ///
@@ -183,7 +183,7 @@ pub fn fft3d(input: &Tensor) -> Result<Tensor> {
     call::one(&FFT3D, Attrs::new(), &[input])
 }
 
-static FFTND: Op = Op::new("FFTND");
+static FFTND: NamedOp = NamedOp::new("FFTND");
 
 /// Computes the discrete Fourier transform of the last dimensions, cut or filled up with zeros.
 ///
@@ -198,7 +198,7 @@ pub fn fftnd(input: &Tensor, fft_length: &Tensor, axes: &Tensor) -> Result<Tenso
     call::one(&FFTND, Attrs::new(), &[input, fft_length, axes])
 }
 
-static IFFT: Op = Op::new("IFFT");
+static IFFT: NamedOp = NamedOp::new("IFFT");
 
 /// Computes the inverse of `FFT`.
 ///
@@ -212,7 +212,7 @@ pub fn ifft(input: &Tensor) -> Result<Tensor> {
     call::one(&IFFT, Attrs::new(), &[input])
 }
 
-static IFFT2D: Op = Op::new("IFFT2D");
+static IFFT2D: NamedOp = NamedOp::new("IFFT2D");
 
 /// Computes the inverse of `FFT2D`.
 ///
@@ -226,7 +226,7 @@ pub fn ifft2d(input: &Tensor) -> Result<Tensor> {
     call::one(&IFFT2D, Attrs::new(), &[input])
 }
 
-static IFFT3D: Op = Op::new("IFFT3D");
+static IFFT3D: NamedOp = NamedOp::new("IFFT3D");
 
 /// Computes the inverse of `FFT3D`.
 ///
@@ -240,7 +240,7 @@ pub fn ifft3d(input: &Tensor) -> Result<Tensor> {
     call::one(&IFFT3D, Attrs::new(), &[input])
 }
 
-static IFFTND: Op = Op::new("IFFTND");
+static IFFTND: NamedOp = NamedOp::new("IFFTND");
 
 /// Computes the inverse of `FFTND`.
 ///
@@ -255,7 +255,7 @@ pub fn ifftnd(input: &Tensor, fft_length: &Tensor, axes: &Tensor) -> Result<Tens
     call::one(&IFFTND, Attrs::new(), &[input, fft_length, axes])
 }
 
-static IRFFT: Op = Op::new("IRFFT");
+static IRFFT: NamedOp = NamedOp::new("IRFFT");
 
 /// The optional arguments of [`irfft_with`].
 #[derive(Clone, Debug)]
@@ -294,7 +294,7 @@ pub fn irfft_with(input: &Tensor, fft_length: &Tensor, attrs: &IRFFTAttrs) -> Re
     call::one(&IRFFT, Attrs::new().with("Treal", attrs.treal), &[input, fft_length])
 }
 
-static IRFFT2D: Op = Op::new("IRFFT2D");
+static IRFFT2D: NamedOp = NamedOp::new("IRFFT2D");
 
 /// The optional arguments of [`irfft2d_with`].
 #[derive(Clone, Debug)]
@@ -333,7 +333,7 @@ pub fn irfft2d_with(input: &Tensor, fft_length: &Tensor, attrs: &IRFFT2DAttrs) -
     call::one(&IRFFT2D, Attrs::new().with("Treal", attrs.treal), &[input, fft_length])
 }
 
-static IRFFT3D: Op = Op::new("IRFFT3D");
+static IRFFT3D: NamedOp = NamedOp::new("IRFFT3D");
 
 /// The optional arguments of [`irfft3d_with`].
 #[derive(Clone, Debug)]
@@ -372,7 +372,7 @@ pub fn irfft3d_with(input: &Tensor, fft_length: &Tensor, attrs: &IRFFT3DAttrs) -
     call::one(&IRFFT3D, Attrs::new().with("Treal", attrs.treal), &[input, fft_length])
 }
 
-static IRFFTND: Op = Op::new("IRFFTND");
+static IRFFTND: NamedOp = NamedOp::new("IRFFTND");
 
 /// The optional arguments of [`irfftnd_with`].
 #[derive(Clone, Debug)]
@@ -416,7 +416,7 @@ pub fn irfftnd_with(
     call::one(&IRFFTND, Attrs::new().with("Treal", attrs.treal), &[input, fft_length, axes])
 }
 
-static MFCC: Op = Op::new("Mfcc");
+static MFCC: NamedOp = NamedOp::new("Mfcc");
 
 /// The optional arguments of [`mfcc_with`].
 #[derive(Clone, Debug)]
@@ -473,7 +473,7 @@ pub fn mfcc_with(spectrogram: &Tensor, sample_rate: &Tensor, attrs: &MfccAttrs) 
     )
 }
 
-static RFFT: Op = Op::new("RFFT");
+static RFFT: NamedOp = NamedOp::new("RFFT");
 
 /// The optional arguments of [`rfft_with`].
 #[derive(Clone, Debug)]
@@ -512,7 +512,7 @@ pub fn rfft_with(input: &Tensor, fft_length: &Tensor, attrs: &RFFTAttrs) -> Resu
     call::one(&RFFT, Attrs::new().with("Tcomplex", attrs.tcomplex), &[input, fft_length])
 }
 
-static RFFT2D: Op = Op::new("RFFT2D");
+static RFFT2D: NamedOp = NamedOp::new("RFFT2D");
 
 /// The optional arguments of [`rfft2d_with`].
 #[derive(Clone, Debug)]
@@ -551,7 +551,7 @@ pub fn rfft2d_with(input: &Tensor, fft_length: &Tensor, attrs: &RFFT2DAttrs) -> 
     call::one(&RFFT2D, Attrs::new().with("Tcomplex", attrs.tcomplex), &[input, fft_length])
 }
 
-static RFFT3D: Op = Op::new("RFFT3D");
+static RFFT3D: NamedOp = NamedOp::new("RFFT3D");
 
 /// The optional arguments of [`rfft3d_with`].
 #[derive(Clone, Debug)]
@@ -590,7 +590,7 @@ pub fn rfft3d_with(input: &Tensor, fft_length: &Tensor, attrs: &RFFT3DAttrs) -> 
     call::one(&RFFT3D, Attrs::new().with("Tcomplex", attrs.tcomplex), &[input, fft_length])
 }
 
-static RFFTND: Op = Op::new("RFFTND");
+static RFFTND: NamedOp = NamedOp::new("RFFTND");
 
 /// The optional arguments of [`rfftnd_with`].
 #[derive(Clone, Debug)]

@@ -5,12 +5,12 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static SLICE: Op = Op::new("Slice");
+static SLICE: NamedOp = NamedOp::new("Slice");
 
 /// Takes a window that begins at `begin` and has `size` elements; -1 takes the rest.
 ///
@@ -25,7 +25,7 @@ pub fn slice(input: &Tensor, begin: &Tensor, size: &Tensor) -> Result<Tensor> {
     call::one(&SLICE, Attrs::new(), &[input, begin, size])
 }
 
-static SPLIT: Op = Op::new("Split");
+static SPLIT: NamedOp = NamedOp::new("Split");
 
 /// Takes a tensor apart along an axis into equal parts.
 ///
@@ -40,7 +40,7 @@ pub fn split(split_dim: &Tensor, value: &Tensor, num_split: i64) -> Result<Outpu
     call::many(&SPLIT, Attrs::new().with("num_split", num_split), &[split_dim, value])
 }
 
-static SPLIT_V: Op = Op::new("SplitV");
+static SPLIT_V: NamedOp = NamedOp::new("SplitV");
 
 /// Takes a tensor apart along an axis into parts of given sizes; one may be -1.
 ///
@@ -65,7 +65,7 @@ pub fn split_v(
     )
 }
 
-static STRIDED_SLICE: Op = Op::new("StridedSlice");
+static STRIDED_SLICE: NamedOp = NamedOp::new("StridedSlice");
 
 /// The optional arguments of [`strided_slice_with`].
 #[derive(Clone, Debug, Default)]
@@ -126,7 +126,7 @@ pub fn strided_slice_with(
     )
 }
 
-static STRIDED_SLICE_GRAD: Op = Op::new("StridedSliceGrad");
+static STRIDED_SLICE_GRAD: NamedOp = NamedOp::new("StridedSliceGrad");
 
 /// The optional arguments of [`strided_slice_grad_with`].
 #[derive(Clone, Debug, Default)]
@@ -189,7 +189,7 @@ pub fn strided_slice_grad_with(
     )
 }
 
-static TENSOR_STRIDED_SLICE_UPDATE: Op = Op::new("TensorStridedSliceUpdate");
+static TENSOR_STRIDED_SLICE_UPDATE: NamedOp = NamedOp::new("TensorStridedSliceUpdate");
 
 /// The optional arguments of [`tensor_strided_slice_update_with`].
 #[derive(Clone, Debug, Default)]
@@ -252,7 +252,7 @@ pub fn tensor_strided_slice_update_with(
     )
 }
 
-static UNPACK: Op = Op::new("Unpack");
+static UNPACK: NamedOp = NamedOp::new("Unpack");
 
 /// The optional arguments of [`unpack_with`].
 #[derive(Clone, Debug, Default)]

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static LOG_SOFTMAX: Op = Op::new("LogSoftmax");
+static LOG_SOFTMAX: NamedOp = NamedOp::new("LogSoftmax");
 
 /// Computes `x - log(sum(exp(x)))` along the last dimension.
 ///
@@ -23,7 +23,7 @@ pub fn log_softmax(logits: &Tensor) -> Result<Tensor> {
     call::one(&LOG_SOFTMAX, Attrs::new(), &[logits])
 }
 
-static SOFTMAX: Op = Op::new("Softmax");
+static SOFTMAX: NamedOp = NamedOp::new("Softmax");
 
 /// Computes `exp(x) / sum(exp(x))` along the last dimension.
 ///
@@ -37,7 +37,7 @@ pub fn softmax(logits: &Tensor) -> Result<Tensor> {
     call::one(&SOFTMAX, Attrs::new(), &[logits])
 }
 
-static SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: Op = Op::new("SoftmaxCrossEntropyWithLogits");
+static SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: NamedOp = NamedOp::new("SoftmaxCrossEntropyWithLogits");
 
 /// Computes the cross entropy of class probabilities, and its gradient.
 ///
@@ -55,8 +55,8 @@ pub fn softmax_cross_entropy_with_logits(
     call::fixed(&SOFTMAX_CROSS_ENTROPY_WITH_LOGITS, Attrs::new(), &[features, labels])
 }
 
-static SPARSE_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: Op =
-    Op::new("SparseSoftmaxCrossEntropyWithLogits");
+static SPARSE_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: NamedOp =
+    NamedOp::new("SparseSoftmaxCrossEntropyWithLogits");
 
 /// Computes the cross entropy of one class per row, and its gradient.
 ///

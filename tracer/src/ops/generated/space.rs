@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static BATCH_TO_SPACE: Op = Op::new("BatchToSpace");
+static BATCH_TO_SPACE: NamedOp = NamedOp::new("BatchToSpace");
 
 /// Interleaves images of a batch into larger ones, and crops them.
 ///
@@ -24,7 +24,7 @@ pub fn batch_to_space(input: &Tensor, crops: &Tensor, block_size: i64) -> Result
     call::one(&BATCH_TO_SPACE, Attrs::new().with("block_size", block_size), &[input, crops])
 }
 
-static BATCH_TO_SPACE_ND: Op = Op::new("BatchToSpaceND");
+static BATCH_TO_SPACE_ND: NamedOp = NamedOp::new("BatchToSpaceND");
 
 /// Interleaves members of a batch into larger ones, and crops them.
 ///
@@ -39,7 +39,7 @@ pub fn batch_to_space_nd(input: &Tensor, block_shape: &Tensor, crops: &Tensor) -
     call::one(&BATCH_TO_SPACE_ND, Attrs::new(), &[input, block_shape, crops])
 }
 
-static DEPTH_TO_SPACE: Op = Op::new("DepthToSpace");
+static DEPTH_TO_SPACE: NamedOp = NamedOp::new("DepthToSpace");
 
 /// The optional arguments of [`depth_to_space_with`].
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ pub fn depth_to_space_with(
     )
 }
 
-static DATA_FORMAT_DIM_MAP: Op = Op::new("DataFormatDimMap");
+static DATA_FORMAT_DIM_MAP: NamedOp = NamedOp::new("DataFormatDimMap");
 
 /// The optional arguments of [`data_format_dim_map_with`].
 #[derive(Clone, Debug)]
@@ -131,7 +131,7 @@ pub fn data_format_dim_map_with(x: &Tensor, attrs: &DataFormatDimMapAttrs) -> Re
     )
 }
 
-static DATA_FORMAT_VEC_PERMUTE: Op = Op::new("DataFormatVecPermute");
+static DATA_FORMAT_VEC_PERMUTE: NamedOp = NamedOp::new("DataFormatVecPermute");
 
 /// The optional arguments of [`data_format_vec_permute_with`].
 #[derive(Clone, Debug)]
@@ -180,7 +180,7 @@ pub fn data_format_vec_permute_with(
     )
 }
 
-static EXTRACT_IMAGE_PATCHES: Op = Op::new("ExtractImagePatches");
+static EXTRACT_IMAGE_PATCHES: NamedOp = NamedOp::new("ExtractImagePatches");
 
 /// Takes windows of images, each laid out as channels.
 ///
@@ -210,7 +210,7 @@ pub fn extract_image_patches(
     )
 }
 
-static EXTRACT_VOLUME_PATCHES: Op = Op::new("ExtractVolumePatches");
+static EXTRACT_VOLUME_PATCHES: NamedOp = NamedOp::new("ExtractVolumePatches");
 
 /// Takes windows of volumes, each laid out as channels.
 ///
@@ -235,7 +235,7 @@ pub fn extract_volume_patches(
     )
 }
 
-static MIRROR_PAD: Op = Op::new("MirrorPad");
+static MIRROR_PAD: NamedOp = NamedOp::new("MirrorPad");
 
 /// Puts mirror images of a tensor around it.
 ///
@@ -250,7 +250,7 @@ pub fn mirror_pad(input: &Tensor, paddings: &Tensor, mode: &str) -> Result<Tenso
     call::one(&MIRROR_PAD, Attrs::new().with("mode", mode), &[input, paddings])
 }
 
-static MIRROR_PAD_GRAD: Op = Op::new("MirrorPadGrad");
+static MIRROR_PAD_GRAD: NamedOp = NamedOp::new("MirrorPadGrad");
 
 /// Adds what lies around a tensor to the elements it is a mirror image of.
 ///
@@ -265,7 +265,7 @@ pub fn mirror_pad_grad(input: &Tensor, paddings: &Tensor, mode: &str) -> Result<
     call::one(&MIRROR_PAD_GRAD, Attrs::new().with("mode", mode), &[input, paddings])
 }
 
-static PAD: Op = Op::new("Pad");
+static PAD: NamedOp = NamedOp::new("Pad");
 
 /// Puts zeros around a tensor.
 ///
@@ -280,7 +280,7 @@ pub fn pad(input: &Tensor, paddings: &Tensor) -> Result<Tensor> {
     call::one(&PAD, Attrs::new(), &[input, paddings])
 }
 
-static PAD_V2: Op = Op::new("PadV2");
+static PAD_V2: NamedOp = NamedOp::new("PadV2");
 
 /// Puts a value around a tensor.
 ///
@@ -295,7 +295,7 @@ pub fn pad_v2(input: &Tensor, paddings: &Tensor, constant_values: &Tensor) -> Re
     call::one(&PAD_V2, Attrs::new(), &[input, paddings, constant_values])
 }
 
-static SPACE_TO_BATCH: Op = Op::new("SpaceToBatch");
+static SPACE_TO_BATCH: NamedOp = NamedOp::new("SpaceToBatch");
 
 /// Pads images and takes every so many pixels as an image of its own.
 ///
@@ -310,7 +310,7 @@ pub fn space_to_batch(input: &Tensor, paddings: &Tensor, block_size: i64) -> Res
     call::one(&SPACE_TO_BATCH, Attrs::new().with("block_size", block_size), &[input, paddings])
 }
 
-static SPACE_TO_BATCH_ND: Op = Op::new("SpaceToBatchND");
+static SPACE_TO_BATCH_ND: NamedOp = NamedOp::new("SpaceToBatchND");
 
 /// Pads members of a batch and takes every so many elements as a member of its own.
 ///
@@ -330,7 +330,7 @@ pub fn space_to_batch_nd(
     call::one(&SPACE_TO_BATCH_ND, Attrs::new(), &[input, block_shape, paddings])
 }
 
-static SPACE_TO_DEPTH: Op = Op::new("SpaceToDepth");
+static SPACE_TO_DEPTH: NamedOp = NamedOp::new("SpaceToDepth");
 
 /// The optional arguments of [`space_to_depth_with`].
 #[derive(Clone, Debug)]

@@ -7,13 +7,13 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     ops::lists,
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static SERIALIZE_MANY_SPARSE: Op = Op::new("SerializeManySparse");
+static SERIALIZE_MANY_SPARSE: NamedOp = NamedOp::new("SerializeManySparse");
 
 /// The optional arguments of [`serialize_many_sparse_with`].
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ pub fn serialize_many_sparse_with(
     )
 }
 
-static SERIALIZE_SPARSE: Op = Op::new("SerializeSparse");
+static SERIALIZE_SPARSE: NamedOp = NamedOp::new("SerializeSparse");
 
 /// The optional arguments of [`serialize_sparse_with`].
 #[derive(Clone, Debug)]
@@ -117,7 +117,7 @@ pub fn serialize_sparse_with(
     )
 }
 
-static SPARSE_ADD: Op = Op::new("SparseAdd");
+static SPARSE_ADD: NamedOp = NamedOp::new("SparseAdd");
 
 /// Adds sparse tensors; sums below a threshold are left out.
 ///
@@ -146,7 +146,7 @@ pub fn sparse_add(
     )
 }
 
-static SPARSE_ADD_GRAD: Op = Op::new("SparseAddGrad");
+static SPARSE_ADD_GRAD: NamedOp = NamedOp::new("SparseAddGrad");
 
 /// Gradient of `SparseAdd`.
 ///
@@ -171,7 +171,7 @@ pub fn sparse_add_grad(
     )
 }
 
-static SPARSE_CONCAT: Op = Op::new("SparseConcat");
+static SPARSE_CONCAT: NamedOp = NamedOp::new("SparseConcat");
 
 /// Joins sparse tensors along an axis.
 ///
@@ -197,7 +197,7 @@ pub fn sparse_concat(
     )
 }
 
-static SPARSE_CROSS: Op = Op::new("SparseCross");
+static SPARSE_CROSS: NamedOp = NamedOp::new("SparseCross");
 
 /// Combines features of examples, joined as text or hashed.
 ///
@@ -236,7 +236,7 @@ pub fn sparse_cross(
     )
 }
 
-static SPARSE_CROSS_HASHED: Op = Op::new("SparseCrossHashed");
+static SPARSE_CROSS_HASHED: NamedOp = NamedOp::new("SparseCrossHashed");
 
 /// Combines features of examples, hashed.
 ///
@@ -268,7 +268,7 @@ pub fn sparse_cross_hashed(
     )
 }
 
-static SPARSE_CROSS_V2: Op = Op::new("SparseCrossV2");
+static SPARSE_CROSS_V2: NamedOp = NamedOp::new("SparseCrossV2");
 
 /// Combines features of examples, joined as text.
 ///
@@ -298,7 +298,7 @@ pub fn sparse_cross_v2(
     )
 }
 
-static SPARSE_DENSE_CWISE_ADD: Op = Op::new("SparseDenseCwiseAdd");
+static SPARSE_DENSE_CWISE_ADD: NamedOp = NamedOp::new("SparseDenseCwiseAdd");
 
 /// Adds the elements of a dense tensor to those of a sparse one.
 ///
@@ -318,7 +318,7 @@ pub fn sparse_dense_cwise_add(
     call::one(&SPARSE_DENSE_CWISE_ADD, Attrs::new(), &[sp_indices, sp_values, sp_shape, dense])
 }
 
-static SPARSE_DENSE_CWISE_DIV: Op = Op::new("SparseDenseCwiseDiv");
+static SPARSE_DENSE_CWISE_DIV: NamedOp = NamedOp::new("SparseDenseCwiseDiv");
 
 /// Divides the elements of a sparse tensor by those of a dense one.
 ///
@@ -338,7 +338,7 @@ pub fn sparse_dense_cwise_div(
     call::one(&SPARSE_DENSE_CWISE_DIV, Attrs::new(), &[sp_indices, sp_values, sp_shape, dense])
 }
 
-static SPARSE_DENSE_CWISE_MUL: Op = Op::new("SparseDenseCwiseMul");
+static SPARSE_DENSE_CWISE_MUL: NamedOp = NamedOp::new("SparseDenseCwiseMul");
 
 /// Multiplies the elements of a sparse tensor by those of a dense one.
 ///
@@ -358,7 +358,7 @@ pub fn sparse_dense_cwise_mul(
     call::one(&SPARSE_DENSE_CWISE_MUL, Attrs::new(), &[sp_indices, sp_values, sp_shape, dense])
 }
 
-static SPARSE_FILL_EMPTY_ROWS: Op = Op::new("SparseFillEmptyRows");
+static SPARSE_FILL_EMPTY_ROWS: NamedOp = NamedOp::new("SparseFillEmptyRows");
 
 /// Puts a value into rows without elements.
 ///
@@ -383,7 +383,7 @@ pub fn sparse_fill_empty_rows(
     )
 }
 
-static SPARSE_FILL_EMPTY_ROWS_GRAD: Op = Op::new("SparseFillEmptyRowsGrad");
+static SPARSE_FILL_EMPTY_ROWS_GRAD: NamedOp = NamedOp::new("SparseFillEmptyRowsGrad");
 
 /// Gradient of `SparseFillEmptyRows`.
 ///
@@ -401,7 +401,7 @@ pub fn sparse_fill_empty_rows_grad(
     call::fixed(&SPARSE_FILL_EMPTY_ROWS_GRAD, Attrs::new(), &[reverse_index_map, grad_values])
 }
 
-static SPARSE_REDUCE_MAX: Op = Op::new("SparseReduceMax");
+static SPARSE_REDUCE_MAX: NamedOp = NamedOp::new("SparseReduceMax");
 
 /// The optional arguments of [`sparse_reduce_max_with`].
 #[derive(Clone, Debug, Default)]
@@ -453,7 +453,7 @@ pub fn sparse_reduce_max_with(
     )
 }
 
-static SPARSE_REDUCE_MAX_SPARSE: Op = Op::new("SparseReduceMaxSparse");
+static SPARSE_REDUCE_MAX_SPARSE: NamedOp = NamedOp::new("SparseReduceMaxSparse");
 
 /// The optional arguments of [`sparse_reduce_max_sparse_with`].
 #[derive(Clone, Debug, Default)]
@@ -505,7 +505,7 @@ pub fn sparse_reduce_max_sparse_with(
     )
 }
 
-static SPARSE_REDUCE_SUM: Op = Op::new("SparseReduceSum");
+static SPARSE_REDUCE_SUM: NamedOp = NamedOp::new("SparseReduceSum");
 
 /// The optional arguments of [`sparse_reduce_sum_with`].
 #[derive(Clone, Debug, Default)]
@@ -557,7 +557,7 @@ pub fn sparse_reduce_sum_with(
     )
 }
 
-static SPARSE_REDUCE_SUM_SPARSE: Op = Op::new("SparseReduceSumSparse");
+static SPARSE_REDUCE_SUM_SPARSE: NamedOp = NamedOp::new("SparseReduceSumSparse");
 
 /// The optional arguments of [`sparse_reduce_sum_sparse_with`].
 #[derive(Clone, Debug, Default)]
@@ -610,7 +610,7 @@ pub fn sparse_reduce_sum_sparse_with(
     )
 }
 
-static SPARSE_REORDER: Op = Op::new("SparseReorder");
+static SPARSE_REORDER: NamedOp = NamedOp::new("SparseReorder");
 
 /// Brings the elements of a sparse tensor into row-major order.
 ///
@@ -629,7 +629,7 @@ pub fn sparse_reorder(
     call::fixed(&SPARSE_REORDER, Attrs::new(), &[input_indices, input_values, input_shape])
 }
 
-static SPARSE_RESHAPE: Op = Op::new("SparseReshape");
+static SPARSE_RESHAPE: NamedOp = NamedOp::new("SparseReshape");
 
 /// Gives a sparse tensor another shape; one size may be -1 and is computed.
 ///
@@ -648,7 +648,7 @@ pub fn sparse_reshape(
     call::fixed(&SPARSE_RESHAPE, Attrs::new(), &[input_indices, input_shape, new_shape])
 }
 
-static SPARSE_SLICE: Op = Op::new("SparseSlice");
+static SPARSE_SLICE: NamedOp = NamedOp::new("SparseSlice");
 
 /// Takes a window of a sparse tensor.
 ///
@@ -669,7 +669,7 @@ pub fn sparse_slice(
     call::fixed(&SPARSE_SLICE, Attrs::new(), &[indices, values, shape, start, size])
 }
 
-static SPARSE_SLICE_GRAD: Op = Op::new("SparseSliceGrad");
+static SPARSE_SLICE_GRAD: NamedOp = NamedOp::new("SparseSliceGrad");
 
 /// Gradient of `SparseSlice`.
 ///
@@ -693,7 +693,7 @@ pub fn sparse_slice_grad(
     )
 }
 
-static SPARSE_SOFTMAX: Op = Op::new("SparseSoftmax");
+static SPARSE_SOFTMAX: NamedOp = NamedOp::new("SparseSoftmax");
 
 /// Computes softmax over the elements of each row of a sparse tensor.
 ///
@@ -712,7 +712,7 @@ pub fn sparse_softmax(
     call::one(&SPARSE_SOFTMAX, Attrs::new(), &[sp_indices, sp_values, sp_shape])
 }
 
-static SPARSE_SPARSE_MAXIMUM: Op = Op::new("SparseSparseMaximum");
+static SPARSE_SPARSE_MAXIMUM: NamedOp = NamedOp::new("SparseSparseMaximum");
 
 /// Takes the larger elements of sparse tensors; absent ones are 0.
 ///
@@ -739,7 +739,7 @@ pub fn sparse_sparse_maximum(
     )
 }
 
-static SPARSE_SPARSE_MINIMUM: Op = Op::new("SparseSparseMinimum");
+static SPARSE_SPARSE_MINIMUM: NamedOp = NamedOp::new("SparseSparseMinimum");
 
 /// Takes the smaller elements of sparse tensors; absent ones are 0.
 ///
@@ -766,7 +766,7 @@ pub fn sparse_sparse_minimum(
     )
 }
 
-static SPARSE_SPLIT: Op = Op::new("SparseSplit");
+static SPARSE_SPLIT: NamedOp = NamedOp::new("SparseSplit");
 
 /// Takes a sparse tensor apart along an axis; the first parts may be one larger.
 ///
@@ -792,7 +792,7 @@ pub fn sparse_split(
     )
 }
 
-static SPARSE_TENSOR_DENSE_ADD: Op = Op::new("SparseTensorDenseAdd");
+static SPARSE_TENSOR_DENSE_ADD: NamedOp = NamedOp::new("SparseTensorDenseAdd");
 
 /// Adds a sparse tensor to a dense one.
 ///
@@ -812,7 +812,7 @@ pub fn sparse_tensor_dense_add(
     call::one(&SPARSE_TENSOR_DENSE_ADD, Attrs::new(), &[a_indices, a_values, a_shape, b])
 }
 
-static SPARSE_TENSOR_DENSE_MATMUL: Op = Op::new("SparseTensorDenseMatMul");
+static SPARSE_TENSOR_DENSE_MATMUL: NamedOp = NamedOp::new("SparseTensorDenseMatMul");
 
 /// The optional arguments of [`sparse_tensor_dense_matmul_with`].
 #[derive(Clone, Debug, Default)]
@@ -862,7 +862,7 @@ pub fn sparse_tensor_dense_matmul_with(
     )
 }
 
-static SPARSE_TO_DENSE: Op = Op::new("SparseToDense");
+static SPARSE_TO_DENSE: NamedOp = NamedOp::new("SparseToDense");
 
 /// The optional arguments of [`sparse_to_dense_with`].
 #[derive(Clone, Debug)]

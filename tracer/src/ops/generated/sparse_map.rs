@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static ADD_MANY_SPARSE_TO_TENSORS_MAP: Op = Op::new("AddManySparseToTensorsMap");
+static ADD_MANY_SPARSE_TO_TENSORS_MAP: NamedOp = NamedOp::new("AddManySparseToTensorsMap");
 
 /// The optional arguments of [`add_many_sparse_to_tensors_map_with`].
 #[derive(Clone, Debug, Default)]
@@ -62,7 +62,7 @@ pub fn add_many_sparse_to_tensors_map_with(
     )
 }
 
-static ADD_SPARSE_TO_TENSORS_MAP: Op = Op::new("AddSparseToTensorsMap");
+static ADD_SPARSE_TO_TENSORS_MAP: NamedOp = NamedOp::new("AddSparseToTensorsMap");
 
 /// The optional arguments of [`add_sparse_to_tensors_map_with`].
 #[derive(Clone, Debug, Default)]
@@ -115,7 +115,7 @@ pub fn add_sparse_to_tensors_map_with(
     )
 }
 
-static DESERIALIZE_MANY_SPARSE: Op = Op::new("DeserializeManySparse");
+static DESERIALIZE_MANY_SPARSE: NamedOp = NamedOp::new("DeserializeManySparse");
 
 /// Stacks sparse tensors that are messages.
 ///
@@ -130,7 +130,7 @@ pub fn deserialize_many_sparse(serialized_sparse: &Tensor, dtype: DType) -> Resu
     call::fixed(&DESERIALIZE_MANY_SPARSE, Attrs::new().with("dtype", dtype), &[serialized_sparse])
 }
 
-static DESERIALIZE_SPARSE: Op = Op::new("DeserializeSparse");
+static DESERIALIZE_SPARSE: NamedOp = NamedOp::new("DeserializeSparse");
 
 /// Stacks sparse tensors that are messages.
 ///
@@ -145,7 +145,7 @@ pub fn deserialize_sparse(serialized_sparse: &Tensor, dtype: DType) -> Result<[T
     call::fixed(&DESERIALIZE_SPARSE, Attrs::new().with("dtype", dtype), &[serialized_sparse])
 }
 
-static TAKE_MANY_SPARSE_FROM_TENSORS_MAP: Op = Op::new("TakeManySparseFromTensorsMap");
+static TAKE_MANY_SPARSE_FROM_TENSORS_MAP: NamedOp = NamedOp::new("TakeManySparseFromTensorsMap");
 
 /// The optional arguments of [`take_many_sparse_from_tensors_map_with`].
 #[derive(Clone, Debug, Default)]

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static BESSEL_I0: Op = Op::new("BesselI0");
+static BESSEL_I0: NamedOp = NamedOp::new("BesselI0");
 
 /// Computes the modified Bessel function of the first kind of order 0.
 ///
@@ -23,7 +23,7 @@ pub fn bessel_i0(x: &Tensor) -> Result<Tensor> {
     call::one(&BESSEL_I0, Attrs::new(), &[x])
 }
 
-static BESSEL_I0E: Op = Op::new("BesselI0e");
+static BESSEL_I0E: NamedOp = NamedOp::new("BesselI0e");
 
 /// Computes `exp(-|x|)` times the modified Bessel function `I0`.
 ///
@@ -37,7 +37,7 @@ pub fn bessel_i0e(x: &Tensor) -> Result<Tensor> {
     call::one(&BESSEL_I0E, Attrs::new(), &[x])
 }
 
-static BESSEL_I1: Op = Op::new("BesselI1");
+static BESSEL_I1: NamedOp = NamedOp::new("BesselI1");
 
 /// Computes the modified Bessel function of the first kind of order 1.
 ///
@@ -51,7 +51,7 @@ pub fn bessel_i1(x: &Tensor) -> Result<Tensor> {
     call::one(&BESSEL_I1, Attrs::new(), &[x])
 }
 
-static BESSEL_I1E: Op = Op::new("BesselI1e");
+static BESSEL_I1E: NamedOp = NamedOp::new("BesselI1e");
 
 /// Computes `exp(-|x|)` times the modified Bessel function `I1`.
 ///
@@ -65,7 +65,7 @@ pub fn bessel_i1e(x: &Tensor) -> Result<Tensor> {
     call::one(&BESSEL_I1E, Attrs::new(), &[x])
 }
 
-static BESSEL_J0: Op = Op::new("BesselJ0");
+static BESSEL_J0: NamedOp = NamedOp::new("BesselJ0");
 
 /// Computes the Bessel function of the first kind of order 0.
 ///
@@ -79,7 +79,7 @@ pub fn bessel_j0(x: &Tensor) -> Result<Tensor> {
     call::one(&BESSEL_J0, Attrs::new(), &[x])
 }
 
-static BESSEL_J1: Op = Op::new("BesselJ1");
+static BESSEL_J1: NamedOp = NamedOp::new("BesselJ1");
 
 /// Computes the Bessel function of the first kind of order 1.
 ///
@@ -93,7 +93,7 @@ pub fn bessel_j1(x: &Tensor) -> Result<Tensor> {
     call::one(&BESSEL_J1, Attrs::new(), &[x])
 }
 
-static BESSEL_K0: Op = Op::new("BesselK0");
+static BESSEL_K0: NamedOp = NamedOp::new("BesselK0");
 
 /// Computes the modified Bessel function of the second kind of order 0.
 ///
@@ -107,7 +107,7 @@ pub fn bessel_k0(x: &Tensor) -> Result<Tensor> {
     call::one(&BESSEL_K0, Attrs::new(), &[x])
 }
 
-static BESSEL_K0E: Op = Op::new("BesselK0e");
+static BESSEL_K0E: NamedOp = NamedOp::new("BesselK0e");
 
 /// Computes `exp(x)` times the modified Bessel function `K0`.
 ///
@@ -121,7 +121,7 @@ pub fn bessel_k0e(x: &Tensor) -> Result<Tensor> {
     call::one(&BESSEL_K0E, Attrs::new(), &[x])
 }
 
-static BESSEL_K1: Op = Op::new("BesselK1");
+static BESSEL_K1: NamedOp = NamedOp::new("BesselK1");
 
 /// Computes the modified Bessel function of the second kind of order 1.
 ///
@@ -135,7 +135,7 @@ pub fn bessel_k1(x: &Tensor) -> Result<Tensor> {
     call::one(&BESSEL_K1, Attrs::new(), &[x])
 }
 
-static BESSEL_K1E: Op = Op::new("BesselK1e");
+static BESSEL_K1E: NamedOp = NamedOp::new("BesselK1e");
 
 /// Computes `exp(x)` times the modified Bessel function `K1`.
 ///
@@ -149,7 +149,7 @@ pub fn bessel_k1e(x: &Tensor) -> Result<Tensor> {
     call::one(&BESSEL_K1E, Attrs::new(), &[x])
 }
 
-static BESSEL_Y0: Op = Op::new("BesselY0");
+static BESSEL_Y0: NamedOp = NamedOp::new("BesselY0");
 
 /// Computes the Bessel function of the second kind of order 0.
 ///
@@ -163,7 +163,7 @@ pub fn bessel_y0(x: &Tensor) -> Result<Tensor> {
     call::one(&BESSEL_Y0, Attrs::new(), &[x])
 }
 
-static BESSEL_Y1: Op = Op::new("BesselY1");
+static BESSEL_Y1: NamedOp = NamedOp::new("BesselY1");
 
 /// Computes the Bessel function of the second kind of order 1.
 ///
@@ -177,7 +177,7 @@ pub fn bessel_y1(x: &Tensor) -> Result<Tensor> {
     call::one(&BESSEL_Y1, Attrs::new(), &[x])
 }
 
-static BETAINC: Op = Op::new("Betainc");
+static BETAINC: NamedOp = NamedOp::new("Betainc");
 
 /// Computes the regularised incomplete beta function.
 ///
@@ -191,7 +191,7 @@ pub fn betainc(a: &Tensor, b: &Tensor, x: &Tensor) -> Result<Tensor> {
     call::one(&BETAINC, Attrs::new(), &[a, b, x])
 }
 
-static DAWSN: Op = Op::new("Dawsn");
+static DAWSN: NamedOp = NamedOp::new("Dawsn");
 
 /// Computes Dawson's integral, `exp(-x²)` times the integral of `exp(t²)` to `x`.
 ///
@@ -205,7 +205,7 @@ pub fn dawsn(x: &Tensor) -> Result<Tensor> {
     call::one(&DAWSN, Attrs::new(), &[x])
 }
 
-static DIGAMMA: Op = Op::new("Digamma");
+static DIGAMMA: NamedOp = NamedOp::new("Digamma");
 
 /// Computes the derivative of the logarithm of the gamma function.
 ///
@@ -219,7 +219,7 @@ pub fn digamma(x: &Tensor) -> Result<Tensor> {
     call::one(&DIGAMMA, Attrs::new(), &[x])
 }
 
-static ERFINV: Op = Op::new("Erfinv");
+static ERFINV: NamedOp = NamedOp::new("Erfinv");
 
 /// Computes the inverse of the error function.
 ///
@@ -233,7 +233,7 @@ pub fn erfinv(x: &Tensor) -> Result<Tensor> {
     call::one(&ERFINV, Attrs::new(), &[x])
 }
 
-static EXPINT: Op = Op::new("Expint");
+static EXPINT: NamedOp = NamedOp::new("Expint");
 
 /// Computes the exponential integral `Ei`.
 ///
@@ -247,7 +247,7 @@ pub fn expint(x: &Tensor) -> Result<Tensor> {
     call::one(&EXPINT, Attrs::new(), &[x])
 }
 
-static FRESNEL_COS: Op = Op::new("FresnelCos");
+static FRESNEL_COS: NamedOp = NamedOp::new("FresnelCos");
 
 /// Computes the Fresnel integral of `cos(π t² / 2)` from 0 to `x`.
 ///
@@ -261,7 +261,7 @@ pub fn fresnel_cos(x: &Tensor) -> Result<Tensor> {
     call::one(&FRESNEL_COS, Attrs::new(), &[x])
 }
 
-static FRESNEL_SIN: Op = Op::new("FresnelSin");
+static FRESNEL_SIN: NamedOp = NamedOp::new("FresnelSin");
 
 /// Computes the Fresnel integral of `sin(π t² / 2)` from 0 to `x`.
 ///
@@ -275,7 +275,7 @@ pub fn fresnel_sin(x: &Tensor) -> Result<Tensor> {
     call::one(&FRESNEL_SIN, Attrs::new(), &[x])
 }
 
-static NDTRI: Op = Op::new("Ndtri");
+static NDTRI: NamedOp = NamedOp::new("Ndtri");
 
 /// Computes quantiles of the standard normal distribution.
 ///
@@ -289,7 +289,7 @@ pub fn ndtri(x: &Tensor) -> Result<Tensor> {
     call::one(&NDTRI, Attrs::new(), &[x])
 }
 
-static POLYGAMMA: Op = Op::new("Polygamma");
+static POLYGAMMA: NamedOp = NamedOp::new("Polygamma");
 
 /// Computes the derivative of order `a` of the digamma function at `x`.
 ///
@@ -303,7 +303,7 @@ pub fn polygamma(a: &Tensor, x: &Tensor) -> Result<Tensor> {
     call::one(&POLYGAMMA, Attrs::new(), &[a, x])
 }
 
-static RANDOM_GAMMA_GRAD: Op = Op::new("RandomGammaGrad");
+static RANDOM_GAMMA_GRAD: NamedOp = NamedOp::new("RandomGammaGrad");
 
 /// Gradient of a number drawn from a gamma distribution by the distribution's shape.
 ///
@@ -317,7 +317,7 @@ pub fn random_gamma_grad(alpha: &Tensor, sample: &Tensor) -> Result<Tensor> {
     call::one(&RANDOM_GAMMA_GRAD, Attrs::new(), &[alpha, sample])
 }
 
-static SPENCE: Op = Op::new("Spence");
+static SPENCE: NamedOp = NamedOp::new("Spence");
 
 /// Computes Spence's function, the integral of `log(t) / (1 - t)` from 1 to `x`.
 ///

@@ -5,12 +5,12 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static MAP_CLEAR: Op = Op::new("MapClear");
+static MAP_CLEAR: NamedOp = NamedOp::new("MapClear");
 
 /// The optional arguments of [`map_clear_with`].
 #[derive(Clone, Debug, Default)]
@@ -56,7 +56,7 @@ pub fn map_clear_with(dtypes: &[DType], attrs: &MapClearAttrs) -> Result<()> {
     )
 }
 
-static MAP_INCOMPLETE_SIZE: Op = Op::new("MapIncompleteSize");
+static MAP_INCOMPLETE_SIZE: NamedOp = NamedOp::new("MapIncompleteSize");
 
 /// The optional arguments of [`map_incomplete_size_with`].
 #[derive(Clone, Debug, Default)]
@@ -105,7 +105,7 @@ pub fn map_incomplete_size_with(
     )
 }
 
-static MAP_PEEK: Op = Op::new("MapPeek");
+static MAP_PEEK: NamedOp = NamedOp::new("MapPeek");
 
 /// The optional arguments of [`map_peek_with`].
 #[derive(Clone, Debug, Default)]
@@ -157,7 +157,7 @@ pub fn map_peek_with(
     )
 }
 
-static MAP_SIZE: Op = Op::new("MapSize");
+static MAP_SIZE: NamedOp = NamedOp::new("MapSize");
 
 /// The optional arguments of [`map_size_with`].
 #[derive(Clone, Debug, Default)]
@@ -203,7 +203,7 @@ pub fn map_size_with(dtypes: &[DType], attrs: &MapSizeAttrs) -> Result<Tensor> {
     )
 }
 
-static MAP_STAGE: Op = Op::new("MapStage");
+static MAP_STAGE: NamedOp = NamedOp::new("MapStage");
 
 /// The optional arguments of [`map_stage_with`].
 #[derive(Clone, Debug, Default)]
@@ -265,7 +265,7 @@ pub fn map_stage_with(
     )
 }
 
-static MAP_UNSTAGE: Op = Op::new("MapUnstage");
+static MAP_UNSTAGE: NamedOp = NamedOp::new("MapUnstage");
 
 /// The optional arguments of [`map_unstage_with`].
 #[derive(Clone, Debug, Default)]
@@ -317,7 +317,7 @@ pub fn map_unstage_with(
     )
 }
 
-static MAP_UNSTAGE_NO_KEY: Op = Op::new("MapUnstageNoKey");
+static MAP_UNSTAGE_NO_KEY: NamedOp = NamedOp::new("MapUnstageNoKey");
 
 /// The optional arguments of [`map_unstage_no_key_with`].
 #[derive(Clone, Debug, Default)]
@@ -368,7 +368,7 @@ pub fn map_unstage_no_key_with(
     )
 }
 
-static ORDERED_MAP_CLEAR: Op = Op::new("OrderedMapClear");
+static ORDERED_MAP_CLEAR: NamedOp = NamedOp::new("OrderedMapClear");
 
 /// The optional arguments of [`ordered_map_clear_with`].
 #[derive(Clone, Debug, Default)]
@@ -414,7 +414,7 @@ pub fn ordered_map_clear_with(dtypes: &[DType], attrs: &OrderedMapClearAttrs) ->
     )
 }
 
-static ORDERED_MAP_INCOMPLETE_SIZE: Op = Op::new("OrderedMapIncompleteSize");
+static ORDERED_MAP_INCOMPLETE_SIZE: NamedOp = NamedOp::new("OrderedMapIncompleteSize");
 
 /// The optional arguments of [`ordered_map_incomplete_size_with`].
 #[derive(Clone, Debug, Default)]
@@ -464,7 +464,7 @@ pub fn ordered_map_incomplete_size_with(
     )
 }
 
-static ORDERED_MAP_PEEK: Op = Op::new("OrderedMapPeek");
+static ORDERED_MAP_PEEK: NamedOp = NamedOp::new("OrderedMapPeek");
 
 /// The optional arguments of [`ordered_map_peek_with`].
 #[derive(Clone, Debug, Default)]
@@ -516,7 +516,7 @@ pub fn ordered_map_peek_with(
     )
 }
 
-static ORDERED_MAP_SIZE: Op = Op::new("OrderedMapSize");
+static ORDERED_MAP_SIZE: NamedOp = NamedOp::new("OrderedMapSize");
 
 /// The optional arguments of [`ordered_map_size_with`].
 #[derive(Clone, Debug, Default)]
@@ -562,7 +562,7 @@ pub fn ordered_map_size_with(dtypes: &[DType], attrs: &OrderedMapSizeAttrs) -> R
     )
 }
 
-static ORDERED_MAP_STAGE: Op = Op::new("OrderedMapStage");
+static ORDERED_MAP_STAGE: NamedOp = NamedOp::new("OrderedMapStage");
 
 /// The optional arguments of [`ordered_map_stage_with`].
 #[derive(Clone, Debug, Default)]
@@ -624,7 +624,7 @@ pub fn ordered_map_stage_with(
     )
 }
 
-static ORDERED_MAP_UNSTAGE: Op = Op::new("OrderedMapUnstage");
+static ORDERED_MAP_UNSTAGE: NamedOp = NamedOp::new("OrderedMapUnstage");
 
 /// The optional arguments of [`ordered_map_unstage_with`].
 #[derive(Clone, Debug, Default)]
@@ -676,7 +676,7 @@ pub fn ordered_map_unstage_with(
     )
 }
 
-static ORDERED_MAP_UNSTAGE_NO_KEY: Op = Op::new("OrderedMapUnstageNoKey");
+static ORDERED_MAP_UNSTAGE_NO_KEY: NamedOp = NamedOp::new("OrderedMapUnstageNoKey");
 
 /// The optional arguments of [`ordered_map_unstage_no_key_with`].
 #[derive(Clone, Debug, Default)]

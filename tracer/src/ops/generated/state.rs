@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, PartialShape};
 
-static ASSIGN_ADD_VARIABLE_OP: Op = Op::new("AssignAddVariableOp");
+static ASSIGN_ADD_VARIABLE_OP: NamedOp = NamedOp::new("AssignAddVariableOp");
 
 /// Adds to a variable.
 ///
@@ -23,7 +23,7 @@ pub fn assign_add_variable_op(resource: &Tensor, value: &Tensor) -> Result<()> {
     call::none(&ASSIGN_ADD_VARIABLE_OP, Attrs::new(), &[resource, value])
 }
 
-static ASSIGN_SUB_VARIABLE_OP: Op = Op::new("AssignSubVariableOp");
+static ASSIGN_SUB_VARIABLE_OP: NamedOp = NamedOp::new("AssignSubVariableOp");
 
 /// Subtracts from a variable.
 ///
@@ -37,7 +37,7 @@ pub fn assign_sub_variable_op(resource: &Tensor, value: &Tensor) -> Result<()> {
     call::none(&ASSIGN_SUB_VARIABLE_OP, Attrs::new(), &[resource, value])
 }
 
-static ASSIGN_VARIABLE_OP: Op = Op::new("AssignVariableOp");
+static ASSIGN_VARIABLE_OP: NamedOp = NamedOp::new("AssignVariableOp");
 
 /// The optional arguments of [`assign_variable_op_with`].
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ pub fn assign_variable_op_with(
     )
 }
 
-static DESTROY_RESOURCE_OP: Op = Op::new("DestroyResourceOp");
+static DESTROY_RESOURCE_OP: NamedOp = NamedOp::new("DestroyResourceOp");
 
 /// The optional arguments of [`destroy_resource_op_with`].
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ pub fn destroy_resource_op_with(resource: &Tensor, attrs: &DestroyResourceOpAttr
     )
 }
 
-static DISABLE_COPY_ON_READ: Op = Op::new("DisableCopyOnRead");
+static DISABLE_COPY_ON_READ: NamedOp = NamedOp::new("DisableCopyOnRead");
 
 /// Says that reads of a variable need no copy; they never do here.
 ///
@@ -133,7 +133,7 @@ pub fn disable_copy_on_read(resource: &Tensor) -> Result<()> {
     call::none(&DISABLE_COPY_ON_READ, Attrs::new(), &[resource])
 }
 
-static READ_VARIABLE_OP: Op = Op::new("ReadVariableOp");
+static READ_VARIABLE_OP: NamedOp = NamedOp::new("ReadVariableOp");
 
 /// Reads a variable.
 ///
@@ -147,7 +147,7 @@ pub fn read_variable_op(resource: &Tensor, dtype: DType) -> Result<Tensor> {
     call::one(&READ_VARIABLE_OP, Attrs::new().with("dtype", dtype), &[resource])
 }
 
-static RESOURCE_COUNT_UP_TO: Op = Op::new("ResourceCountUpTo");
+static RESOURCE_COUNT_UP_TO: NamedOp = NamedOp::new("ResourceCountUpTo");
 
 /// Adds 1 to a scalar variable below a limit, and returns the value before.
 ///
@@ -161,7 +161,7 @@ pub fn resource_count_up_to(resource: &Tensor, limit: i64, t: DType) -> Result<T
     call::one(&RESOURCE_COUNT_UP_TO, Attrs::new().with("limit", limit).with("T", t), &[resource])
 }
 
-static VAR_HANDLE_OP: Op = Op::new("VarHandleOp");
+static VAR_HANDLE_OP: NamedOp = NamedOp::new("VarHandleOp");
 
 /// The optional arguments of [`var_handle_op_with`].
 #[derive(Clone, Debug, Default)]
@@ -212,7 +212,7 @@ pub fn var_handle_op_with(
     )
 }
 
-static VAR_IS_INITIALIZED_OP: Op = Op::new("VarIsInitializedOp");
+static VAR_IS_INITIALIZED_OP: NamedOp = NamedOp::new("VarIsInitializedOp");
 
 /// Tells whether a variable has a value.
 ///
@@ -226,7 +226,7 @@ pub fn var_is_initialized_op(resource: &Tensor) -> Result<Tensor> {
     call::one(&VAR_IS_INITIALIZED_OP, Attrs::new(), &[resource])
 }
 
-static VARIABLE_SHAPE: Op = Op::new("VariableShape");
+static VARIABLE_SHAPE: NamedOp = NamedOp::new("VariableShape");
 
 /// The optional arguments of [`variable_shape_with`].
 #[derive(Clone, Debug)]

@@ -6,12 +6,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static AS_STRING: Op = Op::new("AsString");
+static AS_STRING: NamedOp = NamedOp::new("AsString");
 
 /// The optional arguments of [`as_string_with`].
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ pub fn as_string_with(input: &Tensor, attrs: &AsStringAttrs) -> Result<Tensor> {
     )
 }
 
-static DECODE_BASE64: Op = Op::new("DecodeBase64");
+static DECODE_BASE64: NamedOp = NamedOp::new("DecodeBase64");
 
 /// Reads bytes written in the web-safe Base64 alphabet.
 ///
@@ -86,7 +86,7 @@ pub fn decode_base64(input: &Tensor) -> Result<Tensor> {
     call::one(&DECODE_BASE64, Attrs::new(), &[input])
 }
 
-static EDIT_DISTANCE: Op = Op::new("EditDistance");
+static EDIT_DISTANCE: NamedOp = NamedOp::new("EditDistance");
 
 /// The optional arguments of [`edit_distance_with`].
 #[derive(Clone, Debug)]
@@ -162,7 +162,7 @@ pub fn edit_distance_with(
     )
 }
 
-static ENCODE_BASE64: Op = Op::new("EncodeBase64");
+static ENCODE_BASE64: NamedOp = NamedOp::new("EncodeBase64");
 
 /// The optional arguments of [`encode_base64_with`].
 #[derive(Clone, Debug, Default)]
@@ -193,7 +193,7 @@ pub fn encode_base64_with(input: &Tensor, attrs: &EncodeBase64Attrs) -> Result<T
     call::one(&ENCODE_BASE64, Attrs::new().with("pad", attrs.pad), &[input])
 }
 
-static FINGERPRINT: Op = Op::new("Fingerprint");
+static FINGERPRINT: NamedOp = NamedOp::new("Fingerprint");
 
 /// Hashes each row to eight bytes.
 ///
@@ -207,7 +207,7 @@ pub fn fingerprint(data: &Tensor, method: &Tensor) -> Result<Tensor> {
     call::one(&FINGERPRINT, Attrs::new(), &[data, method])
 }
 
-static REDUCE_JOIN: Op = Op::new("ReduceJoin");
+static REDUCE_JOIN: NamedOp = NamedOp::new("ReduceJoin");
 
 /// The optional arguments of [`reduce_join_with`].
 #[derive(Clone, Debug, Default)]
@@ -249,7 +249,7 @@ pub fn reduce_join_with(
     )
 }
 
-static REGEX_FULL_MATCH: Op = Op::new("RegexFullMatch");
+static REGEX_FULL_MATCH: NamedOp = NamedOp::new("RegexFullMatch");
 
 /// Tells whether a regular expression matches all of a string.
 ///
@@ -263,7 +263,7 @@ pub fn regex_full_match(input: &Tensor, pattern: &Tensor) -> Result<Tensor> {
     call::one(&REGEX_FULL_MATCH, Attrs::new(), &[input, pattern])
 }
 
-static REGEX_REPLACE: Op = Op::new("RegexReplace");
+static REGEX_REPLACE: NamedOp = NamedOp::new("RegexReplace");
 
 /// The optional arguments of [`regex_replace_with`].
 #[derive(Clone, Debug)]
@@ -310,7 +310,7 @@ pub fn regex_replace_with(
     )
 }
 
-static STATIC_REGEX_FULL_MATCH: Op = Op::new("StaticRegexFullMatch");
+static STATIC_REGEX_FULL_MATCH: NamedOp = NamedOp::new("StaticRegexFullMatch");
 
 /// Tells whether a regular expression matches all of a string.
 ///
@@ -324,7 +324,7 @@ pub fn static_regex_full_match(input: &Tensor, pattern: &str) -> Result<Tensor> 
     call::one(&STATIC_REGEX_FULL_MATCH, Attrs::new().with("pattern", pattern), &[input])
 }
 
-static STATIC_REGEX_REPLACE: Op = Op::new("StaticRegexReplace");
+static STATIC_REGEX_REPLACE: NamedOp = NamedOp::new("StaticRegexReplace");
 
 /// The optional arguments of [`static_regex_replace_with`].
 #[derive(Clone, Debug)]
@@ -378,7 +378,7 @@ pub fn static_regex_replace_with(
     )
 }
 
-static STRING_FORMAT: Op = Op::new("StringFormat");
+static STRING_FORMAT: NamedOp = NamedOp::new("StringFormat");
 
 /// The optional arguments of [`string_format_with`].
 #[derive(Clone, Debug)]
@@ -426,7 +426,7 @@ pub fn string_format_with(inputs: &[&Tensor], attrs: &StringFormatAttrs) -> Resu
     )
 }
 
-static STRING_JOIN: Op = Op::new("StringJoin");
+static STRING_JOIN: NamedOp = NamedOp::new("StringJoin");
 
 /// The optional arguments of [`string_join_with`].
 #[derive(Clone, Debug, Default)]
@@ -457,7 +457,7 @@ pub fn string_join_with(inputs: &[&Tensor], attrs: &StringJoinAttrs) -> Result<T
     call::one(&STRING_JOIN, Attrs::new().with("separator", attrs.separator.as_str()), inputs)
 }
 
-static STRING_LENGTH: Op = Op::new("StringLength");
+static STRING_LENGTH: NamedOp = NamedOp::new("StringLength");
 
 /// The optional arguments of [`string_length_with`].
 #[derive(Clone, Debug)]
@@ -494,7 +494,7 @@ pub fn string_length_with(input: &Tensor, attrs: &StringLengthAttrs) -> Result<T
     call::one(&STRING_LENGTH, Attrs::new().with("unit", attrs.unit.as_str()), &[input])
 }
 
-static STRING_LOWER: Op = Op::new("StringLower");
+static STRING_LOWER: NamedOp = NamedOp::new("StringLower");
 
 /// The optional arguments of [`string_lower_with`].
 #[derive(Clone, Debug, Default)]
@@ -525,7 +525,7 @@ pub fn string_lower_with(input: &Tensor, attrs: &StringLowerAttrs) -> Result<Ten
     call::one(&STRING_LOWER, Attrs::new().with("encoding", attrs.encoding.as_str()), &[input])
 }
 
-static STRING_N_GRAMS: Op = Op::new("StringNGrams");
+static STRING_N_GRAMS: NamedOp = NamedOp::new("StringNGrams");
 
 /// Joins neighbours in the rows of a ragged tensor of strings.
 ///
@@ -559,7 +559,7 @@ pub fn string_n_grams(
     )
 }
 
-static STRING_SPLIT: Op = Op::new("StringSplit");
+static STRING_SPLIT: NamedOp = NamedOp::new("StringSplit");
 
 /// The optional arguments of [`string_split_with`].
 #[derive(Clone, Debug)]
@@ -605,7 +605,7 @@ pub fn string_split_with(
     )
 }
 
-static STRING_SPLIT_V2: Op = Op::new("StringSplitV2");
+static STRING_SPLIT_V2: NamedOp = NamedOp::new("StringSplitV2");
 
 /// The optional arguments of [`string_split_v2_with`].
 #[derive(Clone, Debug)]
@@ -647,7 +647,7 @@ pub fn string_split_v2_with(
     call::fixed(&STRING_SPLIT_V2, Attrs::new().with("maxsplit", attrs.maxsplit), &[input, sep])
 }
 
-static STRING_STRIP: Op = Op::new("StringStrip");
+static STRING_STRIP: NamedOp = NamedOp::new("StringStrip");
 
 /// Takes white space away from both ends.
 ///
@@ -661,7 +661,7 @@ pub fn string_strip(input: &Tensor) -> Result<Tensor> {
     call::one(&STRING_STRIP, Attrs::new(), &[input])
 }
 
-static STRING_TO_HASH_BUCKET: Op = Op::new("StringToHashBucket");
+static STRING_TO_HASH_BUCKET: NamedOp = NamedOp::new("StringToHashBucket");
 
 /// Hashes strings to integers below `num_buckets`.
 ///
@@ -680,7 +680,7 @@ pub fn string_to_hash_bucket(string_tensor: &Tensor, num_buckets: i64) -> Result
     )
 }
 
-static STRING_TO_HASH_BUCKET_FAST: Op = Op::new("StringToHashBucketFast");
+static STRING_TO_HASH_BUCKET_FAST: NamedOp = NamedOp::new("StringToHashBucketFast");
 
 /// Hashes strings to integers below `num_buckets` by their fingerprints.
 ///
@@ -695,7 +695,7 @@ pub fn string_to_hash_bucket_fast(input: &Tensor, num_buckets: i64) -> Result<Te
     call::one(&STRING_TO_HASH_BUCKET_FAST, Attrs::new().with("num_buckets", num_buckets), &[input])
 }
 
-static STRING_TO_HASH_BUCKET_STRONG: Op = Op::new("StringToHashBucketStrong");
+static STRING_TO_HASH_BUCKET_STRONG: NamedOp = NamedOp::new("StringToHashBucketStrong");
 
 /// Hashes strings to integers below `num_buckets` under a key.
 ///
@@ -718,7 +718,7 @@ pub fn string_to_hash_bucket_strong(
     )
 }
 
-static STRING_TO_NUMBER: Op = Op::new("StringToNumber");
+static STRING_TO_NUMBER: NamedOp = NamedOp::new("StringToNumber");
 
 /// The optional arguments of [`string_to_number_with`].
 #[derive(Clone, Debug)]
@@ -759,7 +759,7 @@ pub fn string_to_number_with(
     call::one(&STRING_TO_NUMBER, Attrs::new().with("out_type", attrs.out_type), &[string_tensor])
 }
 
-static STRING_UPPER: Op = Op::new("StringUpper");
+static STRING_UPPER: NamedOp = NamedOp::new("StringUpper");
 
 /// The optional arguments of [`string_upper_with`].
 #[derive(Clone, Debug, Default)]
@@ -790,7 +790,7 @@ pub fn string_upper_with(input: &Tensor, attrs: &StringUpperAttrs) -> Result<Ten
     call::one(&STRING_UPPER, Attrs::new().with("encoding", attrs.encoding.as_str()), &[input])
 }
 
-static SUBSTR: Op = Op::new("Substr");
+static SUBSTR: NamedOp = NamedOp::new("Substr");
 
 /// The optional arguments of [`substr_with`].
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static AUDIO_SUMMARY: Op = Op::new("AudioSummary");
+static AUDIO_SUMMARY: NamedOp = NamedOp::new("AudioSummary");
 
 /// The optional arguments of [`audio_summary_with`].
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ pub fn audio_summary_with(
     )
 }
 
-static AUDIO_SUMMARY_V2: Op = Op::new("AudioSummaryV2");
+static AUDIO_SUMMARY_V2: NamedOp = NamedOp::new("AudioSummaryV2");
 
 /// The optional arguments of [`audio_summary_v2_with`].
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ pub fn audio_summary_v2_with(
     )
 }
 
-static CLOSE_SUMMARY_WRITER: Op = Op::new("CloseSummaryWriter");
+static CLOSE_SUMMARY_WRITER: NamedOp = NamedOp::new("CloseSummaryWriter");
 
 /// Writes what is left and closes the file.
 ///
@@ -117,7 +117,7 @@ pub fn close_summary_writer(writer: &Tensor) -> Result<()> {
     call::none(&CLOSE_SUMMARY_WRITER, Attrs::new(), &[writer])
 }
 
-static CREATE_SUMMARY_FILE_WRITER: Op = Op::new("CreateSummaryFileWriter");
+static CREATE_SUMMARY_FILE_WRITER: NamedOp = NamedOp::new("CreateSummaryFileWriter");
 
 /// Begins an event file for a summary writer that has none.
 ///
@@ -142,7 +142,7 @@ pub fn create_summary_file_writer(
     )
 }
 
-static FLUSH_SUMMARY_WRITER: Op = Op::new("FlushSummaryWriter");
+static FLUSH_SUMMARY_WRITER: NamedOp = NamedOp::new("FlushSummaryWriter");
 
 /// Writes what is waiting.
 ///
@@ -156,7 +156,7 @@ pub fn flush_summary_writer(writer: &Tensor) -> Result<()> {
     call::none(&FLUSH_SUMMARY_WRITER, Attrs::new(), &[writer])
 }
 
-static HISTOGRAM_SUMMARY: Op = Op::new("HistogramSummary");
+static HISTOGRAM_SUMMARY: NamedOp = NamedOp::new("HistogramSummary");
 
 /// Makes a summary with the distribution of values.
 ///
@@ -171,7 +171,7 @@ pub fn histogram_summary(tag: &Tensor, values: &Tensor) -> Result<Tensor> {
     call::one(&HISTOGRAM_SUMMARY, Attrs::new(), &[tag, values])
 }
 
-static IMPORT_EVENT: Op = Op::new("ImportEvent");
+static IMPORT_EVENT: NamedOp = NamedOp::new("ImportEvent");
 
 /// Writes an event.
 ///
@@ -185,7 +185,7 @@ pub fn import_event(writer: &Tensor, event: &Tensor) -> Result<()> {
     call::none(&IMPORT_EVENT, Attrs::new(), &[writer, event])
 }
 
-static MERGE_SUMMARY: Op = Op::new("MergeSummary");
+static MERGE_SUMMARY: NamedOp = NamedOp::new("MergeSummary");
 
 /// Makes one summary of several.
 ///
@@ -199,7 +199,7 @@ pub fn merge_summary(inputs: &[&Tensor]) -> Result<Tensor> {
     call::one(&MERGE_SUMMARY, Attrs::new(), inputs)
 }
 
-static SCALAR_SUMMARY: Op = Op::new("ScalarSummary");
+static SCALAR_SUMMARY: NamedOp = NamedOp::new("ScalarSummary");
 
 /// Makes a summary with scalars.
 ///
@@ -213,7 +213,7 @@ pub fn scalar_summary(tags: &Tensor, values: &Tensor) -> Result<Tensor> {
     call::one(&SCALAR_SUMMARY, Attrs::new(), &[tags, values])
 }
 
-static SUMMARY_WRITER: Op = Op::new("SummaryWriter");
+static SUMMARY_WRITER: NamedOp = NamedOp::new("SummaryWriter");
 
 /// The optional arguments of [`summary_writer_with`].
 #[derive(Clone, Debug, Default)]
@@ -252,7 +252,7 @@ pub fn summary_writer_with(attrs: &SummaryWriterAttrs) -> Result<Tensor> {
     )
 }
 
-static TENSOR_SUMMARY: Op = Op::new("TensorSummary");
+static TENSOR_SUMMARY: NamedOp = NamedOp::new("TensorSummary");
 
 /// The optional arguments of [`tensor_summary_with`].
 #[derive(Clone, Debug, Default)]
@@ -294,7 +294,7 @@ pub fn tensor_summary_with(tensor: &Tensor, attrs: &TensorSummaryAttrs) -> Resul
     )
 }
 
-static TENSOR_SUMMARY_V2: Op = Op::new("TensorSummaryV2");
+static TENSOR_SUMMARY_V2: NamedOp = NamedOp::new("TensorSummaryV2");
 
 /// Makes a summary with a tensor.
 ///
@@ -313,7 +313,7 @@ pub fn tensor_summary_v2(
     call::one(&TENSOR_SUMMARY_V2, Attrs::new(), &[tag, tensor, serialized_summary_metadata])
 }
 
-static WRITE_AUDIO_SUMMARY: Op = Op::new("WriteAudioSummary");
+static WRITE_AUDIO_SUMMARY: NamedOp = NamedOp::new("WriteAudioSummary");
 
 /// The optional arguments of [`write_audio_summary_with`].
 #[derive(Clone, Debug)]
@@ -368,7 +368,7 @@ pub fn write_audio_summary_with(
     )
 }
 
-static WRITE_GRAPH_SUMMARY: Op = Op::new("WriteGraphSummary");
+static WRITE_GRAPH_SUMMARY: NamedOp = NamedOp::new("WriteGraphSummary");
 
 /// Writes a graph, as a GraphDef.
 ///
@@ -382,7 +382,7 @@ pub fn write_graph_summary(writer: &Tensor, step: &Tensor, tensor: &Tensor) -> R
     call::none(&WRITE_GRAPH_SUMMARY, Attrs::new(), &[writer, step, tensor])
 }
 
-static WRITE_HISTOGRAM_SUMMARY: Op = Op::new("WriteHistogramSummary");
+static WRITE_HISTOGRAM_SUMMARY: NamedOp = NamedOp::new("WriteHistogramSummary");
 
 /// Writes the distribution of values.
 ///
@@ -402,7 +402,7 @@ pub fn write_histogram_summary(
     call::none(&WRITE_HISTOGRAM_SUMMARY, Attrs::new(), &[writer, step, tag, values])
 }
 
-static WRITE_IMAGE_SUMMARY: Op = Op::new("WriteImageSummary");
+static WRITE_IMAGE_SUMMARY: NamedOp = NamedOp::new("WriteImageSummary");
 
 /// The optional arguments of [`write_image_summary_with`].
 #[derive(Clone, Debug)]
@@ -458,7 +458,7 @@ pub fn write_image_summary_with(
     )
 }
 
-static WRITE_RAW_PROTO_SUMMARY: Op = Op::new("WriteRawProtoSummary");
+static WRITE_RAW_PROTO_SUMMARY: NamedOp = NamedOp::new("WriteRawProtoSummary");
 
 /// Writes a summary message.
 ///
@@ -472,7 +472,7 @@ pub fn write_raw_proto_summary(writer: &Tensor, step: &Tensor, tensor: &Tensor) 
     call::none(&WRITE_RAW_PROTO_SUMMARY, Attrs::new(), &[writer, step, tensor])
 }
 
-static WRITE_SCALAR_SUMMARY: Op = Op::new("WriteScalarSummary");
+static WRITE_SCALAR_SUMMARY: NamedOp = NamedOp::new("WriteScalarSummary");
 
 /// Writes a number.
 ///
@@ -492,7 +492,7 @@ pub fn write_scalar_summary(
     call::none(&WRITE_SCALAR_SUMMARY, Attrs::new(), &[writer, step, tag, value])
 }
 
-static WRITE_SUMMARY: Op = Op::new("WriteSummary");
+static WRITE_SUMMARY: NamedOp = NamedOp::new("WriteSummary");
 
 /// Writes a tensor, with a message that says what TensorBoard makes of it.
 ///

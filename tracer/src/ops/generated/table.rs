@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, PartialShape};
 
-static ANONYMOUS_HASH_TABLE: Op = Op::new("AnonymousHashTable");
+static ANONYMOUS_HASH_TABLE: NamedOp = NamedOp::new("AnonymousHashTable");
 
 /// Makes a lookup table that is filled once.
 ///
@@ -27,7 +27,7 @@ pub fn anonymous_hash_table(key_dtype: DType, value_dtype: DType) -> Result<Tens
     )
 }
 
-static ANONYMOUS_MUTABLE_DENSE_HASH_TABLE: Op = Op::new("AnonymousMutableDenseHashTable");
+static ANONYMOUS_MUTABLE_DENSE_HASH_TABLE: NamedOp = NamedOp::new("AnonymousMutableDenseHashTable");
 
 /// The optional arguments of [`anonymous_mutable_dense_hash_table_with`].
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ pub fn anonymous_mutable_dense_hash_table_with(
     )
 }
 
-static ANONYMOUS_MUTABLE_HASH_TABLE: Op = Op::new("AnonymousMutableHashTable");
+static ANONYMOUS_MUTABLE_HASH_TABLE: NamedOp = NamedOp::new("AnonymousMutableHashTable");
 
 /// Makes a lookup table that may change.
 ///
@@ -112,7 +112,8 @@ pub fn anonymous_mutable_hash_table(key_dtype: DType, value_dtype: DType) -> Res
     )
 }
 
-static ANONYMOUS_MUTABLE_HASH_TABLE_OF_TENSORS: Op = Op::new("AnonymousMutableHashTableOfTensors");
+static ANONYMOUS_MUTABLE_HASH_TABLE_OF_TENSORS: NamedOp =
+    NamedOp::new("AnonymousMutableHashTableOfTensors");
 
 /// The optional arguments of [`anonymous_mutable_hash_table_of_tensors_with`].
 #[derive(Clone, Debug)]
@@ -168,7 +169,7 @@ pub fn anonymous_mutable_hash_table_of_tensors_with(
     )
 }
 
-static HASH_TABLE_V2: Op = Op::new("HashTableV2");
+static HASH_TABLE_V2: NamedOp = NamedOp::new("HashTableV2");
 
 /// The optional arguments of [`hash_table_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -220,7 +221,7 @@ pub fn hash_table_v2_with(
     )
 }
 
-static INITIALIZE_TABLE_FROM_DATASET: Op = Op::new("InitializeTableFromDataset");
+static INITIALIZE_TABLE_FROM_DATASET: NamedOp = NamedOp::new("InitializeTableFromDataset");
 
 /// Fills a table with the keys and values that are the elements of a data set.
 ///
@@ -234,7 +235,7 @@ pub fn initialize_table_from_dataset(table_handle: &Tensor, dataset: &Tensor) ->
     call::none(&INITIALIZE_TABLE_FROM_DATASET, Attrs::new(), &[table_handle, dataset])
 }
 
-static INITIALIZE_TABLE_FROM_TEXT_FILE_V2: Op = Op::new("InitializeTableFromTextFileV2");
+static INITIALIZE_TABLE_FROM_TEXT_FILE_V2: NamedOp = NamedOp::new("InitializeTableFromTextFileV2");
 
 /// The optional arguments of [`initialize_table_from_text_file_v2_with`].
 #[derive(Clone, Debug)]
@@ -301,7 +302,7 @@ pub fn initialize_table_from_text_file_v2_with(
     )
 }
 
-static INITIALIZE_TABLE_V2: Op = Op::new("InitializeTableV2");
+static INITIALIZE_TABLE_V2: NamedOp = NamedOp::new("InitializeTableV2");
 
 /// Fills a lookup table.
 ///
@@ -315,7 +316,7 @@ pub fn initialize_table_v2(table_handle: &Tensor, keys: &Tensor, values: &Tensor
     call::none(&INITIALIZE_TABLE_V2, Attrs::new(), &[table_handle, keys, values])
 }
 
-static LOOKUP_TABLE_EXPORT_V2: Op = Op::new("LookupTableExportV2");
+static LOOKUP_TABLE_EXPORT_V2: NamedOp = NamedOp::new("LookupTableExportV2");
 
 /// Gives all keys and values of a lookup table.
 ///
@@ -337,7 +338,7 @@ pub fn lookup_table_export_v2(
     )
 }
 
-static LOOKUP_TABLE_FIND_V2: Op = Op::new("LookupTableFindV2");
+static LOOKUP_TABLE_FIND_V2: NamedOp = NamedOp::new("LookupTableFindV2");
 
 /// Looks up keys in a table; a default stands for those that are not there.
 ///
@@ -356,7 +357,7 @@ pub fn lookup_table_find_v2(
     call::one(&LOOKUP_TABLE_FIND_V2, Attrs::new(), &[table_handle, keys, default_value])
 }
 
-static LOOKUP_TABLE_IMPORT_V2: Op = Op::new("LookupTableImportV2");
+static LOOKUP_TABLE_IMPORT_V2: NamedOp = NamedOp::new("LookupTableImportV2");
 
 /// Replaces all entries of a lookup table.
 ///
@@ -370,7 +371,7 @@ pub fn lookup_table_import_v2(table_handle: &Tensor, keys: &Tensor, values: &Ten
     call::none(&LOOKUP_TABLE_IMPORT_V2, Attrs::new(), &[table_handle, keys, values])
 }
 
-static LOOKUP_TABLE_INSERT_V2: Op = Op::new("LookupTableInsertV2");
+static LOOKUP_TABLE_INSERT_V2: NamedOp = NamedOp::new("LookupTableInsertV2");
 
 /// Adds entries to a lookup table, or replaces their values.
 ///
@@ -384,7 +385,7 @@ pub fn lookup_table_insert_v2(table_handle: &Tensor, keys: &Tensor, values: &Ten
     call::none(&LOOKUP_TABLE_INSERT_V2, Attrs::new(), &[table_handle, keys, values])
 }
 
-static LOOKUP_TABLE_REMOVE_V2: Op = Op::new("LookupTableRemoveV2");
+static LOOKUP_TABLE_REMOVE_V2: NamedOp = NamedOp::new("LookupTableRemoveV2");
 
 /// Removes entries of a lookup table.
 ///
@@ -398,7 +399,7 @@ pub fn lookup_table_remove_v2(table_handle: &Tensor, keys: &Tensor) -> Result<()
     call::none(&LOOKUP_TABLE_REMOVE_V2, Attrs::new(), &[table_handle, keys])
 }
 
-static LOOKUP_TABLE_SIZE_V2: Op = Op::new("LookupTableSizeV2");
+static LOOKUP_TABLE_SIZE_V2: NamedOp = NamedOp::new("LookupTableSizeV2");
 
 /// Gives the number of entries of a lookup table.
 ///
@@ -412,7 +413,7 @@ pub fn lookup_table_size_v2(table_handle: &Tensor) -> Result<Tensor> {
     call::one(&LOOKUP_TABLE_SIZE_V2, Attrs::new(), &[table_handle])
 }
 
-static MUTABLE_DENSE_HASH_TABLE_V2: Op = Op::new("MutableDenseHashTableV2");
+static MUTABLE_DENSE_HASH_TABLE_V2: NamedOp = NamedOp::new("MutableDenseHashTableV2");
 
 /// The optional arguments of [`mutable_dense_hash_table_v2_with`].
 #[derive(Clone, Debug)]
@@ -491,7 +492,7 @@ pub fn mutable_dense_hash_table_v2_with(
     )
 }
 
-static MUTABLE_HASH_TABLE_OF_TENSORS_V2: Op = Op::new("MutableHashTableOfTensorsV2");
+static MUTABLE_HASH_TABLE_OF_TENSORS_V2: NamedOp = NamedOp::new("MutableHashTableOfTensorsV2");
 
 /// The optional arguments of [`mutable_hash_table_of_tensors_v2_with`].
 #[derive(Clone, Debug)]
@@ -558,7 +559,7 @@ pub fn mutable_hash_table_of_tensors_v2_with(
     )
 }
 
-static MUTABLE_HASH_TABLE_V2: Op = Op::new("MutableHashTableV2");
+static MUTABLE_HASH_TABLE_V2: NamedOp = NamedOp::new("MutableHashTableV2");
 
 /// The optional arguments of [`mutable_hash_table_v2_with`].
 #[derive(Clone, Debug, Default)]

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, PartialShape};
 
-static STACK_CLOSE_V2: Op = Op::new("StackCloseV2");
+static STACK_CLOSE_V2: NamedOp = NamedOp::new("StackCloseV2");
 
 /// Empties a stack for good.
 ///
@@ -23,7 +23,7 @@ pub fn stack_close_v2(handle: &Tensor) -> Result<()> {
     call::none(&STACK_CLOSE_V2, Attrs::new(), &[handle])
 }
 
-static STACK_POP_V2: Op = Op::new("StackPopV2");
+static STACK_POP_V2: NamedOp = NamedOp::new("StackPopV2");
 
 /// Takes the last tensor off a stack.
 ///
@@ -37,7 +37,7 @@ pub fn stack_pop_v2(handle: &Tensor, elem_type: DType) -> Result<Tensor> {
     call::one(&STACK_POP_V2, Attrs::new().with("elem_type", elem_type), &[handle])
 }
 
-static STACK_PUSH_V2: Op = Op::new("StackPushV2");
+static STACK_PUSH_V2: NamedOp = NamedOp::new("StackPushV2");
 
 /// The optional arguments of [`stack_push_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -73,7 +73,7 @@ pub fn stack_push_v2_with(
     call::one(&STACK_PUSH_V2, Attrs::new().with("swap_memory", attrs.swap_memory), &[handle, elem])
 }
 
-static STACK_V2: Op = Op::new("StackV2");
+static STACK_V2: NamedOp = NamedOp::new("StackV2");
 
 /// The optional arguments of [`stack_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -108,7 +108,7 @@ pub fn stack_v2_with(max_size: &Tensor, elem_type: DType, attrs: &StackV2Attrs) 
     )
 }
 
-static TENSOR_ARRAY_CLOSE_V3: Op = Op::new("TensorArrayCloseV3");
+static TENSOR_ARRAY_CLOSE_V3: NamedOp = NamedOp::new("TensorArrayCloseV3");
 
 /// Empties an array for good.
 ///
@@ -122,7 +122,7 @@ pub fn tensor_array_close_v3(handle: &Tensor) -> Result<()> {
     call::none(&TENSOR_ARRAY_CLOSE_V3, Attrs::new(), &[handle])
 }
 
-static TENSOR_ARRAY_CONCAT_V3: Op = Op::new("TensorArrayConcatV3");
+static TENSOR_ARRAY_CONCAT_V3: NamedOp = NamedOp::new("TensorArrayConcatV3");
 
 /// The optional arguments of [`tensor_array_concat_v3_with`].
 #[derive(Clone, Debug, Default)]
@@ -169,7 +169,7 @@ pub fn tensor_array_concat_v3_with(
     )
 }
 
-static TENSOR_ARRAY_GATHER_V3: Op = Op::new("TensorArrayGatherV3");
+static TENSOR_ARRAY_GATHER_V3: NamedOp = NamedOp::new("TensorArrayGatherV3");
 
 /// The optional arguments of [`tensor_array_gather_v3_with`].
 #[derive(Clone, Debug, Default)]
@@ -220,7 +220,7 @@ pub fn tensor_array_gather_v3_with(
     )
 }
 
-static TENSOR_ARRAY_GRAD_V3: Op = Op::new("TensorArrayGradV3");
+static TENSOR_ARRAY_GRAD_V3: NamedOp = NamedOp::new("TensorArrayGradV3");
 
 /// Makes the array of gradients by the elements of an array, or finds it.
 ///
@@ -239,7 +239,7 @@ pub fn tensor_array_grad_v3(
     call::fixed(&TENSOR_ARRAY_GRAD_V3, Attrs::new().with("source", source), &[handle, flow_in])
 }
 
-static TENSOR_ARRAY_GRAD_WITH_SHAPE: Op = Op::new("TensorArrayGradWithShape");
+static TENSOR_ARRAY_GRAD_WITH_SHAPE: NamedOp = NamedOp::new("TensorArrayGradWithShape");
 
 /// Makes the array of gradients by the elements of an array, with more dimensions.
 ///
@@ -263,7 +263,7 @@ pub fn tensor_array_grad_with_shape(
     )
 }
 
-static TENSOR_ARRAY_READ_V3: Op = Op::new("TensorArrayReadV3");
+static TENSOR_ARRAY_READ_V3: NamedOp = NamedOp::new("TensorArrayReadV3");
 
 /// Reads an element of an array.
 ///
@@ -282,7 +282,7 @@ pub fn tensor_array_read_v3(
     call::one(&TENSOR_ARRAY_READ_V3, Attrs::new().with("dtype", dtype), &[handle, index, flow_in])
 }
 
-static TENSOR_ARRAY_SCATTER_V3: Op = Op::new("TensorArrayScatterV3");
+static TENSOR_ARRAY_SCATTER_V3: NamedOp = NamedOp::new("TensorArrayScatterV3");
 
 /// Writes the rows of a tensor to the elements of an array that indices name.
 ///
@@ -302,7 +302,7 @@ pub fn tensor_array_scatter_v3(
     call::one(&TENSOR_ARRAY_SCATTER_V3, Attrs::new(), &[handle, indices, value, flow_in])
 }
 
-static TENSOR_ARRAY_SIZE_V3: Op = Op::new("TensorArraySizeV3");
+static TENSOR_ARRAY_SIZE_V3: NamedOp = NamedOp::new("TensorArraySizeV3");
 
 /// Gives the number of elements of an array.
 ///
@@ -316,7 +316,7 @@ pub fn tensor_array_size_v3(handle: &Tensor, flow_in: &Tensor) -> Result<Tensor>
     call::one(&TENSOR_ARRAY_SIZE_V3, Attrs::new(), &[handle, flow_in])
 }
 
-static TENSOR_ARRAY_SPLIT_V3: Op = Op::new("TensorArraySplitV3");
+static TENSOR_ARRAY_SPLIT_V3: NamedOp = NamedOp::new("TensorArraySplitV3");
 
 /// Writes consecutive parts of a tensor to the elements of an array.
 ///
@@ -336,7 +336,7 @@ pub fn tensor_array_split_v3(
     call::one(&TENSOR_ARRAY_SPLIT_V3, Attrs::new(), &[handle, value, lengths, flow_in])
 }
 
-static TENSOR_ARRAY_V3: Op = Op::new("TensorArrayV3");
+static TENSOR_ARRAY_V3: NamedOp = NamedOp::new("TensorArrayV3");
 
 /// The optional arguments of [`tensor_array_v3_with`].
 #[derive(Clone, Debug)]
@@ -402,7 +402,7 @@ pub fn tensor_array_v3_with(
     )
 }
 
-static TENSOR_ARRAY_WRITE_V3: Op = Op::new("TensorArrayWriteV3");
+static TENSOR_ARRAY_WRITE_V3: NamedOp = NamedOp::new("TensorArrayWriteV3");
 
 /// Writes an element of an array.
 ///

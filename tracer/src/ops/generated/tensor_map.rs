@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static EMPTY_TENSOR_MAP: Op = Op::new("EmptyTensorMap");
+static EMPTY_TENSOR_MAP: NamedOp = NamedOp::new("EmptyTensorMap");
 
 /// Makes a map without entries.
 ///
@@ -23,7 +23,7 @@ pub fn empty_tensor_map() -> Result<Tensor> {
     call::one(&EMPTY_TENSOR_MAP, Attrs::new(), &[])
 }
 
-static TENSOR_MAP_ERASE: Op = Op::new("TensorMapErase");
+static TENSOR_MAP_ERASE: NamedOp = NamedOp::new("TensorMapErase");
 
 /// Takes an entry out of a map.
 ///
@@ -41,7 +41,7 @@ pub fn tensor_map_erase(input_handle: &Tensor, key: &Tensor, value_dtype: DType)
     )
 }
 
-static TENSOR_MAP_HAS_KEY: Op = Op::new("TensorMapHasKey");
+static TENSOR_MAP_HAS_KEY: NamedOp = NamedOp::new("TensorMapHasKey");
 
 /// Tells whether a map has an entry of a key.
 ///
@@ -55,7 +55,7 @@ pub fn tensor_map_has_key(input_handle: &Tensor, key: &Tensor) -> Result<Tensor>
     call::one(&TENSOR_MAP_HAS_KEY, Attrs::new(), &[input_handle, key])
 }
 
-static TENSOR_MAP_INSERT: Op = Op::new("TensorMapInsert");
+static TENSOR_MAP_INSERT: NamedOp = NamedOp::new("TensorMapInsert");
 
 /// Adds an entry to a map, or replaces its value.
 ///
@@ -70,7 +70,7 @@ pub fn tensor_map_insert(input_handle: &Tensor, key: &Tensor, value: &Tensor) ->
     call::one(&TENSOR_MAP_INSERT, Attrs::new(), &[input_handle, key, value])
 }
 
-static TENSOR_MAP_LOOKUP: Op = Op::new("TensorMapLookup");
+static TENSOR_MAP_LOOKUP: NamedOp = NamedOp::new("TensorMapLookup");
 
 /// Gives the value of a key in a map.
 ///
@@ -92,7 +92,7 @@ pub fn tensor_map_lookup(
     )
 }
 
-static TENSOR_MAP_SIZE: Op = Op::new("TensorMapSize");
+static TENSOR_MAP_SIZE: NamedOp = NamedOp::new("TensorMapSize");
 
 /// Gives the number of entries of a map.
 ///
@@ -106,7 +106,7 @@ pub fn tensor_map_size(input_handle: &Tensor) -> Result<Tensor> {
     call::one(&TENSOR_MAP_SIZE, Attrs::new(), &[input_handle])
 }
 
-static TENSOR_MAP_STACK_KEYS: Op = Op::new("TensorMapStackKeys");
+static TENSOR_MAP_STACK_KEYS: NamedOp = NamedOp::new("TensorMapStackKeys");
 
 /// Stacks the keys of a map.
 ///

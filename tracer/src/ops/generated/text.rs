@@ -7,13 +7,13 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     ops::lists,
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static CASE_FOLD_UTF8: Op = Op::new("CaseFoldUTF8");
+static CASE_FOLD_UTF8: NamedOp = NamedOp::new("CaseFoldUTF8");
 
 /// Folds case and compatibility forms (`NFKC_Casefold`).
 ///
@@ -27,7 +27,7 @@ pub fn case_fold_utf8(input: &Tensor) -> Result<Tensor> {
     call::one(&CASE_FOLD_UTF8, Attrs::new(), &[input])
 }
 
-static CONSTRAINED_SEQUENCE: Op = Op::new("ConstrainedSequence");
+static CONSTRAINED_SEQUENCE: NamedOp = NamedOp::new("ConstrainedSequence");
 
 /// The optional arguments of [`constrained_sequence_with`].
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ pub fn constrained_sequence_with(
     )
 }
 
-static FAST_BERT_NORMALIZE: Op = Op::new("FastBertNormalize");
+static FAST_BERT_NORMALIZE: NamedOp = NamedOp::new("FastBertNormalize");
 
 /// The optional arguments of [`fast_bert_normalize_with`].
 #[derive(Clone, Debug, Default)]
@@ -142,7 +142,8 @@ pub fn fast_bert_normalize_with(
     )
 }
 
-static FAST_WORDPIECE_TOKENIZE_WITH_OFFSETS: Op = Op::new("FastWordpieceTokenizeWithOffsets");
+static FAST_WORDPIECE_TOKENIZE_WITH_OFFSETS: NamedOp =
+    NamedOp::new("FastWordpieceTokenizeWithOffsets");
 
 /// Splits text or words into the longest pieces that a model's vocabulary has.
 ///
@@ -161,7 +162,7 @@ pub fn fast_wordpiece_tokenize_with_offsets(
     call::fixed(&FAST_WORDPIECE_TOKENIZE_WITH_OFFSETS, Attrs::new(), &[input_values, wp_model])
 }
 
-static FIND_SOURCE_OFFSETS: Op = Op::new("FindSourceOffsets");
+static FIND_SOURCE_OFFSETS: NamedOp = NamedOp::new("FindSourceOffsets");
 
 /// Maps byte offsets in normalized text to those in the text before.
 ///
@@ -185,7 +186,7 @@ pub fn find_source_offsets(
     )
 }
 
-static MAX_SPANNING_TREE: Op = Op::new("MaxSpanningTree");
+static MAX_SPANNING_TREE: NamedOp = NamedOp::new("MaxSpanningTree");
 
 /// The optional arguments of [`max_spanning_tree_with`].
 #[derive(Clone, Debug, Default)]
@@ -221,7 +222,7 @@ pub fn max_spanning_tree_with(
     call::fixed(&MAX_SPANNING_TREE, Attrs::new().with("forest", attrs.forest), &[num_nodes, scores])
 }
 
-static NORMALIZE_UTF8: Op = Op::new("NormalizeUTF8");
+static NORMALIZE_UTF8: NamedOp = NamedOp::new("NormalizeUTF8");
 
 /// Brings text into a Unicode normal form.
 ///
@@ -239,7 +240,7 @@ pub fn normalize_utf8(input: &Tensor, normalization_form: &str) -> Result<Tensor
     )
 }
 
-static NORMALIZE_UTF8_WITH_OFFSETS_MAP: Op = Op::new("NormalizeUTF8WithOffsetsMap");
+static NORMALIZE_UTF8_WITH_OFFSETS_MAP: NamedOp = NamedOp::new("NormalizeUTF8WithOffsetsMap");
 
 /// Brings text into a Unicode normal form, and keeps what was changed where.
 ///
@@ -260,7 +261,7 @@ pub fn normalize_utf8_with_offsets_map(
     )
 }
 
-static PHRASE_TOKENIZE: Op = Op::new("PhraseTokenize");
+static PHRASE_TOKENIZE: NamedOp = NamedOp::new("PhraseTokenize");
 
 /// Splits text into the longest phrases that a model's vocabulary has.
 ///
@@ -275,7 +276,7 @@ pub fn phrase_tokenize(input_values: &Tensor, phrase_model: &Tensor) -> Result<[
     call::fixed(&PHRASE_TOKENIZE, Attrs::new(), &[input_values, phrase_model])
 }
 
-static REGEX_SPLIT_WITH_OFFSETS: Op = Op::new("RegexSplitWithOffsets");
+static REGEX_SPLIT_WITH_OFFSETS: NamedOp = NamedOp::new("RegexSplitWithOffsets");
 
 /// Splits text where a regular expression matches.
 ///
@@ -299,7 +300,7 @@ pub fn regex_split_with_offsets(
     )
 }
 
-static ROUGE_L: Op = Op::new("RougeL");
+static ROUGE_L: NamedOp = NamedOp::new("RougeL");
 
 /// Scores hypotheses by the longest common subsequence with a reference.
 ///
@@ -321,7 +322,7 @@ pub fn rouge_l(
     call::fixed(&ROUGE_L, Attrs::new(), &[hyp_values, hyp_splits, ref_values, ref_splits, alpha])
 }
 
-static SENTENCE_FRAGMENTS: Op = Op::new("SentenceFragments");
+static SENTENCE_FRAGMENTS: NamedOp = NamedOp::new("SentenceFragments");
 
 /// The optional arguments of [`sentence_fragments_with`].
 #[derive(Clone, Debug)]
@@ -396,7 +397,7 @@ pub fn sentence_fragments_with(
     )
 }
 
-static SENTENCE_FRAGMENTS_V2: Op = Op::new("SentenceFragmentsV2");
+static SENTENCE_FRAGMENTS_V2: NamedOp = NamedOp::new("SentenceFragmentsV2");
 
 /// Splits text into sentence fragments by terminal punctuation.
 ///
@@ -411,7 +412,7 @@ pub fn sentence_fragments_v2(doc: &Tensor) -> Result<[Tensor; 5]> {
     call::fixed(&SENTENCE_FRAGMENTS_V2, Attrs::new(), &[doc])
 }
 
-static SPLIT_MERGE_TOKENIZE_WITH_OFFSETS: Op = Op::new("SplitMergeTokenizeWithOffsets");
+static SPLIT_MERGE_TOKENIZE_WITH_OFFSETS: NamedOp = NamedOp::new("SplitMergeTokenizeWithOffsets");
 
 /// The optional arguments of [`split_merge_tokenize_with_offsets_with`].
 #[derive(Clone, Debug)]
@@ -467,7 +468,7 @@ pub fn split_merge_tokenize_with_offsets_with(
     )
 }
 
-static TF_TEXT_BOISE_TAGS_TO_OFFSETS: Op = Op::new("TFText>BoiseTagsToOffsets");
+static TF_TEXT_BOISE_TAGS_TO_OFFSETS: NamedOp = NamedOp::new("TFText>BoiseTagsToOffsets");
 
 /// Turns tags of tokens into the spans they mark.
 ///
@@ -503,7 +504,7 @@ pub fn tf_text_boise_tags_to_offsets(
     )
 }
 
-static TF_TEXT_BYTE_SPLIT_BY_OFFSETS: Op = Op::new("TFText>ByteSplitByOffsets");
+static TF_TEXT_BYTE_SPLIT_BY_OFFSETS: NamedOp = NamedOp::new("TFText>ByteSplitByOffsets");
 
 /// Cuts byte ranges out of strings.
 ///
@@ -528,7 +529,7 @@ pub fn tf_text_byte_split_by_offsets(
     )
 }
 
-static TF_TEXT_BYTE_SPLIT_WITH_OFFSETS: Op = Op::new("TFText>ByteSplitWithOffsets");
+static TF_TEXT_BYTE_SPLIT_WITH_OFFSETS: NamedOp = NamedOp::new("TFText>ByteSplitWithOffsets");
 
 /// Splits strings into bytes.
 ///
@@ -543,7 +544,7 @@ pub fn tf_text_byte_split_with_offsets(input_values: &Tensor) -> Result<[Tensor;
     call::fixed(&TF_TEXT_BYTE_SPLIT_WITH_OFFSETS, Attrs::new(), &[input_values])
 }
 
-static TF_TEXT_FAST_WORDPIECE_DETOKENIZE: Op = Op::new("TFText>FastWordpieceDetokenize");
+static TF_TEXT_FAST_WORDPIECE_DETOKENIZE: NamedOp = NamedOp::new("TFText>FastWordpieceDetokenize");
 
 /// Joins word pieces of a model's vocabulary to text.
 ///
@@ -566,7 +567,7 @@ pub fn tf_text_fast_wordpiece_detokenize(
     )
 }
 
-static TF_TEXT_NGRAMS_STRING_JOIN: Op = Op::new("TFText>NgramsStringJoin");
+static TF_TEXT_NGRAMS_STRING_JOIN: NamedOp = NamedOp::new("TFText>NgramsStringJoin");
 
 /// Joins each window of neighbouring strings.
 ///
@@ -594,7 +595,7 @@ pub fn tf_text_ngrams_string_join(
     )
 }
 
-static TF_TEXT_OFFSETS_TO_BOISE_TAGS: Op = Op::new("TFText>OffsetsToBoiseTags");
+static TF_TEXT_OFFSETS_TO_BOISE_TAGS: NamedOp = NamedOp::new("TFText>OffsetsToBoiseTags");
 
 /// Tags tokens by their place in spans: beginning, inside, end, singleton, outside.
 ///
@@ -642,7 +643,7 @@ pub fn tf_text_offsets_to_boise_tags(
     )
 }
 
-static TF_TEXT_PHRASE_DETOKENIZE: Op = Op::new("TFText>PhraseDetokenize");
+static TF_TEXT_PHRASE_DETOKENIZE: NamedOp = NamedOp::new("TFText>PhraseDetokenize");
 
 /// Joins phrases of a model's vocabulary to text.
 ///
@@ -665,7 +666,7 @@ pub fn tf_text_phrase_detokenize(
     )
 }
 
-static TF_TEXT_ROUND_ROBIN_GENERATE_MASKS: Op = Op::new("TFText>RoundRobinGenerateMasks");
+static TF_TEXT_ROUND_ROBIN_GENERATE_MASKS: NamedOp = NamedOp::new("TFText>RoundRobinGenerateMasks");
 
 /// Marks the values that round-robin trimming keeps.
 ///
@@ -691,7 +692,7 @@ pub fn tf_text_round_robin_generate_masks(
     )
 }
 
-static TF_TEXT_ROUND_ROBIN_TRIM: Op = Op::new("TFText>RoundRobinTrim");
+static TF_TEXT_ROUND_ROBIN_TRIM: NamedOp = NamedOp::new("TFText>RoundRobinTrim");
 
 /// Trims segments to a budget, which they get value by value in turn.
 ///
@@ -718,7 +719,7 @@ pub fn tf_text_round_robin_trim(
     )
 }
 
-static TF_TEXT_UTF8_BINARIZE: Op = Op::new("TFText>Utf8Binarize");
+static TF_TEXT_UTF8_BINARIZE: NamedOp = NamedOp::new("TFText>Utf8Binarize");
 
 /// Writes the bits of the first characters of each word as numbers 0 and 1.
 ///
@@ -744,8 +745,8 @@ pub fn tf_text_utf8_binarize(
     )
 }
 
-static TF_TEXT_WHITESPACE_TOKENIZE_WITH_OFFSETS_V2: Op =
-    Op::new("TFText>WhitespaceTokenizeWithOffsetsV2");
+static TF_TEXT_WHITESPACE_TOKENIZE_WITH_OFFSETS_V2: NamedOp =
+    NamedOp::new("TFText>WhitespaceTokenizeWithOffsetsV2");
 
 /// Splits text at the white space that a table names.
 ///
@@ -768,7 +769,7 @@ pub fn tf_text_whitespace_tokenize_with_offsets_v2(
     )
 }
 
-static TOKENIZER_FROM_LOGITS: Op = Op::new("TokenizerFromLogits");
+static TOKENIZER_FROM_LOGITS: NamedOp = NamedOp::new("TokenizerFromLogits");
 
 /// Splits text into tokens where a character's split score is the higher one.
 ///
@@ -792,7 +793,8 @@ pub fn tokenizer_from_logits(
     )
 }
 
-static UNICODE_SCRIPT_TOKENIZE_WITH_OFFSETS: Op = Op::new("UnicodeScriptTokenizeWithOffsets");
+static UNICODE_SCRIPT_TOKENIZE_WITH_OFFSETS: NamedOp =
+    NamedOp::new("UnicodeScriptTokenizeWithOffsets");
 
 /// The optional arguments of [`unicode_script_tokenize_with_offsets_with`].
 #[derive(Clone, Debug, Default)]
@@ -837,7 +839,7 @@ pub fn unicode_script_tokenize_with_offsets_with(
     )
 }
 
-static WHITESPACE_TOKENIZE_WITH_OFFSETS: Op = Op::new("WhitespaceTokenizeWithOffsets");
+static WHITESPACE_TOKENIZE_WITH_OFFSETS: NamedOp = NamedOp::new("WhitespaceTokenizeWithOffsets");
 
 /// Splits text at white space.
 ///
@@ -856,7 +858,7 @@ pub fn whitespace_tokenize_with_offsets(
     call::fixed(&WHITESPACE_TOKENIZE_WITH_OFFSETS, Attrs::new(), &[input_values, input_splits])
 }
 
-static WORDPIECE_TOKENIZE_WITH_OFFSETS: Op = Op::new("WordpieceTokenizeWithOffsets");
+static WORDPIECE_TOKENIZE_WITH_OFFSETS: NamedOp = NamedOp::new("WordpieceTokenizeWithOffsets");
 
 /// The optional arguments of [`wordpiece_tokenize_with_offsets_with`].
 #[derive(Clone, Debug)]

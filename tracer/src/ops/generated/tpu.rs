@@ -5,12 +5,12 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static TPU_COMPILATION_RESULT: Op = Op::new("TPUCompilationResult");
+static TPU_COMPILATION_RESULT: NamedOp = NamedOp::new("TPUCompilationResult");
 
 /// Tells how a compilation went: an empty message, which means that it went well.
 ///
@@ -24,7 +24,7 @@ pub fn tpu_compilation_result() -> Result<Tensor> {
     call::one(&TPU_COMPILATION_RESULT, Attrs::new(), &[])
 }
 
-static TPU_ORDINAL_SELECTOR: Op = Op::new("TPUOrdinalSelector");
+static TPU_ORDINAL_SELECTOR: NamedOp = NamedOp::new("TPUOrdinalSelector");
 
 /// Names the cores to run on: the first.
 ///
@@ -38,7 +38,7 @@ pub fn tpu_ordinal_selector() -> Result<Tensor> {
     call::one(&TPU_ORDINAL_SELECTOR, Attrs::new(), &[])
 }
 
-static TPU_PARTITIONED_INPUT: Op = Op::new("TPUPartitionedInput");
+static TPU_PARTITIONED_INPUT: NamedOp = NamedOp::new("TPUPartitionedInput");
 
 /// The optional arguments of [`tpu_partitioned_input_with`].
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ pub fn tpu_partitioned_input_with(
     )
 }
 
-static TPU_PARTITIONED_INPUT_V2: Op = Op::new("TPUPartitionedInputV2");
+static TPU_PARTITIONED_INPUT_V2: NamedOp = NamedOp::new("TPUPartitionedInputV2");
 
 /// The optional arguments of [`tpu_partitioned_input_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -121,7 +121,7 @@ pub fn tpu_partitioned_input_v2_with(
     )
 }
 
-static TPU_PARTITIONED_OUTPUT: Op = Op::new("TPUPartitionedOutput");
+static TPU_PARTITIONED_OUTPUT: NamedOp = NamedOp::new("TPUPartitionedOutput");
 
 /// The optional arguments of [`tpu_partitioned_output_with`].
 #[derive(Clone, Debug, Default)]
@@ -161,7 +161,7 @@ pub fn tpu_partitioned_output_with(
     )
 }
 
-static TPU_PARTITIONED_OUTPUT_V2: Op = Op::new("TPUPartitionedOutputV2");
+static TPU_PARTITIONED_OUTPUT_V2: NamedOp = NamedOp::new("TPUPartitionedOutputV2");
 
 /// Cuts a tensor into parts along all dimensions.
 ///
@@ -183,7 +183,7 @@ pub fn tpu_partitioned_output_v2(
     )
 }
 
-static TPU_REPLICATE_METADATA: Op = Op::new("TPUReplicateMetadata");
+static TPU_REPLICATE_METADATA: NamedOp = NamedOp::new("TPUReplicateMetadata");
 
 /// The optional arguments of [`tpu_replicate_metadata_with`].
 #[derive(Clone, Debug)]
@@ -276,7 +276,7 @@ pub fn tpu_replicate_metadata_with(
     )
 }
 
-static TPU_REPLICATED_INPUT: Op = Op::new("TPUReplicatedInput");
+static TPU_REPLICATED_INPUT: NamedOp = NamedOp::new("TPUReplicatedInput");
 
 /// The optional arguments of [`tpu_replicated_input_with`].
 #[derive(Clone, Debug)]
@@ -328,7 +328,7 @@ pub fn tpu_replicated_input_with(
     )
 }
 
-static TPU_REPLICATED_OUTPUT: Op = Op::new("TPUReplicatedOutput");
+static TPU_REPLICATED_OUTPUT: NamedOp = NamedOp::new("TPUReplicatedOutput");
 
 /// Gives every replica the output.
 ///
@@ -342,7 +342,7 @@ pub fn tpu_replicated_output(input: &Tensor, num_replicas: i64) -> Result<Output
     call::many(&TPU_REPLICATED_OUTPUT, Attrs::new().with("num_replicas", num_replicas), &[input])
 }
 
-static TPU_ROUND_ROBIN: Op = Op::new("TPURoundRobin");
+static TPU_ROUND_ROBIN: NamedOp = NamedOp::new("TPURoundRobin");
 
 /// Names the core to run on: the first.
 ///

@@ -6,12 +6,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::Attrs;
 
-static RESOURCE_APPLY_ADA_MAX: Op = Op::new("ResourceApplyAdaMax");
+static RESOURCE_APPLY_ADA_MAX: NamedOp = NamedOp::new("ResourceApplyAdaMax");
 
 /// The optional arguments of [`resource_apply_ada_max_with`].
 #[derive(Clone, Debug, Default)]
@@ -73,7 +73,7 @@ pub fn resource_apply_ada_max_with(
     )
 }
 
-static RESOURCE_APPLY_ADADELTA: Op = Op::new("ResourceApplyAdadelta");
+static RESOURCE_APPLY_ADADELTA: NamedOp = NamedOp::new("ResourceApplyAdadelta");
 
 /// The optional arguments of [`resource_apply_adadelta_with`].
 #[derive(Clone, Debug, Default)]
@@ -131,7 +131,7 @@ pub fn resource_apply_adadelta_with(
     )
 }
 
-static RESOURCE_APPLY_ADAGRAD: Op = Op::new("ResourceApplyAdagrad");
+static RESOURCE_APPLY_ADAGRAD: NamedOp = NamedOp::new("ResourceApplyAdagrad");
 
 /// The optional arguments of [`resource_apply_adagrad_with`].
 #[derive(Clone, Debug)]
@@ -189,7 +189,7 @@ pub fn resource_apply_adagrad_with(
     )
 }
 
-static RESOURCE_APPLY_ADAGRAD_DA: Op = Op::new("ResourceApplyAdagradDA");
+static RESOURCE_APPLY_ADAGRAD_DA: NamedOp = NamedOp::new("ResourceApplyAdagradDA");
 
 /// The optional arguments of [`resource_apply_adagrad_da_with`].
 #[derive(Clone, Debug, Default)]
@@ -250,7 +250,7 @@ pub fn resource_apply_adagrad_da_with(
     )
 }
 
-static RESOURCE_APPLY_ADAGRAD_V2: Op = Op::new("ResourceApplyAdagradV2");
+static RESOURCE_APPLY_ADAGRAD_V2: NamedOp = NamedOp::new("ResourceApplyAdagradV2");
 
 /// The optional arguments of [`resource_apply_adagrad_v2_with`].
 #[derive(Clone, Debug)]
@@ -310,7 +310,7 @@ pub fn resource_apply_adagrad_v2_with(
     )
 }
 
-static RESOURCE_APPLY_ADAM: Op = Op::new("ResourceApplyAdam");
+static RESOURCE_APPLY_ADAM: NamedOp = NamedOp::new("ResourceApplyAdam");
 
 /// The optional arguments of [`resource_apply_adam_with`].
 #[derive(Clone, Debug, Default)]
@@ -378,7 +378,7 @@ pub fn resource_apply_adam_with(
     )
 }
 
-static RESOURCE_APPLY_ADAM_WITH_AMSGRAD: Op = Op::new("ResourceApplyAdamWithAmsgrad");
+static RESOURCE_APPLY_ADAM_WITH_AMSGRAD: NamedOp = NamedOp::new("ResourceApplyAdamWithAmsgrad");
 
 /// The optional arguments of [`resource_apply_adam_with_amsgrad_with`].
 #[derive(Clone, Debug, Default)]
@@ -445,7 +445,7 @@ pub fn resource_apply_adam_with_amsgrad_with(
     )
 }
 
-static RESOURCE_APPLY_ADD_SIGN: Op = Op::new("ResourceApplyAddSign");
+static RESOURCE_APPLY_ADD_SIGN: NamedOp = NamedOp::new("ResourceApplyAddSign");
 
 /// The optional arguments of [`resource_apply_add_sign_with`].
 #[derive(Clone, Debug, Default)]
@@ -499,7 +499,7 @@ pub fn resource_apply_add_sign_with(
     )
 }
 
-static RESOURCE_APPLY_CENTERED_RMS_PROP: Op = Op::new("ResourceApplyCenteredRMSProp");
+static RESOURCE_APPLY_CENTERED_RMS_PROP: NamedOp = NamedOp::new("ResourceApplyCenteredRMSProp");
 
 /// The optional arguments of [`resource_apply_centered_rms_prop_with`].
 #[derive(Clone, Debug, Default)]
@@ -562,7 +562,7 @@ pub fn resource_apply_centered_rms_prop_with(
     )
 }
 
-static RESOURCE_APPLY_FTRL: Op = Op::new("ResourceApplyFtrl");
+static RESOURCE_APPLY_FTRL: NamedOp = NamedOp::new("ResourceApplyFtrl");
 
 /// The optional arguments of [`resource_apply_ftrl_with`].
 #[derive(Clone, Debug, Default)]
@@ -626,7 +626,7 @@ pub fn resource_apply_ftrl_with(
     )
 }
 
-static RESOURCE_APPLY_FTRL_V2: Op = Op::new("ResourceApplyFtrlV2");
+static RESOURCE_APPLY_FTRL_V2: NamedOp = NamedOp::new("ResourceApplyFtrlV2");
 
 /// The optional arguments of [`resource_apply_ftrl_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -692,7 +692,7 @@ pub fn resource_apply_ftrl_v2_with(
     )
 }
 
-static RESOURCE_APPLY_GRADIENT_DESCENT: Op = Op::new("ResourceApplyGradientDescent");
+static RESOURCE_APPLY_GRADIENT_DESCENT: NamedOp = NamedOp::new("ResourceApplyGradientDescent");
 
 /// The optional arguments of [`resource_apply_gradient_descent_with`].
 #[derive(Clone, Debug, Default)]
@@ -734,7 +734,7 @@ pub fn resource_apply_gradient_descent_with(
     )
 }
 
-static RESOURCE_APPLY_KERAS_MOMENTUM: Op = Op::new("ResourceApplyKerasMomentum");
+static RESOURCE_APPLY_KERAS_MOMENTUM: NamedOp = NamedOp::new("ResourceApplyKerasMomentum");
 
 /// The optional arguments of [`resource_apply_keras_momentum_with`].
 #[derive(Clone, Debug, Default)]
@@ -788,7 +788,7 @@ pub fn resource_apply_keras_momentum_with(
     )
 }
 
-static RESOURCE_APPLY_MOMENTUM: Op = Op::new("ResourceApplyMomentum");
+static RESOURCE_APPLY_MOMENTUM: NamedOp = NamedOp::new("ResourceApplyMomentum");
 
 /// The optional arguments of [`resource_apply_momentum_with`].
 #[derive(Clone, Debug, Default)]
@@ -842,7 +842,7 @@ pub fn resource_apply_momentum_with(
     )
 }
 
-static RESOURCE_APPLY_POWER_SIGN: Op = Op::new("ResourceApplyPowerSign");
+static RESOURCE_APPLY_POWER_SIGN: NamedOp = NamedOp::new("ResourceApplyPowerSign");
 
 /// The optional arguments of [`resource_apply_power_sign_with`].
 #[derive(Clone, Debug, Default)]
@@ -900,7 +900,7 @@ pub fn resource_apply_power_sign_with(
     )
 }
 
-static RESOURCE_APPLY_PROXIMAL_ADAGRAD: Op = Op::new("ResourceApplyProximalAdagrad");
+static RESOURCE_APPLY_PROXIMAL_ADAGRAD: NamedOp = NamedOp::new("ResourceApplyProximalAdagrad");
 
 /// The optional arguments of [`resource_apply_proximal_adagrad_with`].
 #[derive(Clone, Debug, Default)]
@@ -952,8 +952,8 @@ pub fn resource_apply_proximal_adagrad_with(
     )
 }
 
-static RESOURCE_APPLY_PROXIMAL_GRADIENT_DESCENT: Op =
-    Op::new("ResourceApplyProximalGradientDescent");
+static RESOURCE_APPLY_PROXIMAL_GRADIENT_DESCENT: NamedOp =
+    NamedOp::new("ResourceApplyProximalGradientDescent");
 
 /// The optional arguments of [`resource_apply_proximal_gradient_descent_with`].
 #[derive(Clone, Debug, Default)]
@@ -1007,7 +1007,7 @@ pub fn resource_apply_proximal_gradient_descent_with(
     )
 }
 
-static RESOURCE_APPLY_RMS_PROP: Op = Op::new("ResourceApplyRMSProp");
+static RESOURCE_APPLY_RMS_PROP: NamedOp = NamedOp::new("ResourceApplyRMSProp");
 
 /// The optional arguments of [`resource_apply_rms_prop_with`].
 #[derive(Clone, Debug, Default)]
@@ -1067,7 +1067,7 @@ pub fn resource_apply_rms_prop_with(
     )
 }
 
-static RESOURCE_SPARSE_APPLY_ADADELTA: Op = Op::new("ResourceSparseApplyAdadelta");
+static RESOURCE_SPARSE_APPLY_ADADELTA: NamedOp = NamedOp::new("ResourceSparseApplyAdadelta");
 
 /// The optional arguments of [`resource_sparse_apply_adadelta_with`].
 #[derive(Clone, Debug, Default)]
@@ -1128,7 +1128,7 @@ pub fn resource_sparse_apply_adadelta_with(
     )
 }
 
-static RESOURCE_SPARSE_APPLY_ADAGRAD: Op = Op::new("ResourceSparseApplyAdagrad");
+static RESOURCE_SPARSE_APPLY_ADAGRAD: NamedOp = NamedOp::new("ResourceSparseApplyAdagrad");
 
 /// The optional arguments of [`resource_sparse_apply_adagrad_with`].
 #[derive(Clone, Debug)]
@@ -1188,7 +1188,7 @@ pub fn resource_sparse_apply_adagrad_with(
     )
 }
 
-static RESOURCE_SPARSE_APPLY_ADAGRAD_DA: Op = Op::new("ResourceSparseApplyAdagradDA");
+static RESOURCE_SPARSE_APPLY_ADAGRAD_DA: NamedOp = NamedOp::new("ResourceSparseApplyAdagradDA");
 
 /// The optional arguments of [`resource_sparse_apply_adagrad_da_with`].
 #[derive(Clone, Debug, Default)]
@@ -1271,7 +1271,7 @@ pub fn resource_sparse_apply_adagrad_da_with(
     )
 }
 
-static RESOURCE_SPARSE_APPLY_ADAGRAD_V2: Op = Op::new("ResourceSparseApplyAdagradV2");
+static RESOURCE_SPARSE_APPLY_ADAGRAD_V2: NamedOp = NamedOp::new("ResourceSparseApplyAdagradV2");
 
 /// The optional arguments of [`resource_sparse_apply_adagrad_v2_with`].
 #[derive(Clone, Debug)]
@@ -1337,7 +1337,8 @@ pub fn resource_sparse_apply_adagrad_v2_with(
     )
 }
 
-static RESOURCE_SPARSE_APPLY_CENTERED_RMS_PROP: Op = Op::new("ResourceSparseApplyCenteredRMSProp");
+static RESOURCE_SPARSE_APPLY_CENTERED_RMS_PROP: NamedOp =
+    NamedOp::new("ResourceSparseApplyCenteredRMSProp");
 
 /// The optional arguments of [`resource_sparse_apply_centered_rms_prop_with`].
 #[derive(Clone, Debug, Default)]
@@ -1402,7 +1403,7 @@ pub fn resource_sparse_apply_centered_rms_prop_with(
     )
 }
 
-static RESOURCE_SPARSE_APPLY_FTRL: Op = Op::new("ResourceSparseApplyFtrl");
+static RESOURCE_SPARSE_APPLY_FTRL: NamedOp = NamedOp::new("ResourceSparseApplyFtrl");
 
 /// The optional arguments of [`resource_sparse_apply_ftrl_with`].
 #[derive(Clone, Debug, Default)]
@@ -1469,7 +1470,7 @@ pub fn resource_sparse_apply_ftrl_with(
     )
 }
 
-static RESOURCE_SPARSE_APPLY_FTRL_V2: Op = Op::new("ResourceSparseApplyFtrlV2");
+static RESOURCE_SPARSE_APPLY_FTRL_V2: NamedOp = NamedOp::new("ResourceSparseApplyFtrlV2");
 
 /// The optional arguments of [`resource_sparse_apply_ftrl_v2_with`].
 #[derive(Clone, Debug, Default)]
@@ -1538,7 +1539,8 @@ pub fn resource_sparse_apply_ftrl_v2_with(
     )
 }
 
-static RESOURCE_SPARSE_APPLY_KERAS_MOMENTUM: Op = Op::new("ResourceSparseApplyKerasMomentum");
+static RESOURCE_SPARSE_APPLY_KERAS_MOMENTUM: NamedOp =
+    NamedOp::new("ResourceSparseApplyKerasMomentum");
 
 /// The optional arguments of [`resource_sparse_apply_keras_momentum_with`].
 #[derive(Clone, Debug, Default)]
@@ -1598,7 +1600,7 @@ pub fn resource_sparse_apply_keras_momentum_with(
     )
 }
 
-static RESOURCE_SPARSE_APPLY_MOMENTUM: Op = Op::new("ResourceSparseApplyMomentum");
+static RESOURCE_SPARSE_APPLY_MOMENTUM: NamedOp = NamedOp::new("ResourceSparseApplyMomentum");
 
 /// The optional arguments of [`resource_sparse_apply_momentum_with`].
 #[derive(Clone, Debug, Default)]
@@ -1658,7 +1660,8 @@ pub fn resource_sparse_apply_momentum_with(
     )
 }
 
-static RESOURCE_SPARSE_APPLY_PROXIMAL_ADAGRAD: Op = Op::new("ResourceSparseApplyProximalAdagrad");
+static RESOURCE_SPARSE_APPLY_PROXIMAL_ADAGRAD: NamedOp =
+    NamedOp::new("ResourceSparseApplyProximalAdagrad");
 
 /// The optional arguments of [`resource_sparse_apply_proximal_adagrad_with`].
 #[derive(Clone, Debug, Default)]
@@ -1717,8 +1720,8 @@ pub fn resource_sparse_apply_proximal_adagrad_with(
     )
 }
 
-static RESOURCE_SPARSE_APPLY_PROXIMAL_GRADIENT_DESCENT: Op =
-    Op::new("ResourceSparseApplyProximalGradientDescent");
+static RESOURCE_SPARSE_APPLY_PROXIMAL_GRADIENT_DESCENT: NamedOp =
+    NamedOp::new("ResourceSparseApplyProximalGradientDescent");
 
 /// The optional arguments of [`resource_sparse_apply_proximal_gradient_descent_with`].
 #[derive(Clone, Debug, Default)]
@@ -1775,7 +1778,7 @@ pub fn resource_sparse_apply_proximal_gradient_descent_with(
     )
 }
 
-static RESOURCE_SPARSE_APPLY_RMS_PROP: Op = Op::new("ResourceSparseApplyRMSProp");
+static RESOURCE_SPARSE_APPLY_RMS_PROP: NamedOp = NamedOp::new("ResourceSparseApplyRMSProp");
 
 /// The optional arguments of [`resource_sparse_apply_rms_prop_with`].
 #[derive(Clone, Debug, Default)]

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static UNICODE_DECODE: Op = Op::new("UnicodeDecode");
+static UNICODE_DECODE: NamedOp = NamedOp::new("UnicodeDecode");
 
 /// The optional arguments of [`unicode_decode_with`].
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ pub fn unicode_decode_with(
     )
 }
 
-static UNICODE_DECODE_WITH_OFFSETS: Op = Op::new("UnicodeDecodeWithOffsets");
+static UNICODE_DECODE_WITH_OFFSETS: NamedOp = NamedOp::new("UnicodeDecodeWithOffsets");
 
 /// The optional arguments of [`unicode_decode_with_offsets_with`].
 #[derive(Clone, Debug)]
@@ -138,7 +138,7 @@ pub fn unicode_decode_with_offsets_with(
     )
 }
 
-static UNICODE_ENCODE: Op = Op::new("UnicodeEncode");
+static UNICODE_ENCODE: NamedOp = NamedOp::new("UnicodeEncode");
 
 /// The optional arguments of [`unicode_encode_with`].
 #[derive(Clone, Debug)]
@@ -199,7 +199,7 @@ pub fn unicode_encode_with(
     )
 }
 
-static UNICODE_SCRIPT: Op = Op::new("UnicodeScript");
+static UNICODE_SCRIPT: NamedOp = NamedOp::new("UnicodeScript");
 
 /// Gives the number that ICU has for the script of each code point; -1 for others.
 ///
@@ -213,7 +213,7 @@ pub fn unicode_script(input: &Tensor) -> Result<Tensor> {
     call::one(&UNICODE_SCRIPT, Attrs::new(), &[input])
 }
 
-static UNICODE_TRANSCODE: Op = Op::new("UnicodeTranscode");
+static UNICODE_TRANSCODE: NamedOp = NamedOp::new("UnicodeTranscode");
 
 /// The optional arguments of [`unicode_transcode_with`].
 #[derive(Clone, Debug)]

@@ -6,12 +6,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static UNIFORM_QUANTIZED_CONVOLUTION: Op = Op::new("UniformQuantizedConvolution");
+static UNIFORM_QUANTIZED_CONVOLUTION: NamedOp = NamedOp::new("UniformQuantizedConvolution");
 
 /// The optional arguments of [`uniform_quantized_convolution_with`].
 #[derive(Clone, Debug)]
@@ -167,7 +167,8 @@ pub fn uniform_quantized_convolution_with(
     )
 }
 
-static UNIFORM_QUANTIZED_CONVOLUTION_HYBRID: Op = Op::new("UniformQuantizedConvolutionHybrid");
+static UNIFORM_QUANTIZED_CONVOLUTION_HYBRID: NamedOp =
+    NamedOp::new("UniformQuantizedConvolutionHybrid");
 
 /// The optional arguments of [`uniform_quantized_convolution_hybrid_with`].
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@
 
 use crate::{
     error::Result,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType};
 
-static RESOURCE_GATHER: Op = Op::new("ResourceGather");
+static RESOURCE_GATHER: NamedOp = NamedOp::new("ResourceGather");
 
 /// The optional arguments of [`resource_gather_with`].
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ pub fn resource_gather_with(
     )
 }
 
-static RESOURCE_GATHER_ND: Op = Op::new("ResourceGatherNd");
+static RESOURCE_GATHER_ND: NamedOp = NamedOp::new("ResourceGatherNd");
 
 /// Takes the slices of a variable that vectors of indices name.
 ///
@@ -76,7 +76,7 @@ pub fn resource_gather_nd(resource: &Tensor, indices: &Tensor, dtype: DType) -> 
     call::one(&RESOURCE_GATHER_ND, Attrs::new().with("dtype", dtype), &[resource, indices])
 }
 
-static RESOURCE_SCATTER_ADD: Op = Op::new("ResourceScatterAdd");
+static RESOURCE_SCATTER_ADD: NamedOp = NamedOp::new("ResourceScatterAdd");
 
 /// Adds to the rows of a variable that indices name.
 ///
@@ -91,7 +91,7 @@ pub fn resource_scatter_add(resource: &Tensor, indices: &Tensor, updates: &Tenso
     call::none(&RESOURCE_SCATTER_ADD, Attrs::new(), &[resource, indices, updates])
 }
 
-static RESOURCE_SCATTER_DIV: Op = Op::new("ResourceScatterDiv");
+static RESOURCE_SCATTER_DIV: NamedOp = NamedOp::new("ResourceScatterDiv");
 
 /// Divides the rows of a variable that indices name.
 ///
@@ -106,7 +106,7 @@ pub fn resource_scatter_div(resource: &Tensor, indices: &Tensor, updates: &Tenso
     call::none(&RESOURCE_SCATTER_DIV, Attrs::new(), &[resource, indices, updates])
 }
 
-static RESOURCE_SCATTER_MAX: Op = Op::new("ResourceScatterMax");
+static RESOURCE_SCATTER_MAX: NamedOp = NamedOp::new("ResourceScatterMax");
 
 /// Keeps the larger elements in the rows of a variable that indices name.
 ///
@@ -121,7 +121,7 @@ pub fn resource_scatter_max(resource: &Tensor, indices: &Tensor, updates: &Tenso
     call::none(&RESOURCE_SCATTER_MAX, Attrs::new(), &[resource, indices, updates])
 }
 
-static RESOURCE_SCATTER_MIN: Op = Op::new("ResourceScatterMin");
+static RESOURCE_SCATTER_MIN: NamedOp = NamedOp::new("ResourceScatterMin");
 
 /// Keeps the smaller elements in the rows of a variable that indices name.
 ///
@@ -136,7 +136,7 @@ pub fn resource_scatter_min(resource: &Tensor, indices: &Tensor, updates: &Tenso
     call::none(&RESOURCE_SCATTER_MIN, Attrs::new(), &[resource, indices, updates])
 }
 
-static RESOURCE_SCATTER_MUL: Op = Op::new("ResourceScatterMul");
+static RESOURCE_SCATTER_MUL: NamedOp = NamedOp::new("ResourceScatterMul");
 
 /// Multiplies the rows of a variable that indices name.
 ///
@@ -151,7 +151,7 @@ pub fn resource_scatter_mul(resource: &Tensor, indices: &Tensor, updates: &Tenso
     call::none(&RESOURCE_SCATTER_MUL, Attrs::new(), &[resource, indices, updates])
 }
 
-static RESOURCE_SCATTER_ND_ADD: Op = Op::new("ResourceScatterNdAdd");
+static RESOURCE_SCATTER_ND_ADD: NamedOp = NamedOp::new("ResourceScatterNdAdd");
 
 /// The optional arguments of [`resource_scatter_nd_add_with`].
 #[derive(Clone, Debug)]
@@ -202,7 +202,7 @@ pub fn resource_scatter_nd_add_with(
     )
 }
 
-static RESOURCE_SCATTER_ND_MAX: Op = Op::new("ResourceScatterNdMax");
+static RESOURCE_SCATTER_ND_MAX: NamedOp = NamedOp::new("ResourceScatterNdMax");
 
 /// The optional arguments of [`resource_scatter_nd_max_with`].
 #[derive(Clone, Debug)]
@@ -253,7 +253,7 @@ pub fn resource_scatter_nd_max_with(
     )
 }
 
-static RESOURCE_SCATTER_ND_MIN: Op = Op::new("ResourceScatterNdMin");
+static RESOURCE_SCATTER_ND_MIN: NamedOp = NamedOp::new("ResourceScatterNdMin");
 
 /// The optional arguments of [`resource_scatter_nd_min_with`].
 #[derive(Clone, Debug)]
@@ -304,7 +304,7 @@ pub fn resource_scatter_nd_min_with(
     )
 }
 
-static RESOURCE_SCATTER_ND_SUB: Op = Op::new("ResourceScatterNdSub");
+static RESOURCE_SCATTER_ND_SUB: NamedOp = NamedOp::new("ResourceScatterNdSub");
 
 /// The optional arguments of [`resource_scatter_nd_sub_with`].
 #[derive(Clone, Debug)]
@@ -355,7 +355,7 @@ pub fn resource_scatter_nd_sub_with(
     )
 }
 
-static RESOURCE_SCATTER_ND_UPDATE: Op = Op::new("ResourceScatterNdUpdate");
+static RESOURCE_SCATTER_ND_UPDATE: NamedOp = NamedOp::new("ResourceScatterNdUpdate");
 
 /// The optional arguments of [`resource_scatter_nd_update_with`].
 #[derive(Clone, Debug)]
@@ -406,7 +406,7 @@ pub fn resource_scatter_nd_update_with(
     )
 }
 
-static RESOURCE_SCATTER_SUB: Op = Op::new("ResourceScatterSub");
+static RESOURCE_SCATTER_SUB: NamedOp = NamedOp::new("ResourceScatterSub");
 
 /// Subtracts from the rows of a variable that indices name.
 ///
@@ -421,7 +421,7 @@ pub fn resource_scatter_sub(resource: &Tensor, indices: &Tensor, updates: &Tenso
     call::none(&RESOURCE_SCATTER_SUB, Attrs::new(), &[resource, indices, updates])
 }
 
-static RESOURCE_SCATTER_UPDATE: Op = Op::new("ResourceScatterUpdate");
+static RESOURCE_SCATTER_UPDATE: NamedOp = NamedOp::new("ResourceScatterUpdate");
 
 /// Replaces the rows of a variable that indices name.
 ///
@@ -440,7 +440,7 @@ pub fn resource_scatter_update(
     call::none(&RESOURCE_SCATTER_UPDATE, Attrs::new(), &[resource, indices, updates])
 }
 
-static RESOURCE_STRIDED_SLICE_ASSIGN: Op = Op::new("ResourceStridedSliceAssign");
+static RESOURCE_STRIDED_SLICE_ASSIGN: NamedOp = NamedOp::new("ResourceStridedSliceAssign");
 
 /// The optional arguments of [`resource_strided_slice_assign_with`].
 #[derive(Clone, Debug, Default)]

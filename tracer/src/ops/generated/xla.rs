@@ -7,12 +7,12 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, PartialShape};
 
-static XLA_BROADCAST_HELPER: Op = Op::new("XlaBroadcastHelper");
+static XLA_BROADCAST_HELPER: NamedOp = NamedOp::new("XlaBroadcastHelper");
 
 /// Gives the shapes of two tensors the axes of each other.
 ///
@@ -32,7 +32,7 @@ pub fn xla_broadcast_helper(
     call::fixed(&XLA_BROADCAST_HELPER, Attrs::new(), &[lhs, rhs, broadcast_dims])
 }
 
-static XLA_CONV: Op = Op::new("XlaConv");
+static XLA_CONV: NamedOp = NamedOp::new("XlaConv");
 
 /// Convolves with any layout, stride, dilation, padding and grouping.
 ///
@@ -66,7 +66,7 @@ pub fn xla_conv(
     )
 }
 
-static XLA_CONV_V2: Op = Op::new("XlaConvV2");
+static XLA_CONV_V2: NamedOp = NamedOp::new("XlaConvV2");
 
 /// The optional arguments of [`xla_conv_v2_with`].
 #[derive(Clone, Debug)]
@@ -146,7 +146,7 @@ pub fn xla_conv_v2_with(
     )
 }
 
-static XLA_DOT: Op = Op::new("XlaDot");
+static XLA_DOT: NamedOp = NamedOp::new("XlaDot");
 
 /// Sums products along pairs of axes, for each pair of batch axes.
 ///
@@ -171,7 +171,7 @@ pub fn xla_dot(
     )
 }
 
-static XLA_DOT_V2: Op = Op::new("XlaDotV2");
+static XLA_DOT_V2: NamedOp = NamedOp::new("XlaDotV2");
 
 /// Sums products along pairs of axes, for each pair of batch axes.
 ///
@@ -199,7 +199,7 @@ pub fn xla_dot_v2(
     )
 }
 
-static XLA_DYNAMIC_SLICE: Op = Op::new("XlaDynamicSlice");
+static XLA_DYNAMIC_SLICE: NamedOp = NamedOp::new("XlaDynamicSlice");
 
 /// Takes a window at a place that is moved to be inside.
 ///
@@ -218,7 +218,7 @@ pub fn xla_dynamic_slice(
     call::one(&XLA_DYNAMIC_SLICE, Attrs::new(), &[input, start_indices, size_indices])
 }
 
-static XLA_DYNAMIC_UPDATE_SLICE: Op = Op::new("XlaDynamicUpdateSlice");
+static XLA_DYNAMIC_UPDATE_SLICE: NamedOp = NamedOp::new("XlaDynamicUpdateSlice");
 
 /// Replaces a window at a place that is moved to be inside.
 ///
@@ -237,7 +237,7 @@ pub fn xla_dynamic_update_slice(
     call::one(&XLA_DYNAMIC_UPDATE_SLICE, Attrs::new(), &[input, update, indices])
 }
 
-static XLA_EINSUM: Op = Op::new("XlaEinsum");
+static XLA_EINSUM: NamedOp = NamedOp::new("XlaEinsum");
 
 /// Products and sums written as an equation of labelled axes.
 ///
@@ -251,7 +251,7 @@ pub fn xla_einsum(a: &Tensor, b: &Tensor, equation: &str) -> Result<Tensor> {
     call::one(&XLA_EINSUM, Attrs::new().with("equation", equation), &[a, b])
 }
 
-static XLA_GATHER: Op = Op::new("XlaGather");
+static XLA_GATHER: NamedOp = NamedOp::new("XlaGather");
 
 /// Takes slices of one size at places that vectors of indices name.
 ///
@@ -279,7 +279,7 @@ pub fn xla_gather(
     )
 }
 
-static XLA_KEY_VALUE_SORT: Op = Op::new("XlaKeyValueSort");
+static XLA_KEY_VALUE_SORT: NamedOp = NamedOp::new("XlaKeyValueSort");
 
 /// Sorts keys, and values by their keys.
 ///
@@ -294,7 +294,7 @@ pub fn xla_key_value_sort(keys: &Tensor, values: &Tensor) -> Result<[Tensor; 2]>
     call::fixed(&XLA_KEY_VALUE_SORT, Attrs::new(), &[keys, values])
 }
 
-static XLA_OPTIMIZATION_BARRIER: Op = Op::new("XlaOptimizationBarrier");
+static XLA_OPTIMIZATION_BARRIER: NamedOp = NamedOp::new("XlaOptimizationBarrier");
 
 /// Passes tensors on, all at once.
 ///
@@ -308,7 +308,7 @@ pub fn xla_optimization_barrier(input: &[&Tensor]) -> Result<Outputs> {
     call::many(&XLA_OPTIMIZATION_BARRIER, Attrs::new(), input)
 }
 
-static XLA_PAD: Op = Op::new("XlaPad");
+static XLA_PAD: NamedOp = NamedOp::new("XlaPad");
 
 /// Puts a value around and between elements; negative edges cut off.
 ///
@@ -334,7 +334,7 @@ pub fn xla_pad(
     )
 }
 
-static XLA_REDUCE_PRECISION: Op = Op::new("XlaReducePrecision");
+static XLA_REDUCE_PRECISION: NamedOp = NamedOp::new("XlaReducePrecision");
 
 /// Rounds floats to fewer bits of exponent and fraction.
 ///
@@ -356,7 +356,7 @@ pub fn xla_reduce_precision(
     )
 }
 
-static XLA_REMOVE_DYNAMIC_DIMENSION_SIZE: Op = Op::new("XlaRemoveDynamicDimensionSize");
+static XLA_REMOVE_DYNAMIC_DIMENSION_SIZE: NamedOp = NamedOp::new("XlaRemoveDynamicDimensionSize");
 
 /// Makes an axis of a size that is only known in a call one of its whole size.
 ///
@@ -371,7 +371,7 @@ pub fn xla_remove_dynamic_dimension_size(input: &Tensor, dim_index: &Tensor) -> 
     call::one(&XLA_REMOVE_DYNAMIC_DIMENSION_SIZE, Attrs::new(), &[input, dim_index])
 }
 
-static XLA_REPLICA_ID: Op = Op::new("XlaReplicaId");
+static XLA_REPLICA_ID: NamedOp = NamedOp::new("XlaReplicaId");
 
 /// The number of the replica: 0, as there is one.
 ///
@@ -385,7 +385,7 @@ pub fn xla_replica_id() -> Result<Tensor> {
     call::one(&XLA_REPLICA_ID, Attrs::new(), &[])
 }
 
-static XLA_RNG_BIT_GENERATOR: Op = Op::new("XlaRngBitGenerator");
+static XLA_RNG_BIT_GENERATOR: NamedOp = NamedOp::new("XlaRngBitGenerator");
 
 /// The optional arguments of [`xla_rng_bit_generator_with`].
 #[derive(Clone, Debug)]
@@ -438,7 +438,7 @@ pub fn xla_rng_bit_generator_with(
     )
 }
 
-static XLA_SELF_ADJOINT_EIG: Op = Op::new("XlaSelfAdjointEig");
+static XLA_SELF_ADJOINT_EIG: NamedOp = NamedOp::new("XlaSelfAdjointEig");
 
 /// Eigenvalues and eigenvectors of symmetric matrices.
 ///
@@ -461,7 +461,7 @@ pub fn xla_self_adjoint_eig(
     )
 }
 
-static XLA_SHARDING: Op = Op::new("XlaSharding");
+static XLA_SHARDING: NamedOp = NamedOp::new("XlaSharding");
 
 /// The optional arguments of [`xla_sharding_with`].
 #[derive(Clone, Debug, Default)]
@@ -500,7 +500,7 @@ pub fn xla_sharding_with(input: &Tensor, attrs: &XlaShardingAttrs) -> Result<Ten
     )
 }
 
-static XLA_SORT: Op = Op::new("XlaSort");
+static XLA_SORT: NamedOp = NamedOp::new("XlaSort");
 
 /// Sorts along the last axis.
 ///
@@ -514,7 +514,7 @@ pub fn xla_sort(input: &Tensor) -> Result<Tensor> {
     call::one(&XLA_SORT, Attrs::new(), &[input])
 }
 
-static XLA_SPMD_FULL_TO_SHARD_SHAPE: Op = Op::new("XlaSpmdFullToShardShape");
+static XLA_SPMD_FULL_TO_SHARD_SHAPE: NamedOp = NamedOp::new("XlaSpmdFullToShardShape");
 
 /// The optional arguments of [`xla_spmd_full_to_shard_shape_with`].
 #[derive(Clone, Debug)]
@@ -569,7 +569,7 @@ pub fn xla_spmd_full_to_shard_shape_with(
     )
 }
 
-static XLA_SPMD_SHARD_TO_FULL_SHAPE: Op = Op::new("XlaSpmdShardToFullShape");
+static XLA_SPMD_SHARD_TO_FULL_SHAPE: NamedOp = NamedOp::new("XlaSpmdShardToFullShape");
 
 /// The optional arguments of [`xla_spmd_shard_to_full_shape_with`].
 #[derive(Clone, Debug)]
@@ -630,7 +630,7 @@ pub fn xla_spmd_shard_to_full_shape_with(
     )
 }
 
-static XLA_SET_BOUND: Op = Op::new("XlaSetBound");
+static XLA_SET_BOUND: NamedOp = NamedOp::new("XlaSetBound");
 
 /// Passes a number on that is known not to be above a bound.
 ///
@@ -644,7 +644,7 @@ pub fn xla_set_bound(input: &Tensor, bound: &Tensor) -> Result<Tensor> {
     call::one(&XLA_SET_BOUND, Attrs::new(), &[input, bound])
 }
 
-static XLA_SET_DYNAMIC_DIMENSION_SIZE: Op = Op::new("XlaSetDynamicDimensionSize");
+static XLA_SET_DYNAMIC_DIMENSION_SIZE: NamedOp = NamedOp::new("XlaSetDynamicDimensionSize");
 
 /// Takes the first elements of an axis, as many as are told.
 ///
@@ -663,7 +663,7 @@ pub fn xla_set_dynamic_dimension_size(
     call::one(&XLA_SET_DYNAMIC_DIMENSION_SIZE, Attrs::new(), &[input, dim_index, size])
 }
 
-static XLA_SVD: Op = Op::new("XlaSvd");
+static XLA_SVD: NamedOp = NamedOp::new("XlaSvd");
 
 /// Singular values and vectors of matrices.
 ///

@@ -7,13 +7,13 @@
 use crate::{
     error::Result,
     ops::call::Outputs,
-    ops::call::{self, Op},
+    ops::call::{self, NamedOp},
     ops::lists,
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, NameAttrList};
 
-static XLA_REDUCE: Op = Op::new("XlaReduce");
+static XLA_REDUCE: NamedOp = NamedOp::new("XlaReduce");
 
 /// Combines elements along axes by a function.
 ///
@@ -39,7 +39,7 @@ pub fn xla_reduce(
     )
 }
 
-static XLA_REDUCE_WINDOW: Op = Op::new("XlaReduceWindow");
+static XLA_REDUCE_WINDOW: NamedOp = NamedOp::new("XlaReduceWindow");
 
 /// Combines the elements of windows by a function.
 ///
@@ -78,7 +78,7 @@ pub fn xla_reduce_window(
     )
 }
 
-static XLA_SCATTER: Op = Op::new("XlaScatter");
+static XLA_SCATTER: NamedOp = NamedOp::new("XlaScatter");
 
 /// Updates slices by a function, at places that vectors of indices name.
 ///
@@ -107,7 +107,7 @@ pub fn xla_scatter(
     )
 }
 
-static XLA_SELECT_AND_SCATTER: Op = Op::new("XlaSelectAndScatter");
+static XLA_SELECT_AND_SCATTER: NamedOp = NamedOp::new("XlaSelectAndScatter");
 
 /// Chooses an element of each window and adds to it what a source has.
 ///
@@ -137,7 +137,7 @@ pub fn xla_select_and_scatter(
     )
 }
 
-static XLA_VARIADIC_REDUCE: Op = Op::new("XlaVariadicReduce");
+static XLA_VARIADIC_REDUCE: NamedOp = NamedOp::new("XlaVariadicReduce");
 
 /// Combines the elements of several tensors along axes by a function.
 ///
@@ -164,7 +164,7 @@ pub fn xla_variadic_reduce(
     )
 }
 
-static XLA_VARIADIC_REDUCE_V2: Op = Op::new("XlaVariadicReduceV2");
+static XLA_VARIADIC_REDUCE_V2: NamedOp = NamedOp::new("XlaVariadicReduceV2");
 
 /// Combines the elements of several tensors along axes by a function.
 ///
@@ -191,7 +191,7 @@ pub fn xla_variadic_reduce_v2(
     )
 }
 
-static XLA_VARIADIC_SORT: Op = Op::new("XlaVariadicSort");
+static XLA_VARIADIC_SORT: NamedOp = NamedOp::new("XlaVariadicSort");
 
 /// Sorts tensors along an axis by a comparison of their elements.
 ///

@@ -35,7 +35,7 @@ fn same(
     let unknown: Vec<TraceType> = unknown.collect();
     let unknown = traced.concrete_for([TraceType::List(unknown)])?;
     let values: Vec<_> = args.iter().map(Into::into).collect();
-    let unknown = unknown.call(&[ferroflow_tracer::Value::List(values)])?;
+    let unknown = unknown.call(&[ferroflow_tracer::NestedValue::List(values)])?;
     assert_eq!(eager.to_string(), known.to_string());
     assert_eq!(eager.to_string(), unknown.tensor()?.to_string());
     assert_eq!((eager.dtype(), eager.shape()), (known.dtype(), known.shape()));

@@ -109,7 +109,7 @@ fn embeddings_in_functions_give_rows() -> Result<()> {
     let tape = GradientTape::new();
     let y = f.call((Tensor::from([1i32, 1, 3]),))?;
     let found = tape.variable_gradients(&y, std::slice::from_ref(&table))?.remove(0).unwrap();
-    assert!(matches!(found, ferroflow_tracer::Gradient::Slices(_)), "{found:?}");
+    assert!(matches!(found, ferroflow_tracer::TensorGradient::Slices(_)), "{found:?}");
     assert_eq!(found.dense()?.to_vec::<f32>()?, [0.0, 8.0, 0.0, 8.0]);
     Ok(())
 }
@@ -119,7 +119,7 @@ fn functions_that_were_loaded_have_gradients_too() -> Result<()> {
     use ferroflow_ir::{
         DType, FunctionLibrary, PartialShape, TensorSpec, ValueType, build::GraphBuilder,
     };
-    use ferroflow_runtime::{Capture, ConcreteFunction as Loaded};
+    use ferroflow_runtime::{CallableFunction as Loaded, CapturedInput};
     use std::sync::Arc;
 
     let w = Variable::new(4.0f32)?;
@@ -133,7 +133,7 @@ fn functions_that_were_loaded_have_gradients_too() -> Result<()> {
     let y = builder.call("Mul", "y", &[x, read])?[0];
     let def = Arc::new(builder.finish_function("loaded", &[("y", y)]));
     let context = ferroflow_tracer::context::context();
-    let captures = vec![Capture::Resource(w.owned()?.handle())];
+    let captures = vec![CapturedInput::Resource(w.owned()?.handle())];
     let (library, resources) = (Arc::new(FunctionLibrary::new()), context.resources().clone());
     let loaded = Loaded::with_captures(&context, def, library, resources, captures);
 

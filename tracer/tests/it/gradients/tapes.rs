@@ -1,7 +1,7 @@
 use super::{near, values};
 use ferroflow_ir::Code;
 use ferroflow_tracer::{
-    Error, Gradient, GradientOptions, GradientTape, Result, TapeOptions, Tensor, Variable,
+    Error, GradientOptions, GradientTape, Result, TapeOptions, Tensor, TensorGradient, Variable,
     VariableOptions, init_scope, ops,
 };
 
@@ -135,7 +135,7 @@ fn rows_that_were_gathered_give_rows() -> Result<()> {
     let rows = table.read()?.gather(&Tensor::from([2i32, 0, 2]))?;
     let y = (rows * 2.0)?;
     let found = tape.variable_gradients(&y, std::slice::from_ref(&table))?.remove(0).unwrap();
-    let Gradient::Slices(slices) = &found else { panic!("{found:?} has no rows") };
+    let TensorGradient::Slices(slices) = &found else { panic!("{found:?} has no rows") };
     assert_eq!(slices.indices.to_vec::<i32>()?, [2, 0, 2]);
     assert_eq!(found.dense()?.to_vec::<f32>()?, [2.0, 2.0, 0.0, 0.0, 4.0, 4.0]);
     near(&values(tape.gradient(&y, &table)?)?, &[2.0, 2.0, 0.0, 0.0, 4.0, 4.0]);

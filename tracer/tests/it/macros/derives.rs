@@ -2,8 +2,8 @@
 
 use ferroflow_ir::TraceType;
 use ferroflow_tracer::{
-    Nest, Result, Tensor, TraceType, Value, Variable, function,
-    value::{Aliases, Leaves},
+    Nest, NestedValue, Result, Tensor, TraceType, Variable, function,
+    value::{Aliases, TensorLeaves},
 };
 use std::{
     collections::{BTreeMap, HashSet},
@@ -50,7 +50,7 @@ fn check<T: Nest + Debug>(value: &T, ty: &str) {
     assert!(!value.has_type(&TraceType::None, &mut Aliases::default()));
     let other = TraceType::Struct("Other".into(), Vec::new());
     assert!(!value.has_type(&other, &mut Aliases::default()));
-    let (mut leaves, mut expected) = (Leaves::new(), Leaves::new());
+    let (mut leaves, mut expected) = (TensorLeaves::new(), TensorLeaves::new());
     value.leaves(&mut Aliases::default(), &mut leaves);
     structure.leaves(&mut Aliases::default(), &mut expected);
     assert_eq!(format!("{leaves:?}"), format!("{expected:?}"));
@@ -64,7 +64,7 @@ fn check<T: Nest + Debug>(value: &T, ty: &str) {
     if !leaves.is_empty() {
         assert!(T::from_leaves(&trace_type, &mut leaves.into_iter().skip(1)).is_err());
     }
-    for other in [Value::None, Value::Struct("Other".into(), Vec::new())] {
+    for other in [NestedValue::None, NestedValue::Struct("Other".into(), Vec::new())] {
         assert!(T::from_value(other).is_err());
     }
     for other in [TraceType::None, other] {
@@ -122,9 +122,9 @@ fn structures_and_enums_round_trip() {
 
 #[test]
 fn fields_are_looked_at_by_name() {
-    let field = |key: &str, value: Value| (key.into(), value);
-    let layer = |fields| Layer::<Tensor>::from_value(Value::Struct("Layer".into(), fields));
-    let (w, b) = (field("w", float(1.0).into()), field("b", Value::None));
+    let field = |key: &str, value: NestedValue| (key.into(), value);
+    let layer = |fields| Layer::<Tensor>::from_value(NestedValue::Struct("Layer".into(), fields));
+    let (w, b) = (field("w", float(1.0).into()), field("b", NestedValue::None));
     let ty = field("type", "dense".into());
     assert!(layer(vec![w.clone(), b.clone(), ty.clone()]).is_ok());
     assert!(layer(vec![b.clone(), w.clone(), ty.clone()]).is_err());
@@ -230,7 +230,7 @@ fn objects_may_go_by_their_value() {
 // spec: 76
 #[test]
 fn types_of_objects_are_compared_hashed_and_widened() {
-    let ty = |value: &dyn Fn() -> Value| value().trace_type(&mut Aliases::default());
+    let ty = |value: &dyn Fn() -> NestedValue| value().trace_type(&mut Aliases::default());
     let mango = |flavor: f32| ty(&|| Mango { flavor: vec![flavor] }.to_value());
     let fruit = |weight: i64| ty(&|| Fruit::Apple(weight).to_value());
     assert_eq!(mango(1.0), mango(2.0));

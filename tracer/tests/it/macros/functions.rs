@@ -3,7 +3,7 @@
 use expect_test::expect;
 use ferroflow_ir::{DType, TraceType, trace_type::Literal};
 use ferroflow_tracer::{
-    FunctionOptions, Nest, PolymorphicFunction, Result, Tensor, Value, Variable,
+    FunctionOptions, Nest, NestedValue, PolymorphicFunction, Result, Tensor, Variable,
     context::with_functions_run_eagerly, function, function_with, spec,
 };
 use std::{
@@ -301,7 +301,7 @@ fn a_trace_can_be_made_of_types_or_examples() {
     }
     let types = [spec(DType::F32, [None]).into(), TraceType::Literal(Literal::Int(3))];
     let trace = scaled::function().concrete_for(types).unwrap();
-    let y = trace.call(&[Tensor::from([1.0f32, 2.0]).into(), Value::from(3i64)]).unwrap();
+    let y = trace.call(&[Tensor::from([1.0f32, 2.0]).into(), NestedValue::from(3i64)]).unwrap();
     assert_eq!(floats(y.tensor().unwrap()), [3.0, 6.0]);
     assert_eq!(floats(&scaled(&Tensor::from([5.0f32]), 3).unwrap()), [15.0]);
     assert_eq!(scaled::tracing_count(), 1);

@@ -1,7 +1,9 @@
 //! The options of `#[function]`.
 
 use ferroflow_ir::{DType, TraceType};
-use ferroflow_tracer::{ArgSpec, Error, Result, RetracePolicy, Tensor, Value, function, spec};
+use ferroflow_tracer::{
+    ArgSpec, Error, NestedValue, Result, RetracePolicy, Tensor, function, spec,
+};
 
 #[function(input_signature = [spec(float32, [None])])]
 fn next(x: &Tensor) -> Result<Tensor> {
@@ -144,7 +146,7 @@ fn host_values_become_the_tensors_of_the_signature() {
     fn double(x: &Tensor) -> Result<Tensor> {
         x * 2.0
     }
-    let list = Value::list([1i64, 2]);
+    let list = NestedValue::list([1i64, 2]);
     let y: Tensor = double::function().call_named(&[list], &[]).unwrap();
     assert_eq!(y.to_vec::<f64>().unwrap(), [2.0, 4.0]);
 }

@@ -1,6 +1,6 @@
 //! Passing of arguments.
 
-use ferroflow_tracer::{Result, Tensor, Value, function};
+use ferroflow_tracer::{NestedValue, Result, Tensor, function};
 
 #[function]
 #[expect(clippy::too_many_arguments, reason = "all ways of passing, and as many as may be")]
@@ -84,10 +84,10 @@ fn scaled(
 // spec: b1, b3, b4, b5, b6
 #[test]
 fn parameters_have_names_and_defaults() {
-    let x: Value = Tensor::from(3.0f32).into();
-    let offset: Value = Tensor::from(1.0f32).into();
+    let x: NestedValue = Tensor::from(3.0f32).into();
+    let offset: NestedValue = Tensor::from(1.0f32).into();
     let f = scaled::function();
-    let call = |args: &[Value], kwargs: &[(&str, Value)]| {
+    let call = |args: &[NestedValue], kwargs: &[(&str, NestedValue)]| {
         f.call_named(args, kwargs).map(|y: Tensor| y.to_scalar::<f32>().unwrap())
     };
     assert_eq!(call(std::slice::from_ref(&x), &[]).unwrap(), 6.0);
@@ -96,8 +96,9 @@ fn parameters_have_names_and_defaults() {
     assert_eq!(scaled::tracing_count(), 1);
     let named = [("offset", offset), ("how", "minus".into()), ("scale", 10.0.into())];
     assert_eq!(call(std::slice::from_ref(&x), &named).unwrap(), 29.0);
-    let problem =
-        |args: &[Value], kwargs: &[(&str, Value)]| call(args, kwargs).unwrap_err().to_string();
+    let problem = |args: &[NestedValue], kwargs: &[(&str, NestedValue)]| {
+        call(args, kwargs).unwrap_err().to_string()
+    };
     assert!(problem(&[], &[]).contains("missing a required argument: 'x'"));
     assert!(
         problem(std::slice::from_ref(&x), &[("x", x.clone())])

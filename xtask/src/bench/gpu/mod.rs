@@ -9,12 +9,12 @@ mod row;
 
 use super::{
     chosen,
-    side::{self, Side},
+    side::{self, BenchSide},
 };
-use crate::command::{self, Profile};
+use crate::command::{self, BuildProfile};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
-use row::Row;
+use row::ReportRow;
 use serde_json::{Value, json};
 use std::{
     path::{Path, PathBuf},
@@ -81,11 +81,11 @@ impl Mode {
 }
 
 pub(super) fn run(root: &Path, flags: &Flags) -> Result<()> {
-    let profile = if flags.dev { Profile::Dev } else { Profile::Release };
+    let profile = if flags.dev { BuildProfile::Dev } else { BuildProfile::Release };
     // With CUDA compiled in, whatever the device: what is missing is told by its reason.
     let program = command::build_workers(root, "bench,cuda", &["bench"], profile)?;
     let names = chosen(names(root, &program, flags)?, &flags.only)?;
-    let mut sides = vec![Side::start("ours", with_flags(ours(&program, flags), flags))?];
+    let mut sides = vec![BenchSide::start("ours", with_flags(ours(&program, flags), flags))?];
     if !flags.alone {
         let peers = peers(root, flags, &sides[0])?;
         sides.extend(peers);
@@ -93,7 +93,7 @@ pub(super) fn run(root: &Path, flags: &Flags) -> Result<()> {
     sides.iter().for_each(introduce);
     let mut rows = Vec::new();
     for name in names {
-        let row = Row::measured(&name, &mut sides, flags.rounds)?;
+        let row = ReportRow::measured(&name, &mut sides, flags.rounds)?;
         print!("{}", row.text());
         rows.push(row);
         if let Some(path) = &flags.json {
@@ -106,7 +106,7 @@ pub(super) fn run(root: &Path, flags: &Flags) -> Result<()> {
 }
 
 /// PyTorch on the device that ours is, once for each way of running functions.
-fn peers(root: &Path, flags: &Flags, ours: &Side) -> Result<Vec<Side>> {
+fn peers(root: &Path, flags: &Flags, ours: &BenchSide) -> Result<Vec<BenchSide>> {
     let same = peer_device(ours.facts["device"].as_str().unwrap_or_default());
     let device = flags.peer_device.clone().unwrap_or_else(|| same.clone());
     let modes = default_modes(&device);
@@ -116,7 +116,7 @@ fn peers(root: &Path, flags: &Flags, ours: &Side) -> Result<Vec<Side>> {
         let mut command = peer(root, flags);
         command.args(["--device", &device, "--mode", mode.name()]);
         let name = if *mode == Mode::Eager { "torch" } else { mode.name() };
-        let side = Side::start(name, with_flags(command, flags))?;
+        let side = BenchSide::start(name, with_flags(command, flags))?;
         let [model, our_model] = [&side.facts["model"], &ours.facts["model"]];
         ensure!(
             device != same || device == "cpu" || model == our_model,
@@ -144,10 +144,10 @@ fn default_modes(device: &str) -> &'static [Mode] {
 }
 
 /// Writes all that is known until now, so that it is kept if a later row fails.
-fn write(path: &Path, sides: &[Side], rows: &[Row]) -> Result<()> {
+fn write(path: &Path, sides: &[BenchSide], rows: &[ReportRow]) -> Result<()> {
     let facts: serde_json::Map<String, Value> =
         sides.iter().map(|side| (side.name.clone(), side.facts.clone())).collect();
-    let rows: Vec<Value> = rows.iter().map(Row::json).collect();
+    let rows: Vec<Value> = rows.iter().map(ReportRow::json).collect();
     let all = json!({ "sides": facts, "rows": rows });
     std::fs::write(path, format!("{all:#}\n")).with_context(|| path.display().to_string())
 }
@@ -186,7 +186,7 @@ fn with_flags(mut command: Command, flags: &Flags) -> Command {
 }
 
 /// Says who measures what.
-fn introduce(side: &Side) {
+fn introduce(side: &BenchSide) {
     let fact = |name: &str| side.facts[name].as_str();
     let (ready, device) = (fact("ready").unwrap_or("?"), fact("device").unwrap_or("?"));
     let model = fact("model").map(|model| format!(", {model}")).unwrap_or_default();

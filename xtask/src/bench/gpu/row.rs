@@ -1,12 +1,12 @@
 //! A row: what each side said, and how it is told.
 
 use super::agreement::{disagreement, tolerance};
-use crate::bench::{duration, side::Side};
+use crate::bench::{duration, side::BenchSide};
 use anyhow::Result;
 use serde_json::{Value, json};
 
 /// Answers of all sides about a row.
-pub(super) struct Row {
+pub(super) struct ReportRow {
     name: String,
     /// The sides, ours first, and their answers in turn. The first has the check.
     sides: Vec<(String, Vec<Value>)>,
@@ -18,11 +18,15 @@ const TIMINGS: [(&str, &str); 2] = [("throughput", "back to back"), ("latency", 
 /// Times that differ by less are told once.
 const SAME: f64 = 0.1;
 
-impl Row {
+impl ReportRow {
     /// Asks all sides in turn, so often.
-    pub(super) fn measured(name: &str, sides: &mut [Side], rounds: usize) -> Result<Row> {
-        let answers = |side: &Side| (side.name.clone(), Vec::new());
-        let mut row = Row { name: name.into(), sides: sides.iter().map(answers).collect() };
+    pub(super) fn measured(
+        name: &str,
+        sides: &mut [BenchSide],
+        rounds: usize,
+    ) -> Result<ReportRow> {
+        let answers = |side: &BenchSide| (side.name.clone(), Vec::new());
+        let mut row = ReportRow { name: name.into(), sides: sides.iter().map(answers).collect() };
         for _ in 0..rounds.max(1) {
             for (side, (_, answers)) in sides.iter_mut().zip(&mut row.sides) {
                 if answers.last().is_none_or(|last: &Value| last["error"].is_null()) {
@@ -154,9 +158,9 @@ mod tests {
         })
     }
 
-    fn row(ours: Vec<Value>, torch: Vec<Value>) -> Row {
+    fn row(ours: Vec<Value>, torch: Vec<Value>) -> ReportRow {
         let sides = vec![("ours".to_string(), ours), ("torch".to_string(), torch)];
-        Row { name: "gemm.f32_48".into(), sides }
+        ReportRow { name: "gemm.f32_48".into(), sides }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use ferroflow_ir::{
 use std::collections::HashSet;
 
 /// A function for an op.
-pub(super) struct Function<'a> {
+pub(super) struct OpFunction<'a> {
     op: &'a OpDef,
     name: String,
     /// Attributes that do not follow from the inputs and have no default.
@@ -18,8 +18,8 @@ pub(super) struct Function<'a> {
     optional: Vec<&'a AttrDef>,
 }
 
-impl<'a> Function<'a> {
-    pub(super) fn new(op: &'a OpDef) -> Result<Function<'a>> {
+impl<'a> OpFunction<'a> {
+    pub(super) fn new(op: &'a OpDef) -> Result<OpFunction<'a>> {
         let follows =
             |attr: &AttrDef| op.inputs.iter().any(|arg| attrs_of(arg).contains(&attr.name));
         let (required, optional) = op
@@ -27,7 +27,7 @@ impl<'a> Function<'a> {
             .iter()
             .filter(|attr| !follows(attr) && !attr.name.starts_with('_'))
             .partition(|attr| matches!(attr.default, AttrDefault::Required));
-        let function = Function { op, name: name::function(op.name), required, optional };
+        let function = OpFunction { op, name: name::function(op.name), required, optional };
         let mut names = HashSet::from(["attrs".to_string()]);
         for (name, _) in function.parameters() {
             ensure!(names.insert(name.clone()), "{}: two parameters called `{name}`", op.name);
@@ -51,7 +51,7 @@ impl<'a> Function<'a> {
 
     pub(super) fn source(&self) -> String {
         let item = name::item(self.op.name);
-        let mut source = format!("static {item}: Op = Op::new({:?});\n\n", self.op.name);
+        let mut source = format!("static {item}: NamedOp = NamedOp::new({:?});\n\n", self.op.name);
         if self.optional.is_empty() {
             return source + &self.plain("");
         }
@@ -236,7 +236,7 @@ mod tests {
 
     fn source(op: &str) -> String {
         let op = ferroflow_ir::registry::find(op).unwrap();
-        Function::new(op).unwrap().source()
+        OpFunction::new(op).unwrap().source()
     }
 
     /// Compares all but the documentation, word by word.
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_function_and_its_documentation() {
-        let expected = r#"static DIAG: Op = Op::new("Diag");
+        let expected = r#"static DIAG: NamedOp = NamedOp::new("Diag");
 
 /// Puts a tensor on the diagonal of one of twice the rank, among zeros.
 ///
@@ -270,7 +270,7 @@ call::one(&DIAG, Attrs::new(), &[diagonal])
     fn no_result() {
         check(
             "NoOp",
-            r#"static NO_OP: Op = Op::new("NoOp");
+            r#"static NO_OP: NamedOp = NamedOp::new("NoOp");
             #[track_caller]
             pub fn no_op() -> Result<()> { call::none(&NO_OP, Attrs::new(), &[]) }"#,
         );
@@ -280,7 +280,7 @@ call::one(&DIAG, Attrs::new(), &[diagonal])
     fn several_results() {
         check(
             "BroadcastGradientArgs",
-            r#"static BROADCAST_GRADIENT_ARGS: Op = Op::new("BroadcastGradientArgs");
+            r#"static BROADCAST_GRADIENT_ARGS: NamedOp = NamedOp::new("BroadcastGradientArgs");
             #[track_caller]
             pub fn broadcast_gradient_args(s0: &Tensor, s1: &Tensor) -> Result<[Tensor; 2]> {
                 call::fixed(&BROADCAST_GRADIENT_ARGS, Attrs::new(), &[s0, s1])
@@ -292,7 +292,7 @@ call::one(&DIAG, Attrs::new(), &[diagonal])
     fn a_list_of_results() {
         check(
             "Split",
-            r#"static SPLIT: Op = Op::new("Split");
+            r#"static SPLIT: NamedOp = NamedOp::new("Split");
             #[track_caller]
             pub fn split(split_dim: &Tensor, value: &Tensor, num_split: i64) -> Result<Outputs> {
                 call::many(&SPLIT, Attrs::new().with("num_split", num_split), &[split_dim, value])
@@ -304,7 +304,7 @@ call::one(&DIAG, Attrs::new(), &[diagonal])
     fn a_list_among_the_inputs() {
         check(
             "ConcatV2",
-            r#"static CONCAT_V2: Op = Op::new("ConcatV2");
+            r#"static CONCAT_V2: NamedOp = NamedOp::new("ConcatV2");
             #[track_caller]
             pub fn concat_v2(values: &[&Tensor], axis: &Tensor) -> Result<Tensor> {
                 call::one(&CONCAT_V2, Attrs::new(), &[values, &[axis][..]].concat())
@@ -316,7 +316,7 @@ call::one(&DIAG, Attrs::new(), &[diagonal])
     fn lists_that_do_not_tell_their_lengths() {
         check(
             "DynamicStitch",
-            r#"static DYNAMIC_STITCH: Op = Op::new("DynamicStitch");
+            r#"static DYNAMIC_STITCH: NamedOp = NamedOp::new("DynamicStitch");
             #[track_caller]
             pub fn dynamic_stitch(indices: &[&Tensor], data: &[&Tensor]) -> Result<Tensor> {
                 call::one(&DYNAMIC_STITCH,
@@ -330,7 +330,7 @@ call::one(&DIAG, Attrs::new(), &[diagonal])
     fn attributes_with_and_without_defaults() {
         check(
             "Cast",
-            r#"static CAST: Op = Op::new("Cast");
+            r#"static CAST: NamedOp = NamedOp::new("Cast");
             #[derive(Clone, Debug, Default)]
             pub struct CastAttrs { pub truncate: bool, }
             #[track_caller]

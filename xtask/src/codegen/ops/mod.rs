@@ -8,7 +8,7 @@ mod name;
 use super::{Content, Generated};
 use anyhow::{Result, ensure};
 use ferroflow_ir::{OpDef, ops};
-use function::Function;
+use function::OpFunction;
 use std::{
     collections::HashSet,
     fmt::Write,
@@ -25,12 +25,12 @@ pub(super) fn generate() -> Result<Vec<Generated>> {
     let mut files = Vec::new();
     let mut families = Vec::new();
     for (family, records) in ops::families() {
-        let functions = records.iter().filter(|op| is_call(op)).map(Function::new);
-        let functions: Vec<Function> = functions.collect::<Result<_>>()?;
+        let functions = records.iter().filter(|op| is_call(op)).map(OpFunction::new);
+        let functions: Vec<OpFunction> = functions.collect::<Result<_>>()?;
         if functions.is_empty() {
             continue;
         }
-        for name in functions.iter().flat_map(Function::items) {
+        for name in functions.iter().flat_map(OpFunction::items) {
             ensure!(names.insert(name.clone()), "two functions would be called `{name}`");
         }
         files.push(Generated {
@@ -55,7 +55,7 @@ fn is_call(op: &OpDef) -> bool {
 /// Imports that the functions of a module may need: the word that shows it, and its path.
 const IMPORTS: &[(&str, &str, &str)] = &[
     ("Result", "crate", "error::Result"),
-    ("call", "crate", "ops::call::{self, Op}"),
+    ("call", "crate", "ops::call::{self, NamedOp}"),
     ("Outputs", "crate", "ops::call::Outputs"),
     ("lists", "crate", "ops::lists"),
     ("Tensor", "crate", "tensor::Tensor"),
@@ -69,7 +69,7 @@ const IMPORTS: &[(&str, &str, &str)] = &[
 /// More parameters than this, and clippy asks why.
 const MANY_PARAMETERS: usize = 7;
 
-fn module(family: &str, functions: &[Function<'_>]) -> Result<String> {
+fn module(family: &str, functions: &[OpFunction<'_>]) -> Result<String> {
     let mut items = String::new();
     for function in functions {
         writeln!(items, "\n{}", function.source())?;
@@ -130,7 +130,7 @@ mod tests {
         let sources: String = files.iter().map(source).collect();
         for op in ops::all() {
             let expected = !op.name.starts_with('_') && !SOURCES.contains(&op.name);
-            let found = sources.contains(&format!("Op::new(\"{}\")", op.name));
+            let found = sources.contains(&format!("NamedOp::new(\"{}\")", op.name));
             assert_eq!(found, expected, "{}", op.name);
         }
     }

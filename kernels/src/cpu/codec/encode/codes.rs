@@ -2,12 +2,12 @@
 
 /// Codes as a file tells them: how many there are of each length, and symbols in order.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Codes {
+pub(super) struct HuffmanCodes {
     pub(super) counts: [u8; 16],
     pub(super) symbols: Vec<u8>,
 }
 
-impl Codes {
+impl HuffmanCodes {
     /// The code and its length for each symbol; a length of 0 for none.
     pub(super) fn by_symbol(&self) -> [(u16, u8); 256] {
         let mut codes = [(0, 0); 256];
@@ -24,7 +24,7 @@ impl Codes {
 
     /// Codes of 16 bits at most, as short as they can be for symbols that come so often (jchuff.c,
     /// which follows annex K.2 of the standard).
-    pub(super) fn shortest(frequencies: &[u32; 256]) -> Codes {
+    pub(super) fn shortest(frequencies: &[u32; 256]) -> HuffmanCodes {
         // One symbol more keeps the code of all ones free.
         let mut frequencies: Vec<u64> = frequencies.iter().map(|&times| times.into()).collect();
         frequencies.push(1);
@@ -49,25 +49,25 @@ impl Codes {
         let mut symbols: Vec<u8> = (0..=255).collect();
         symbols.retain(|&symbol| lengths[usize::from(symbol)] > 0);
         symbols.sort_by_key(|&symbol| lengths[usize::from(symbol)]);
-        Codes { counts: std::array::from_fn(|at| counts[at + 1] as u8), symbols }
+        HuffmanCodes { counts: std::array::from_fn(|at| counts[at + 1] as u8), symbols }
     }
 
     /// The usual codes of means: of luminance, or of colour.
-    pub(super) fn usual_means(is_colour: bool) -> Codes {
+    pub(super) fn usual_means(is_colour: bool) -> HuffmanCodes {
         let counts = match is_colour {
             false => [0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0],
             true => [0, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0],
         };
-        Codes { counts, symbols: (0..12).collect() }
+        HuffmanCodes { counts, symbols: (0..12).collect() }
     }
 
     /// The usual codes of other coefficients.
-    pub(super) fn usual_others(is_colour: bool) -> Codes {
+    pub(super) fn usual_others(is_colour: bool) -> HuffmanCodes {
         let (counts, symbols) = match is_colour {
             false => ([0, 2, 1, 3, 3, 2, 4, 3, 5, 5, 4, 4, 0, 0, 1, 125], &LUMINANCE),
             true => ([0, 2, 1, 2, 4, 4, 3, 4, 7, 5, 4, 4, 0, 1, 2, 119], &COLOUR),
         };
-        Codes { counts, symbols: symbols.to_vec() }
+        HuffmanCodes { counts, symbols: symbols.to_vec() }
     }
 }
 

@@ -3,9 +3,9 @@
 use super::super::jpeg::ZIGZAG;
 use super::{
     Image, Settings,
-    codes::Codes,
+    codes::HuffmanCodes,
     forward, progressive, samples,
-    scan::{self, Component, Sink, Table},
+    scan::{self, EncodedComponent, HuffmanTable, SymbolSink},
 };
 use bytes::Bytes;
 
@@ -30,10 +30,10 @@ pub(super) fn write(image: &Image<'_>, settings: &Settings) -> Bytes {
     let planes = samples::planes(image, settings.has_less_colour);
     let is_colour = planes.len() > 1;
     let share = if is_colour && settings.has_less_colour { 2 } else { 1 };
-    let components: Vec<Component> = planes
+    let components: Vec<EncodedComponent> = planes
         .iter()
         .enumerate()
-        .map(|(at, plane)| Component {
+        .map(|(at, plane)| EncodedComponent {
             blocks: forward::coefficients(plane, &divisors[usize::from(at > 0)]),
             across: plane.across,
             down: plane.down,
@@ -65,11 +65,11 @@ fn scaled(table: &[u16; 64], quality: i32) -> [u16; 64] {
     table.map(|divisor| ((i32::from(divisor) * percent + 50) / 100).clamp(1, 255) as u16)
 }
 
-/// Counts of symbols, by `Table::index`.
+/// Counts of symbols, by `HuffmanTable::index`.
 struct Counts([[u32; 256]; 4]);
 
-impl Sink for Counts {
-    fn symbol(&mut self, table: Table, symbol: u8) {
+impl SymbolSink for Counts {
+    fn symbol(&mut self, table: HuffmanTable, symbol: u8) {
         self.0[table.index()][usize::from(symbol)] += 1;
     }
 
@@ -78,14 +78,14 @@ impl Sink for Counts {
 
 struct File {
     bytes: Vec<u8>,
-    /// The codes of symbols, by `Table::index`.
+    /// The codes of symbols, by `HuffmanTable::index`.
     codes: Vec<[(u16, u8); 256]>,
     buffer: u64,
     n_bits: u32,
 }
 
-impl Sink for File {
-    fn symbol(&mut self, table: Table, symbol: u8) {
+impl SymbolSink for File {
+    fn symbol(&mut self, table: HuffmanTable, symbol: u8) {
         let (code, length) = self.codes[table.index()][usize::from(symbol)];
         self.bits(code.into(), length.into());
     }
@@ -119,7 +119,7 @@ impl File {
         self.segment(0xe0, &contents);
     }
 
-    fn frame(&mut self, image: &Image<'_>, components: &[Component], is_progressive: bool) {
+    fn frame(&mut self, image: &Image<'_>, components: &[EncodedComponent], is_progressive: bool) {
         let mut contents = vec![8];
         contents.extend((image.height as u16).to_be_bytes());
         contents.extend((image.width as u16).to_be_bytes());
@@ -131,17 +131,17 @@ impl File {
         self.segment(if is_progressive { 0xc2 } else { 0xc0 }, &contents);
     }
 
-    fn whole(&mut self, components: &[Component], is_small: bool) {
+    fn whole(&mut self, components: &[EncodedComponent], is_small: bool) {
         let counts = is_small.then(|| counts(|sink| scan::write(components, sink)));
         let n_tables = if components.len() > 1 { 4 } else { 2 };
         self.codes = vec![[(0, 0); 256]; 4];
         for at in 0..n_tables {
             let (is_colour, is_mean) = (at / 2 > 0, at % 2 == 0);
-            let table = Table { is_mean, is_colour };
+            let table = HuffmanTable { is_mean, is_colour };
             let codes = match (&counts, is_mean) {
-                (Some(counts), _) => Codes::shortest(&counts.0[table.index()]),
-                (None, true) => Codes::usual_means(is_colour),
-                (None, false) => Codes::usual_others(is_colour),
+                (Some(counts), _) => HuffmanCodes::shortest(&counts.0[table.index()]),
+                (None, true) => HuffmanCodes::usual_means(is_colour),
+                (None, false) => HuffmanCodes::usual_others(is_colour),
             };
             self.table(table, &codes);
         }
@@ -151,7 +151,7 @@ impl File {
         self.end_bits();
     }
 
-    fn progressive(&mut self, components: &[Component]) {
+    fn progressive(&mut self, components: &[EncodedComponent]) {
         self.codes = vec![[(0, 0); 256]; 4];
         for scan in progressive::scans(components.len() > 1) {
             let counts = counts(|sink| scan.write(components, sink));
@@ -163,8 +163,8 @@ impl File {
             let mut tables: Vec<bool> = places.iter().map(|&place| place > 0).collect();
             tables.dedup();
             for is_colour in tables.into_iter().filter(|_| scan.has_codes()) {
-                let table = Table { is_mean, is_colour };
-                self.table(table, &Codes::shortest(&counts.0[table.index()]));
+                let table = HuffmanTable { is_mean, is_colour };
+                self.table(table, &HuffmanCodes::shortest(&counts.0[table.index()]));
             }
             let place = |at: usize| match (at > 0 && scan.has_codes(), is_mean) {
                 (false, _) => 0,
@@ -178,7 +178,7 @@ impl File {
         }
     }
 
-    fn table(&mut self, table: Table, codes: &Codes) {
+    fn table(&mut self, table: HuffmanTable, codes: &HuffmanCodes) {
         self.codes[table.index()] = codes.by_symbol();
         let place = u8::from(table.is_colour) | if table.is_mean { 0 } else { 0x10 };
         let contents = [&[place], codes.counts.as_slice(), &codes.symbols].concat();

@@ -149,7 +149,7 @@ mod tests {
         (samples, contents)
     }
 
-    fn decode(contents: &[u8], jpeg: jpeg::Settings) -> Result<Vec<u16>> {
+    fn decode(contents: &[u8], jpeg: jpeg::DecodeSettings) -> Result<Vec<u16>> {
         let threads = Threads::single();
         let io = Io::empty(&threads, 1 << 24);
         let request = Request {
@@ -168,7 +168,7 @@ mod tests {
     fn images_come_back() {
         for (size, is_progressive) in [((24, 40), false), ((17, 33), true), ((1, 1), false)] {
             let (samples, contents) = file(size.0, size.1, is_progressive);
-            let decoded = decode(&contents, jpeg::Settings::default()).unwrap();
+            let decoded = decode(&contents, jpeg::DecodeSettings::default()).unwrap();
             let distances = decoded.iter().zip(&samples);
             let sum: u32 = distances.map(|(&a, &b)| u32::from(a.abs_diff(b.into()))).sum();
             assert!(sum as usize <= samples.len() * 4, "{sum} of {}", samples.len());
@@ -193,7 +193,7 @@ mod tests {
             }
             contents.truncate(len.max(3));
             let fraction = if recover { 1.0 } else { 0.1 };
-            let settings = jpeg::Settings { ratio, recover, fraction, ..Default::default() };
+            let settings = jpeg::DecodeSettings { ratio, recover, fraction, ..Default::default() };
             let _ = decode(&contents, settings);
         }
     }

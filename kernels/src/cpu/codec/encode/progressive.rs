@@ -1,7 +1,7 @@
 //! The scans of progressive files (jcphuff.c): a part of the bits of some coefficients each.
 
 use super::super::jpeg::ZIGZAG;
-use super::scan::{Component, Sink, Table, for_each_block, mean, signed, size};
+use super::scan::{EncodedComponent, HuffmanTable, SymbolSink, for_each_block, mean, signed, size};
 
 /// The longest run of blocks without more coefficients.
 const MAX_RUN: u32 = 0x7fff;
@@ -10,7 +10,7 @@ const MAX_WAITING: usize = 1000 - 63;
 
 /// Parts of a scan.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scan {
+pub(super) struct EncodedScan {
     /// The component; all for means.
     pub(super) component: Option<usize>,
     pub(super) first: usize,
@@ -21,9 +21,14 @@ pub(super) struct Scan {
 }
 
 /// The scans of an image, as libjpeg chooses them.
-pub(super) fn scans(is_colour: bool) -> Vec<Scan> {
-    let scan =
-        |component, first, last, before, after| Scan { component, first, last, before, after };
+pub(super) fn scans(is_colour: bool) -> Vec<EncodedScan> {
+    let scan = |component, first, last, before, after| EncodedScan {
+        component,
+        first,
+        last,
+        before,
+        after,
+    };
     match is_colour {
         true => vec![
             scan(None, 0, 0, 0, 1),
@@ -48,17 +53,17 @@ pub(super) fn scans(is_colour: bool) -> Vec<Scan> {
     }
 }
 
-impl Scan {
+impl EncodedScan {
     /// Whether it has symbols, not bits alone.
     pub(super) fn has_codes(self) -> bool {
         self.first > 0 || self.before == 0
     }
 
-    pub(super) fn write(self, components: &[Component], sink: &mut impl Sink) {
+    pub(super) fn write(self, components: &[EncodedComponent], sink: &mut impl SymbolSink) {
         match self.component {
             None => self.means(components, sink),
             Some(at) => {
-                let table = Table { is_mean: false, is_colour: at > 0 };
+                let table = HuffmanTable { is_mean: false, is_colour: at > 0 };
                 let mut run = Run { table, blocks: 0, waiting: Vec::new() };
                 for block in &components[at].blocks {
                     match self.before {
@@ -71,7 +76,7 @@ impl Scan {
         }
     }
 
-    fn means(self, components: &[Component], sink: &mut impl Sink) {
+    fn means(self, components: &[EncodedComponent], sink: &mut impl SymbolSink) {
         let mut means = vec![0; components.len()];
         for_each_block(components, |at, block| {
             let value = i32::from(block[0]) >> self.after;
@@ -91,7 +96,7 @@ impl Scan {
         ZIGZAG[self.first..=self.last].iter().map(value).collect()
     }
 
-    fn first_bits(self, block: &[i16; 64], run: &mut Run, sink: &mut impl Sink) {
+    fn first_bits(self, block: &[i16; 64], run: &mut Run, sink: &mut impl SymbolSink) {
         let mut zeros = 0;
         for value in self.values(block) {
             if value == 0 {
@@ -116,7 +121,7 @@ impl Scan {
         }
     }
 
-    fn more_bits(self, block: &[i16; 64], run: &mut Run, sink: &mut impl Sink) {
+    fn more_bits(self, block: &[i16; 64], run: &mut Run, sink: &mut impl SymbolSink) {
         let values = self.values(block);
         // After the last coefficient that is new there are bits of old ones alone.
         let last_new = values.iter().rposition(|value| value.abs() == 1);
@@ -155,13 +160,13 @@ impl Scan {
 
 /// Blocks that have no more new coefficients, and the bits of their old ones.
 struct Run {
-    table: Table,
+    table: HuffmanTable,
     blocks: u32,
     waiting: Vec<u32>,
 }
 
 impl Run {
-    fn end(&mut self, sink: &mut impl Sink) {
+    fn end(&mut self, sink: &mut impl SymbolSink) {
         if self.blocks > 0 {
             let n_bits = size(self.blocks as i32) - 1;
             sink.symbol(self.table, (n_bits as u8) << 4);

@@ -3,27 +3,27 @@
 use super::super::jpeg::ZIGZAG;
 
 /// Consumer of symbols and bits: a count of symbols, or a file.
-pub(super) trait Sink {
+pub(super) trait SymbolSink {
     /// The next codes are those of a component's place: 0 for luminance, 1 for colour.
-    fn symbol(&mut self, table: Table, symbol: u8);
+    fn symbol(&mut self, table: HuffmanTable, symbol: u8);
     fn bits(&mut self, value: u32, n_bits: u32);
 }
 
 /// Codes of symbols.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Table {
+pub(super) struct HuffmanTable {
     pub(super) is_mean: bool,
     pub(super) is_colour: bool,
 }
 
-impl Table {
+impl HuffmanTable {
     pub(super) fn index(self) -> usize {
         usize::from(self.is_mean) + 2 * usize::from(self.is_colour)
     }
 }
 
 /// The coefficients of a component.
-pub(super) struct Component {
+pub(super) struct EncodedComponent {
     pub(super) blocks: Vec<[i16; 64]>,
     /// Blocks in a row and in a column.
     pub(super) across: usize,
@@ -32,7 +32,7 @@ pub(super) struct Component {
     pub(super) share: usize,
 }
 
-impl Component {
+impl EncodedComponent {
     /// The block at a row and a column; at the edges of the image, one with the mean of the last.
     pub(super) fn block(&self, row: usize, column: usize) -> [i16; 64] {
         let is_there = row < self.down && column < self.across;
@@ -56,7 +56,10 @@ impl Component {
 }
 
 /// Visits the blocks of all components, unit by unit, each with its component's place.
-pub(super) fn for_each_block(components: &[Component], mut visit: impl FnMut(usize, &[i16; 64])) {
+pub(super) fn for_each_block(
+    components: &[EncodedComponent],
+    mut visit: impl FnMut(usize, &[i16; 64]),
+) {
     let (across, down) = components[0].units();
     for unit in 0..across * down {
         let (row, column) = (unit / across, unit % across);
@@ -71,7 +74,7 @@ pub(super) fn for_each_block(components: &[Component], mut visit: impl FnMut(usi
 }
 
 /// Writes whole blocks of all components.
-pub(super) fn write(components: &[Component], sink: &mut impl Sink) {
+pub(super) fn write(components: &[EncodedComponent], sink: &mut impl SymbolSink) {
     let mut means = vec![0; components.len()];
     for_each_block(components, |at, block| {
         let is_colour = at > 0;
@@ -93,15 +96,15 @@ pub(super) fn signed(value: i32) -> (u32, u32) {
 }
 
 /// Writes a mean as its difference from the last.
-pub(super) fn mean(value: i32, last: &mut i32, is_colour: bool, sink: &mut impl Sink) {
+pub(super) fn mean(value: i32, last: &mut i32, is_colour: bool, sink: &mut impl SymbolSink) {
     let (bits, n_bits) = signed(value - *last);
     *last = value;
-    sink.symbol(Table { is_mean: true, is_colour }, n_bits as u8);
+    sink.symbol(HuffmanTable { is_mean: true, is_colour }, n_bits as u8);
     sink.bits(bits, n_bits);
 }
 
-fn others(block: &[i16; 64], is_colour: bool, sink: &mut impl Sink) {
-    let table = Table { is_mean: false, is_colour };
+fn others(block: &[i16; 64], is_colour: bool, sink: &mut impl SymbolSink) {
+    let table = HuffmanTable { is_mean: false, is_colour };
     let mut run = 0;
     for &at in &ZIGZAG[1..] {
         let value = i32::from(block[usize::from(at)]);

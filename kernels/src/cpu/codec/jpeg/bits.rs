@@ -17,7 +17,7 @@ const MAX_REWINDS: usize = 4096;
 
 /// The codes of a table of a file.
 #[derive(Debug, Clone)]
-pub(super) struct Codes {
+pub(super) struct HuffmanDecoder {
     /// For each beginning of 8 bits the length of its code and its symbol; 0 for longer codes.
     short: Vec<u16>,
     /// The largest code of each length, -1 for none; a sentinel ends the list.
@@ -27,9 +27,9 @@ pub(super) struct Codes {
     symbols: Vec<u8>,
 }
 
-impl Codes {
+impl HuffmanDecoder {
     /// Codes of which `counts[n]` have `n + 1` bits, in order.
-    pub(super) fn new(counts: &[u8; 16], symbols: &[u8]) -> Result<Codes, Damage> {
+    pub(super) fn new(counts: &[u8; 16], symbols: &[u8]) -> Result<HuffmanDecoder, Damage> {
         let (mut short, mut largest) = (vec![0; 1 << LOOKAHEAD], [-1; 18]);
         let mut offset = [0; 17];
         let (mut code, mut place) = (0_i32, 0_usize);
@@ -53,7 +53,7 @@ impl Codes {
             code <<= 1;
         }
         largest[17] = i32::MAX;
-        Ok(Codes { short, largest, offset, symbols: symbols.to_vec() })
+        Ok(HuffmanDecoder { short, largest, offset, symbols: symbols.to_vec() })
     }
 
     /// Whether every symbol is a number of bits that a mean value can have.
@@ -63,7 +63,7 @@ impl Codes {
 }
 
 /// A reader of bits.
-pub(super) struct Bits<'a> {
+pub(super) struct BitReader<'a> {
     data: &'a [u8],
     position: usize,
     /// Where the unit that is being read began.
@@ -79,9 +79,9 @@ pub(super) struct Bits<'a> {
     rewinds: usize,
 }
 
-impl<'a> Bits<'a> {
-    pub(super) fn new(data: &'a [u8], position: usize, recover: bool) -> Bits<'a> {
-        Bits {
+impl<'a> BitReader<'a> {
+    pub(super) fn new(data: &'a [u8], position: usize, recover: bool) -> BitReader<'a> {
+        BitReader {
             data,
             position,
             unit: position,
@@ -176,7 +176,7 @@ impl<'a> Bits<'a> {
     }
 
     /// The symbol of the next code; 0 for bits that are no code.
-    pub(super) fn symbol(&mut self, codes: &Codes) -> Result<u8, Damage> {
+    pub(super) fn symbol(&mut self, codes: &HuffmanDecoder) -> Result<u8, Damage> {
         if self.n_bits < LOOKAHEAD {
             self.fill(0)?;
         }

@@ -8,7 +8,7 @@ const HALF: i32 = 1 << (SCALE - 1);
 
 /// Conversion of components to samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Target {
+pub(super) enum ColourConversion {
     /// The first component alone.
     Luminance,
     /// A single component for all three colours.
@@ -24,63 +24,63 @@ pub(super) enum Target {
     },
 }
 
-impl Target {
-    pub(super) fn new(image: &Image, channels: usize) -> Result<Target, Damage> {
+impl ColourConversion {
+    pub(super) fn new(image: &Image, channels: usize) -> Result<ColourConversion, Damage> {
         let is_inverted = image.is_adobe;
         Ok(match (image.colours, channels) {
-            (Colours::Grey, 0 | 1) | (Colours::YCbCr, 1) => Target::Luminance,
-            (Colours::Grey, _) => Target::GreyAsRgb,
-            (Colours::Rgb, 1) => Target::RgbToGrey,
-            (Colours::Rgb, _) => Target::Rgb,
-            (Colours::YCbCr, _) => Target::YCbCrToRgb,
+            (Colours::Grey, 0 | 1) | (Colours::YCbCr, 1) => ColourConversion::Luminance,
+            (Colours::Grey, _) => ColourConversion::GreyAsRgb,
+            (Colours::Rgb, 1) => ColourConversion::RgbToGrey,
+            (Colours::Rgb, _) => ColourConversion::Rgb,
+            (Colours::YCbCr, _) => ColourConversion::YCbCrToRgb,
             (Colours::Cmyk | Colours::Ycck, 1) => return Err(Damage::Colours),
-            (Colours::Cmyk, _) => Target::CmykToRgb { is_inverted },
-            (Colours::Ycck, _) => Target::YcckToRgb { is_inverted },
+            (Colours::Cmyk, _) => ColourConversion::CmykToRgb { is_inverted },
+            (Colours::Ycck, _) => ColourConversion::YcckToRgb { is_inverted },
         })
     }
 
     /// Components that it takes.
     pub(super) fn n_components(self) -> usize {
         match self {
-            Target::Luminance | Target::GreyAsRgb => 1,
-            Target::RgbToGrey | Target::Rgb | Target::YCbCrToRgb => 3,
-            Target::CmykToRgb { .. } | Target::YcckToRgb { .. } => 4,
+            ColourConversion::Luminance | ColourConversion::GreyAsRgb => 1,
+            ColourConversion::RgbToGrey | ColourConversion::Rgb | ColourConversion::YCbCrToRgb => 3,
+            ColourConversion::CmykToRgb { .. } | ColourConversion::YcckToRgb { .. } => 4,
         }
     }
 
     /// Samples of a pixel.
     pub(super) fn channels(self) -> usize {
         match self {
-            Target::Luminance | Target::RgbToGrey => 1,
-            Target::GreyAsRgb
-            | Target::Rgb
-            | Target::YCbCrToRgb
-            | Target::CmykToRgb { .. }
-            | Target::YcckToRgb { .. } => 3,
+            ColourConversion::Luminance | ColourConversion::RgbToGrey => 1,
+            ColourConversion::GreyAsRgb
+            | ColourConversion::Rgb
+            | ColourConversion::YCbCrToRgb
+            | ColourConversion::CmykToRgb { .. }
+            | ColourConversion::YcckToRgb { .. } => 3,
         }
     }
 
     /// Writes a row of pixels from a row of each component.
     pub(super) fn write(self, lines: &[&[u8]], out: &mut [u8]) {
         match (self, lines) {
-            (Target::Luminance, [grey, ..]) => out.copy_from_slice(&grey[..out.len()]),
-            (Target::GreyAsRgb, [grey, ..]) => {
+            (ColourConversion::Luminance, [grey, ..]) => out.copy_from_slice(&grey[..out.len()]),
+            (ColourConversion::GreyAsRgb, [grey, ..]) => {
                 pixels(out, grey.iter().map(|&grey| [grey; 3]));
             }
-            (Target::RgbToGrey, [r, g, b, ..]) => {
+            (ColourConversion::RgbToGrey, [r, g, b, ..]) => {
                 for (out, [r, g, b]) in out.iter_mut().zip(three(r, g, b)) {
                     *out = grey([r, g, b].map(i32::from));
                 }
             }
-            (Target::Rgb, [r, g, b, ..]) => pixels(out, three(r, g, b)),
-            (Target::YCbCrToRgb, [y, cb, cr, ..]) => {
+            (ColourConversion::Rgb, [r, g, b, ..]) => pixels(out, three(r, g, b)),
+            (ColourConversion::YCbCrToRgb, [y, cb, cr, ..]) => {
                 pixels(out, three(y, cb, cr).map(|ycc| rgb(ycc).map(clamp)));
             }
-            (Target::CmykToRgb { is_inverted }, [c, m, y, k]) => {
+            (ColourConversion::CmykToRgb { is_inverted }, [c, m, y, k]) => {
                 let inks = three(c, m, y).zip(*k);
                 pixels(out, inks.map(|(inks, &k)| without_inks(inks, k, is_inverted)));
             }
-            (Target::YcckToRgb { is_inverted }, [y, cb, cr, k]) => {
+            (ColourConversion::YcckToRgb { is_inverted }, [y, cb, cr, k]) => {
                 let inks = three(y, cb, cr).map(|ycc| rgb(ycc).map(|x| clamp(255 - x)));
                 let inks = inks.zip(*k);
                 pixels(out, inks.map(|(inks, &k)| without_inks(inks, k, is_inverted)));

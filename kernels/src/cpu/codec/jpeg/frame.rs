@@ -1,6 +1,6 @@
 //! The header of a file in JPEG format: what an image is made of, and the tables to read it with.
 
-use super::{Damage, bits::Codes};
+use super::{Damage, bits::HuffmanDecoder};
 
 /// No side is longer; libjpeg has the same bound.
 const MAX_SIDE: usize = 65500;
@@ -25,7 +25,7 @@ pub(super) enum Colours {
 
 /// A component of an image.
 #[derive(Debug, Clone)]
-pub(super) struct Component {
+pub(super) struct JpegComponent {
     pub(super) id: u8,
     /// Its share of samples in a row and in a column.
     pub(super) across: usize,
@@ -44,19 +44,19 @@ pub(super) struct Component {
 
 /// An image, without its scans.
 #[derive(Debug, Clone)]
-pub(super) struct Frame {
+pub(super) struct JpegFrame {
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) is_progressive: bool,
-    pub(super) components: Vec<Component>,
+    pub(super) components: Vec<JpegComponent>,
     /// The largest `across` and `down`.
     pub(super) across: usize,
     pub(super) down: usize,
 }
 
-impl Frame {
+impl JpegFrame {
     /// Reads a frame header.
-    pub(super) fn read(segment: &[u8], is_progressive: bool) -> Result<Frame, Damage> {
+    pub(super) fn read(segment: &[u8], is_progressive: bool) -> Result<JpegFrame, Damage> {
         let &[precision, h1, h0, w1, w0, count, ref rest @ ..] = segment else {
             return Err(Damage::Header);
         };
@@ -77,7 +77,7 @@ impl Frame {
         let down = all.map(|shares| shares.1).max().unwrap_or(1);
         let component = |part: &[u8]| {
             let own = shares(part[1]);
-            Component {
+            JpegComponent {
                 id: part[0],
                 across: own.0,
                 down: own.1,
@@ -91,7 +91,7 @@ impl Frame {
             }
         };
         let components = rest.chunks_exact(3).map(component).collect();
-        Ok(Frame { width, height, is_progressive, components, across, down })
+        Ok(JpegFrame { width, height, is_progressive, components, across, down })
     }
 
     /// Coefficients of all components.
@@ -112,8 +112,8 @@ impl Frame {
 #[derive(Default)]
 pub(super) struct Tables {
     pub(super) divisors: [Option<[u16; 64]>; 4],
-    pub(super) means: [Option<Codes>; 4],
-    pub(super) others: [Option<Codes>; 4],
+    pub(super) means: [Option<HuffmanDecoder>; 4],
+    pub(super) others: [Option<HuffmanDecoder>; 4],
     /// Units between restarts, 0 for none.
     pub(super) restart: usize,
     is_jfif: bool,
@@ -145,7 +145,7 @@ impl Tables {
             let (counts, rest) = rest.split_first_chunk::<16>().ok_or(Damage::Header)?;
             let count = counts.iter().map(|&count| usize::from(count)).sum();
             let (symbols, rest) = rest.split_at_checked(count).ok_or(Damage::Codes)?;
-            let codes = Codes::new(counts, symbols)?;
+            let codes = HuffmanDecoder::new(counts, symbols)?;
             let tables = if place & 0x10 == 0 { &mut self.means } else { &mut self.others };
             *tables.get_mut(usize::from(place & 0xef)).ok_or(Damage::Header)? = Some(codes);
             segment = rest;
@@ -169,7 +169,7 @@ impl Tables {
     }
 
     /// Colour space of the components, as libjpeg guesses; two have no meaning.
-    pub(super) fn colours(&self, frame: &Frame) -> Result<Colours, Damage> {
+    pub(super) fn colours(&self, frame: &JpegFrame) -> Result<Colours, Damage> {
         let ids: Vec<u8> = frame.components.iter().map(|component| component.id).collect();
         match (ids.as_slice(), self.adobe) {
             ([_], _) => Ok(Colours::Grey),

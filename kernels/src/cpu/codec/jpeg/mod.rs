@@ -15,12 +15,12 @@ mod widen;
 
 use super::{Pixels, check_room, wrong};
 use crate::{error::Result, kernel::Io};
-use bits::Bits;
-use colour::Target;
+use bits::BitReader;
+use colour::ColourConversion;
 use ferroflow_ir::{DType, Shape, workspace};
 pub(super) use frame::ZIGZAG;
-use frame::{Colours, Frame, Tables};
-use scan::Scan;
+use frame::{Colours, JpegFrame, Tables};
+use scan::JpegScan;
 use widen::Planes;
 
 /// No file needs more scans; each takes as long as the image is large.
@@ -33,7 +33,7 @@ const PIECE: usize = 16;
 
 /// Requested form of the image.
 #[derive(Debug, Clone)]
-pub(super) struct Settings {
+pub(super) struct DecodeSettings {
     /// 0 for as many as there are, 1 or 3.
     pub(super) channels: usize,
     /// Divisor of the sides: 1, 2, 4 or 8.
@@ -50,9 +50,9 @@ pub(super) struct Settings {
     pub(super) window: Option<[usize; 4]>,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for DecodeSettings {
+    fn default() -> DecodeSettings {
+        DecodeSettings {
             channels: 0,
             ratio: 1,
             is_smooth: true,
@@ -87,7 +87,7 @@ pub(super) enum Damage {
 
 /// An image, decoded as far as coefficients.
 struct Image {
-    frame: Frame,
+    frame: JpegFrame,
     colours: Colours,
     /// Whether a marker says that Adobe's programs wrote the file: their CMYK is inverted.
     is_adobe: bool,
@@ -108,13 +108,18 @@ pub(super) fn decode(
     op: &'static str,
     io: &Io<'_>,
     contents: &[u8],
-    settings: &Settings,
+    settings: &DecodeSettings,
 ) -> Result<Pixels> {
     let image = read(op, io, contents, settings)?;
     render(op, io, &image, settings)
 }
 
-fn read(op: &'static str, io: &Io<'_>, contents: &[u8], settings: &Settings) -> Result<Image> {
+fn read(
+    op: &'static str,
+    io: &Io<'_>,
+    contents: &[u8],
+    settings: &DecodeSettings,
+) -> Result<Image> {
     let damaged = |damage: Damage| wrong(op, damage);
     let mut reader = Reader::new(contents).map_err(damaged)?;
     let first = reader.headers().map_err(damaged)?;
@@ -139,7 +144,7 @@ struct Reader<'a> {
     /// A marker that was met in a scan.
     marker: Option<u8>,
     tables: Tables,
-    frame: Option<Frame>,
+    frame: Option<JpegFrame>,
 }
 
 impl<'a> Reader<'a> {
@@ -167,7 +172,7 @@ impl<'a> Reader<'a> {
             match marker {
                 0xda => return Ok(Some(segment)),
                 0xc0..=0xc2 if self.frame.is_some() => return Err(Damage::Header),
-                0xc0..=0xc2 => self.frame = Some(Frame::read(segment, marker == 0xc2)?),
+                0xc0..=0xc2 => self.frame = Some(JpegFrame::read(segment, marker == 0xc2)?),
                 0xc9 | 0xca => return Err(Damage::Kind("arithmetic codes")),
                 0xc3 => return Err(Damage::Kind("no loss")),
                 0xc5..=0xc8 | 0xcb | 0xcd..=0xcf => return Err(Damage::Kind("differences")),
@@ -210,7 +215,7 @@ impl<'a> Reader<'a> {
     /// the last.
     fn scans(
         &mut self,
-        frame: &mut Frame,
+        frame: &mut JpegFrame,
         mut header: &'a [u8],
         recover: bool,
     ) -> Result<Option<usize>, Damage> {
@@ -219,10 +224,10 @@ impl<'a> Reader<'a> {
             if n_scans == MAX_SCANS {
                 return Err(Damage::Scans(n_scans));
             }
-            let scan = Scan::read(header, frame)?;
+            let scan = JpegScan::read(header, frame)?;
             self.latch_divisors(frame, &scan)?;
             let is_only = !frame.is_progressive && scan.components.len() == frame.components.len();
-            let mut bits = Bits::new(self.data, self.position, recover);
+            let mut bits = BitReader::new(self.data, self.position, recover);
             let (n_rows, damage) = scan.decode(frame, &self.tables, &mut bits)?;
             match damage {
                 Some(Damage::Short) if is_only && n_scans == 0 => {
@@ -252,7 +257,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Gives components their divisors at their first scan.
-    fn latch_divisors(&self, frame: &mut Frame, scan: &Scan) -> Result<(), Damage> {
+    fn latch_divisors(&self, frame: &mut JpegFrame, scan: &JpegScan) -> Result<(), Damage> {
         for &place in &scan.components {
             let component = &mut frame.components[place];
             if component.divisors.is_none() {
@@ -265,10 +270,15 @@ impl<'a> Reader<'a> {
 }
 
 /// The samples of an image, as many and in such colours as `settings` say.
-fn render(op: &'static str, io: &Io<'_>, image: &Image, settings: &Settings) -> Result<Pixels> {
+fn render(
+    op: &'static str,
+    io: &Io<'_>,
+    image: &Image,
+    settings: &DecodeSettings,
+) -> Result<Pixels> {
     let damaged = |damage: Damage| wrong(op, damage);
     let frame = &image.frame;
-    let target = Target::new(image, settings.channels).map_err(damaged)?;
+    let target = ColourConversion::new(image, settings.channels).map_err(damaged)?;
     let channels = target.channels();
     let height = frame.height.div_ceil(settings.ratio);
     let width = frame.width.div_ceil(settings.ratio);

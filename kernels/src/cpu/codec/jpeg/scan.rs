@@ -2,8 +2,8 @@
 
 use super::{
     Damage,
-    bits::{Bits, Codes},
-    frame::{Frame, Tables, ZIGZAG},
+    bits::{BitReader, HuffmanDecoder},
+    frame::{JpegFrame, Tables, ZIGZAG},
 };
 use ferroflow_ir::budget;
 
@@ -12,7 +12,7 @@ const MAX_UNIT: usize = 10;
 
 /// Parts of a scan.
 #[derive(Debug)]
-pub(super) struct Scan {
+pub(super) struct JpegScan {
     /// Components, by their places in the frame.
     pub(super) components: Vec<usize>,
     /// Places of the tables of means and of other coefficients.
@@ -25,9 +25,9 @@ pub(super) struct Scan {
     after: u32,
 }
 
-impl Scan {
+impl JpegScan {
     /// Reads a scan header.
-    pub(super) fn read(segment: &[u8], frame: &Frame) -> Result<Scan, Damage> {
+    pub(super) fn read(segment: &[u8], frame: &JpegFrame) -> Result<JpegScan, Damage> {
         let (&count, rest) = segment.split_first().ok_or(Damage::Header)?;
         let (parts, ending) =
             rest.split_at_checked(2 * usize::from(count)).ok_or(Damage::Header)?;
@@ -43,12 +43,12 @@ impl Scan {
         }
         let (before, after) = (u32::from(bits >> 4), u32::from(bits & 15));
         let (first, last) = (usize::from(first), usize::from(last));
-        let scan = Scan { components, tables, first, last, before, after };
+        let scan = JpegScan { components, tables, first, last, before, after };
         scan.check(frame)?;
         Ok(scan)
     }
 
-    fn check(&self, frame: &Frame) -> Result<(), Damage> {
+    fn check(&self, frame: &JpegFrame) -> Result<(), Damage> {
         let shares = |&place: &usize| frame.components[place].across * frame.components[place].down;
         let unit: usize = self.components.iter().map(shares).sum();
         if self.components.is_empty() || (self.components.len() > 1 && unit > MAX_UNIT) {
@@ -69,9 +69,9 @@ impl Scan {
     /// units, and the damage that ended them early.
     pub(super) fn decode(
         &self,
-        frame: &mut Frame,
+        frame: &mut JpegFrame,
         tables: &Tables,
-        bits: &mut Bits<'_>,
+        bits: &mut BitReader<'_>,
     ) -> Result<(usize, Option<Damage>), Damage> {
         let codes = self.codes(frame, tables)?;
         let (across, down) = frame.units(&self.components);
@@ -98,11 +98,11 @@ impl Scan {
     }
 
     /// The tables of each component, as far as the scan reads any.
-    fn codes(&self, frame: &Frame, tables: &Tables) -> Result<Vec<Pair>, Damage> {
+    fn codes(&self, frame: &JpegFrame, tables: &Tables) -> Result<Vec<Pair>, Damage> {
         let is_refinement = self.before > 0;
         let reads_means = !frame.is_progressive || (self.first == 0 && !is_refinement);
         let reads_others = !frame.is_progressive || self.first > 0;
-        let pick = |wanted: bool, tables: &[Option<Codes>; 4], place: usize| match wanted {
+        let pick = |wanted: bool, tables: &[Option<HuffmanDecoder>; 4], place: usize| match wanted {
             false => Ok(None),
             true => tables.get(place).cloned().flatten().ok_or(Damage::Codes).map(Some),
         };
@@ -118,9 +118,9 @@ impl Scan {
 
     fn unit(
         &self,
-        frame: &mut Frame,
+        frame: &mut JpegFrame,
         codes: &[Pair],
-        bits: &mut Bits<'_>,
+        bits: &mut BitReader<'_>,
         state: &mut State,
         (row, column): (usize, usize),
     ) -> Result<(), Damage> {
@@ -152,7 +152,7 @@ impl Scan {
         &self,
         block: &mut [i16; 64],
         codes: &Pair,
-        bits: &mut Bits<'_>,
+        bits: &mut BitReader<'_>,
         state: &mut State,
         at: usize,
     ) -> Result<(), Damage> {
@@ -177,7 +177,7 @@ impl Scan {
         &self,
         block: &mut [i16; 64],
         codes: &Pair,
-        bits: &mut Bits<'_>,
+        bits: &mut BitReader<'_>,
         state: &mut State,
     ) -> Result<(), Damage> {
         if state.zeros > 0 {
@@ -211,7 +211,7 @@ impl Scan {
         &self,
         block: &mut [i16; 64],
         codes: &Pair,
-        bits: &mut Bits<'_>,
+        bits: &mut BitReader<'_>,
         state: &mut State,
     ) -> Result<(), Damage> {
         let bit = 1 << self.after;
@@ -266,12 +266,12 @@ struct State {
 
 /// The tables that a component is read with.
 struct Pair {
-    mean: Option<Codes>,
-    other: Option<Codes>,
+    mean: Option<HuffmanDecoder>,
+    other: Option<HuffmanDecoder>,
 }
 
 impl Pair {
-    fn other(&self, bits: &mut Bits<'_>) -> Result<u8, Damage> {
+    fn other(&self, bits: &mut BitReader<'_>) -> Result<u8, Damage> {
         bits.symbol(self.other.as_ref().ok_or(Damage::Codes)?)
     }
 }
@@ -281,7 +281,7 @@ fn place(at: usize) -> usize {
     ZIGZAG.get(at).copied().map_or(63, usize::from)
 }
 
-fn mean(codes: &Pair, bits: &mut Bits<'_>, last: &mut i32) -> Result<i32, Damage> {
+fn mean(codes: &Pair, bits: &mut BitReader<'_>, last: &mut i32) -> Result<i32, Damage> {
     let size = bits.symbol(codes.mean.as_ref().ok_or(Damage::Codes)?)?;
     *last = last.wrapping_add(bits.signed(u32::from(size))?);
     Ok(*last)
@@ -290,7 +290,7 @@ fn mean(codes: &Pair, bits: &mut Bits<'_>, last: &mut i32) -> Result<i32, Damage
 fn whole(
     block: &mut [i16; 64],
     codes: &Pair,
-    bits: &mut Bits<'_>,
+    bits: &mut BitReader<'_>,
     last: &mut i32,
 ) -> Result<(), Damage> {
     block[0] = mean(codes, bits, last)? as i16;
@@ -312,7 +312,7 @@ fn whole(
     Ok(())
 }
 
-fn refine(coefficient: &mut i16, bit: i16, bits: &mut Bits<'_>) -> Result<(), Damage> {
+fn refine(coefficient: &mut i16, bit: i16, bits: &mut BitReader<'_>) -> Result<(), Damage> {
     if bits.take(1)? != 0 && *coefficient & bit == 0 {
         *coefficient =
             coefficient.wrapping_add(if *coefficient >= 0 { bit } else { bit.wrapping_neg() });

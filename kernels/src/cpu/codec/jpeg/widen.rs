@@ -4,8 +4,8 @@
 //! three parts of the nearer and one of the other, rounded as in libjpeg-turbo (jdsample.c).
 
 use super::{
-    Damage, Settings,
-    frame::{Component, Frame},
+    Damage, DecodeSettings,
+    frame::{JpegComponent, JpegFrame},
     idct::Inverse,
 };
 use crate::threads::Threads;
@@ -45,8 +45,8 @@ pub(super) struct Planes {
 
 impl Planes {
     pub(super) fn new(
-        frame: &Frame,
-        settings: &Settings,
+        frame: &JpegFrame,
+        settings: &DecodeSettings,
         n_components: usize,
         threads: &Threads,
     ) -> Result<Planes, Damage> {
@@ -69,16 +69,16 @@ impl Planes {
     }
 
     /// The planes as far as columns of pixels need them.
-    pub(super) fn view(&self, left: usize, columns: usize) -> View<'_> {
+    pub(super) fn view(&self, left: usize, columns: usize) -> PlaneView<'_> {
         let first = left / self.unit.0 * self.unit.0;
-        View { planes: self, first, width: left + columns - first, skipped: left - first }
+        PlaneView { planes: self, first, width: left + columns - first, skipped: left - first }
     }
 }
 
 fn plane(
-    frame: &Frame,
-    component: &Component,
-    settings: &Settings,
+    frame: &JpegFrame,
+    component: &JpegComponent,
+    settings: &DecodeSettings,
     least: usize,
     threads: &Threads,
 ) -> Result<Plane, Damage> {
@@ -122,7 +122,7 @@ fn plane(
 }
 
 /// Some columns of an image's components.
-pub(super) struct View<'a> {
+pub(super) struct PlaneView<'a> {
     planes: &'a Planes,
     /// The first column, at the beginning of a unit.
     first: usize,
@@ -132,7 +132,7 @@ pub(super) struct View<'a> {
     pub(super) skipped: usize,
 }
 
-impl View<'_> {
+impl PlaneView<'_> {
     /// A row of pixels of a component, with `buffer` for those that are not in the plane.
     pub(super) fn line<'b>(
         &'b self,

@@ -9,7 +9,7 @@ mod tiles;
 
 pub(super) use tiles::{TileForm, TileUnit};
 
-use super::{Matrix, Product, Sizes, grouped::Grouped};
+use super::{GemmOutput, GemmSizes, Matrix, grouped::Grouped};
 use crate::{scratch::Scratch, threads::Threads};
 use pack::{GroupOrder, pack};
 use tiles::{BLOCK, STEP};
@@ -24,8 +24,8 @@ const DEEPEST: usize = 1 << 15;
 const FEWEST: usize = 8;
 
 /// Whether tiles are the better way for a product.
-pub(super) fn serves<T: Grouped>(sizes: Sizes) -> bool {
-    let Sizes { m, k, n } = sizes;
+pub(super) fn serves<T: Grouped>(sizes: GemmSizes) -> bool {
+    let GemmSizes { m, k, n } = sizes;
     let groups = k.div_ceil(T::GROUP);
     m >= FEWEST && n >= FEWEST && (8..=DEEPEST).contains(&groups) && sizes.work() >= 1 << 15
 }
@@ -34,13 +34,13 @@ pub(super) fn serves<T: Grouped>(sizes: Sizes) -> bool {
 pub(super) fn multiply<A: Grouped, B: Grouped, R: Send>(
     (unit, form): (TileUnit, TileForm),
     threads: &Threads,
-    sizes: Sizes,
+    sizes: GemmSizes,
     a: Matrix<'_, A>,
     b: Matrix<'_, B>,
-    out: Product<'_, R>,
+    out: GemmOutput<'_, R>,
     store: impl Fn(&[u32], &mut [R]) + Sync,
 ) {
-    let Sizes { m, k, n } = sizes;
+    let GemmSizes { m, k, n } = sizes;
     let steps = k.div_ceil(A::GROUP * tiles::GROUPS);
     let panel = steps * STEP;
     let panels = (PACKED / panel).clamp(1, n.div_ceil(BLOCK));
@@ -129,13 +129,13 @@ mod tests {
         let Some(unit) = TileUnit::detect() else { return };
         let threads = Threads::new(NonZeroUsize::new(2).expect("not zero"));
         for (m, k, n) in SIZES {
-            let sizes = Sizes { m, k, n };
+            let sizes = GemmSizes { m, k, n };
             let number = |index: usize, seed: usize| (index.wrapping_mul(7919) + seed) as u8;
             for a in views(m, k, |index| make_a(number(index, 3))) {
                 for b in views(k, n, |index| make_b(number(index / 3, 91))) {
                     let (a, b) = (matrix(&a), matrix(&b));
                     let mut out = vec![1i32; m * (n + 2)];
-                    let place = Product { data: &mut out, row_stride: n + 2, accumulate: false };
+                    let place = GemmOutput { data: &mut out, row_stride: n + 2, accumulate: false };
                     multiply((unit, form), &threads, sizes, a, b, place, |sums, out| {
                         out.copy_from_slice(bytemuck::cast_slice(sums));
                     });
@@ -172,8 +172,8 @@ mod tests {
             for (a, b) in views(m, k, make).into_iter().zip(views(k, n, make)) {
                 let (a, b) = (matrix(&a), matrix(&b));
                 let mut out = vec![0.0f32; m * n];
-                let sizes = Sizes { m, k, n };
-                let place = Product::row_major(&mut out, n);
+                let sizes = GemmSizes { m, k, n };
+                let place = GemmOutput::row_major(&mut out, n);
                 let threads = Threads::single();
                 multiply((unit, TileForm::Brain), &threads, sizes, a, b, place, |sums, out| {
                     out.copy_from_slice(bytemuck::cast_slice(sums));

@@ -1,6 +1,6 @@
 //! The message that holds a model (`sentencepiece_model.proto`).
 
-use crate::wire::{Damaged, Field, fields};
+use crate::wire::{Damaged, WireValue, fields};
 use bytes::Bytes;
 
 /// Role of a piece.
@@ -58,11 +58,11 @@ pub(super) struct ModelProto {
     pub(super) denormalizer: Option<NormalizerSpec>,
 }
 
-fn string(field: Field<'_>) -> Result<Bytes, Damaged> {
+fn string(field: WireValue<'_>) -> Result<Bytes, Damaged> {
     Ok(Bytes::copy_from_slice(field.bytes()?))
 }
 
-fn flag(field: Field<'_>) -> Result<bool, Damaged> {
+fn flag(field: WireValue<'_>) -> Result<bool, Damaged> {
     Ok(field.varint()? != 0)
 }
 
@@ -118,7 +118,7 @@ impl ModelProto {
 }
 
 /// Sets the name of a special piece; an empty one leaves it as it is.
-fn set_piece(known: &mut Bytes, field: Field<'_>) -> Result<(), Damaged> {
+fn set_piece(known: &mut Bytes, field: WireValue<'_>) -> Result<(), Damaged> {
     let name = string(field)?;
     if !name.is_empty() {
         *known = name;
@@ -132,7 +132,7 @@ impl PieceProto {
         for field in fields(message) {
             match field? {
                 (1, text) => piece.text = string(text)?,
-                (2, Field::Fixed32(score)) => piece.score = f32::from_le_bytes(score),
+                (2, WireValue::Fixed32(score)) => piece.score = f32::from_le_bytes(score),
                 (2, _) => return Err(Damaged),
                 (3, kind) => {
                     piece.kind = match kind.varint()? {

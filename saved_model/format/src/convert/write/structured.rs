@@ -8,7 +8,7 @@ use crate::{
 };
 use ferroflow_ir::{
     Error, Result, TensorSpec, TraceType,
-    trace_type::{Key, Literal, VariableSpec},
+    trace_type::{Literal, MapKey, VariableSpec},
 };
 use std::collections::BTreeMap;
 
@@ -120,10 +120,10 @@ pub fn structured_type(ty: &TraceType, name: &str) -> Result<StructuredValue> {
             let mut fields = BTreeMap::new();
             for (key, ty) in entries {
                 match key {
-                    Key::Str(key) => {
+                    MapKey::Str(key) => {
                         fields.insert(key.to_string(), structured_type(ty, key)?);
                     }
-                    Key::Int(key) => return refused(&format_args!("a map with the key {key}")),
+                    MapKey::Int(key) => return refused(&format_args!("a map with the key {key}")),
                 }
             }
             StructuredValue::Dict(fields)
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_files_cannot_hold_is_named() {
-        let ty = TraceType::Dict(vec![(Key::Int(3), TraceType::None)]);
+        let ty = TraceType::Dict(vec![(MapKey::Int(3), TraceType::None)]);
         let error = structured_type(&ty, "x").unwrap_err().to_string();
         assert!(error.ends_with("found a map with the key 3"), "{error}");
         let ty = TraceType::Literal(Literal::UInt(u64::MAX));

@@ -11,7 +11,7 @@ const VERSIONS: [(&str, &[u8]); 4] = [
 ];
 
 /// The names of operations, with those of regions behind them.
-fn outline(region: &Region, out: &mut String) {
+fn outline(region: &HloRegion, out: &mut String) {
     for op in &region.ops {
         out.push_str(&op.name);
         out.push_str(if op.regions.is_empty() { " " } else { "{" });

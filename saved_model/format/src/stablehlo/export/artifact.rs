@@ -5,7 +5,7 @@
 
 use super::super::{
     entries::plain_element,
-    module::{Attr, Element, Module, Op, Region, TensorType, Type, ValueNumber},
+    module::{Attr, HloElement, HloModule, HloOp, HloRegion, TensorType, Type, ValueNumber},
     signatures,
 };
 use ferroflow_ir::DType;
@@ -46,19 +46,19 @@ mod builtin {
 pub(super) const CALL_ATTRIBUTES: [&str; 2] = ["mhlo.attributes", "mhlo.version"];
 
 /// The bytes of a module.
-pub(super) fn module(module: &Module) -> Vec<u8> {
+pub(super) fn module(module: &HloModule) -> Vec<u8> {
     let mut writer = Writer::default();
     let [builtin, vhlo] = ["builtin", "vhlo"].map(|name| writer.strings.index(name.into()));
     writer.ops.index("module".into());
     writer.properties.index(vec![1, 1]); // A module without a name.
     let calls = writer.call_attributes();
-    let mut functions = Region::default();
+    let mut functions = HloRegion::default();
     let mut names: Vec<_> = module.functions.keys().collect();
     names.sort();
     let mut body = Vec::new();
     for name in names {
         let function = &module.functions[name];
-        functions.ops.push(Op {
+        functions.ops.push(HloOp {
             name: "func".into(),
             attrs: function_attrs(name, &function.body, &function.results),
             operands: Vec::new(),
@@ -89,7 +89,7 @@ pub(super) fn module(module: &Module) -> Vec<u8> {
     writer.file(&ir, [builtin, vhlo], &calls)
 }
 
-fn function_attrs(name: &str, body: &Region, results: &[Type]) -> super::block::Attrs {
+fn function_attrs(name: &str, body: &HloRegion, results: &[Type]) -> super::block::HloAttrs {
     let args = body.args.iter().map(|(_, ty)| ty.clone()).collect();
     let empty = || Attr::Array(Vec::new());
     let text = |text: &str| Attr::String(bytes::Bytes::copy_from_slice(text.as_bytes()));
@@ -163,7 +163,7 @@ impl Writer {
     fn head(
         &mut self,
         out: &mut Vec<u8>,
-        op: &Op,
+        op: &HloOp,
         scope: &HashMap<ValueNumber, usize>,
         regions: usize,
     ) {
@@ -210,7 +210,7 @@ impl Writer {
     fn region(
         &mut self,
         out: &mut Vec<u8>,
-        region: &Region,
+        region: &HloRegion,
         scope: &mut HashMap<ValueNumber, usize>,
         base: usize,
     ) {
@@ -261,7 +261,7 @@ impl Writer {
             }
             Attr::Int(value) => {
                 varint(&mut entry, 9);
-                let ty = self.element(Element::Of(DType::I64));
+                let ty = self.element(HloElement::Of(DType::I64));
                 varint(&mut entry, ty as u64);
                 signed(&mut entry, *value);
             }
@@ -319,16 +319,16 @@ impl Writer {
         self.types.index(entry)
     }
 
-    fn element(&mut self, element: Element) -> usize {
+    fn element(&mut self, element: HloElement) -> usize {
         let part = match element {
-            Element::Of(DType::C64) => Some(DType::F32),
-            Element::Of(DType::C128) => Some(DType::F64),
-            Element::Of(_) | Element::Unsupported(_) => None,
+            HloElement::Of(DType::C64) => Some(DType::F32),
+            HloElement::Of(DType::C128) => Some(DType::F64),
+            HloElement::Of(_) | HloElement::Unsupported(_) => None,
         };
         let mut entry = Vec::new();
         match part {
             Some(part) => {
-                let part = self.element(Element::Of(part));
+                let part = self.element(HloElement::Of(part));
                 varint(&mut entry, 1);
                 varint(&mut entry, part as u64);
             }
@@ -410,7 +410,7 @@ fn code_of_case(attr: &str) -> u64 {
 
 /// The elements of a constant as artifacts have them: bools as bits, or one byte if they are equal.
 fn stored(ty: &TensorType, data: &[u8]) -> Vec<u8> {
-    if ty.element != Element::Of(DType::Bool) {
+    if ty.element != HloElement::Of(DType::Bool) {
         return data.to_vec();
     }
     let is_equal = data.iter().all(|byte| byte == &data[0]);

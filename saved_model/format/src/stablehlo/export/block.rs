@@ -1,6 +1,6 @@
 //! Operations under construction, over typed values.
 
-use super::super::module::{Attr, Element, Op, Region, TensorType, Type, ValueNumber};
+use super::super::module::{Attr, HloElement, HloOp, HloRegion, TensorType, Type, ValueNumber};
 use bytes::Bytes;
 use ferroflow_ir::{DType, HostTensor};
 use std::{cell::Cell, sync::Arc};
@@ -25,7 +25,7 @@ impl Typed {
 }
 
 pub(super) fn tensor_type(dtype: DType, dims: &[usize]) -> TensorType {
-    TensorType { dims: dims.iter().copied().map(Some).collect(), element: Element::Of(dtype) }
+    TensorType { dims: dims.iter().copied().map(Some).collect(), element: HloElement::Of(dtype) }
 }
 
 /// The numbers of values, each given once in a module.
@@ -57,7 +57,7 @@ pub(super) mod case {
     }
 }
 
-pub(super) type Attrs = Vec<(Arc<str>, Arc<Attr>)>;
+pub(super) type HloAttrs = Vec<(Arc<str>, Arc<Attr>)>;
 
 /// A list of integers as an attribute.
 pub(super) fn ints(values: &[usize]) -> Attr {
@@ -75,14 +75,14 @@ pub(super) fn int(value: usize) -> Attr {
     Attr::Int(value as i64)
 }
 
-pub(super) fn attrs<const N: usize>(list: [(&str, Attr); N]) -> Attrs {
+pub(super) fn attrs<const N: usize>(list: [(&str, Attr); N]) -> HloAttrs {
     list.into_iter().map(|(name, attr)| (name.into(), Arc::new(attr))).collect()
 }
 
 /// The operations of a block.
 pub(super) struct Block<'n> {
     pub(super) numbers: &'n Numbers,
-    pub(super) ops: Vec<Op>,
+    pub(super) ops: Vec<HloOp>,
 }
 
 impl<'n> Block<'n> {
@@ -94,7 +94,7 @@ impl<'n> Block<'n> {
     pub(super) fn op(
         &mut self,
         name: &str,
-        attrs: Attrs,
+        attrs: HloAttrs,
         operands: &[&Typed],
         (dtype, dims): (DType, &[usize]),
     ) -> Typed {
@@ -105,14 +105,14 @@ impl<'n> Block<'n> {
     pub(super) fn op_with(
         &mut self,
         name: &str,
-        attrs: Attrs,
+        attrs: HloAttrs,
         operands: &[&Typed],
-        regions: Vec<Region>,
+        regions: Vec<HloRegion>,
         results: &[(DType, &[usize])],
     ) -> Vec<Typed> {
         let results: Vec<Typed> =
             results.iter().map(|(dtype, dims)| self.numbers.value(*dtype, dims)).collect();
-        self.ops.push(Op {
+        self.ops.push(HloOp {
             name: name.into(),
             attrs,
             operands: operands.iter().map(|operand| operand.number).collect(),
@@ -126,10 +126,10 @@ impl<'n> Block<'n> {
     }
 
     /// The region of this block, which returns these values.
-    pub(super) fn region(mut self, args: &[Typed], results: &[&Typed]) -> Region {
+    pub(super) fn region(mut self, args: &[Typed], results: &[&Typed]) -> HloRegion {
         self.op_with("return", Vec::new(), results, Vec::new(), &[]);
         let args = args.iter().map(|arg| (arg.number, Type::Tensor(arg.tensor_type()))).collect();
-        Region { args, ops: self.ops }
+        HloRegion { args, ops: self.ops }
     }
 
     pub(super) fn constant(&mut self, value: &HostTensor) -> Typed {
@@ -280,7 +280,7 @@ impl<'n> Block<'n> {
     }
 
     /// The region of an operation of two scalars.
-    pub(super) fn pairwise(&self, dtype: DType, by: &str) -> Region {
+    pub(super) fn pairwise(&self, dtype: DType, by: &str) -> HloRegion {
         let args = [self.numbers.value(dtype, &[]), self.numbers.value(dtype, &[])];
         let mut block = Block::new(self.numbers);
         let result = block.same(by, &[&args[0], &args[1]]);

@@ -5,25 +5,25 @@
 
 use super::{
     block::{Block, Typed, case::Direction},
-    lower::{Node, body},
+    lower::{LoweredNode, body},
     scalar::element,
 };
-use ferroflow_ir::{DType, Result, expr::Constant, op::Call, pass::specialize::Specialized};
+use ferroflow_ir::{DType, Result, expr::Constant, op::CallKind, pass::specialize::Specialized};
 
 /// Adds the operation of a loop or a branch.
 pub(super) fn lower(
     block: &mut Block<'_>,
-    node: &Node<'_>,
+    node: &LoweredNode<'_>,
     function: &Specialized,
 ) -> Result<Vec<Typed>> {
     let bodies = function.nested.get(&node.id).map_or(&[][..], Vec::as_slice);
     match (node.op.call, bodies) {
-        (Call::While, [condition, repeated]) => repeat(block, node, condition, repeated),
-        (Call::If, [yes, no]) => {
+        (CallKind::While, [condition, repeated]) => repeat(block, node, condition, repeated),
+        (CallKind::If, [yes, no]) => {
             let chosen = boolean(block, node)?;
             branch(block, node, "if", &chosen, &[yes, no])
         }
-        (Call::Case, arms) if !arms.is_empty() => {
+        (CallKind::Case, arms) if !arms.is_empty() => {
             let index = block.convert(node.x(0)?, DType::I32);
             branch(block, node, "case", &index, &arms.iter().collect::<Vec<_>>())
         }
@@ -32,7 +32,7 @@ pub(super) fn lower(
 }
 
 /// The condition of a branch as a bool.
-fn boolean(block: &mut Block<'_>, node: &Node<'_>) -> Result<Typed> {
+fn boolean(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Typed> {
     let x = node.x(0)?;
     if x.dtype == DType::Bool && x.dims.is_empty() {
         return Ok(x.clone());
@@ -46,7 +46,7 @@ fn boolean(block: &mut Block<'_>, node: &Node<'_>) -> Result<Typed> {
 
 fn branch(
     block: &mut Block<'_>,
-    node: &Node<'_>,
+    node: &LoweredNode<'_>,
     name: &str,
     chosen: &Typed,
     arms: &[&Specialized],
@@ -73,7 +73,7 @@ fn branch(
 
 fn repeat(
     block: &mut Block<'_>,
-    node: &Node<'_>,
+    node: &LoweredNode<'_>,
     condition: &Specialized,
     repeated: &Specialized,
 ) -> Result<Vec<Typed>> {

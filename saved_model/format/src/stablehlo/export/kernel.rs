@@ -2,15 +2,15 @@
 
 use super::super::module::Attr;
 use super::{
-    block::{Attrs, Block, Typed, attrs, case::Direction, int, ints},
-    lower::{Node, bound},
+    block::{Block, HloAttrs, Typed, attrs, case::Direction, int, ints},
+    lower::{LoweredNode, bound},
     scalar::element,
     window,
 };
 use ferroflow_ir::{DType, HostTensor, Result, expr::Constant};
 use std::sync::Arc;
 
-type Rule = fn(&mut Block<'_>, &Node<'_>) -> Result<Vec<Typed>>;
+type Rule = fn(&mut Block<'_>, &LoweredNode<'_>) -> Result<Vec<Typed>>;
 
 /// The kernels that have a form, by op.
 const RULES: &[(&str, Rule)] = &[
@@ -43,27 +43,27 @@ const RULES: &[(&str, Rule)] = &[
     ("Softmax", |block, node| softmax(block, node, false)),
 ];
 
-pub(super) fn lower(block: &mut Block<'_>, node: &Node<'_>) -> Result<Vec<Typed>> {
+pub(super) fn lower(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
     let rule = RULES.iter().find(|(name, _)| *name == node.op.name).map(|(_, rule)| rule);
     let rule = rule.ok_or_else(|| node.refused("StableHLO has no form of it here"))?;
     rule(block, node)
 }
 
 /// An axis that may count from the end.
-fn axis(node: &Node<'_>, axis: i64, rank: usize) -> Result<usize> {
+fn axis(node: &LoweredNode<'_>, axis: i64, rank: usize) -> Result<usize> {
     let from_end = if axis < 0 { axis + rank as i64 } else { axis };
     let found = usize::try_from(from_end).ok().filter(|&axis| axis < rank);
     found.ok_or_else(|| node.refused(format!("axis {axis} of {rank}")))
 }
 
-fn concat(block: &mut Block<'_>, node: &Node<'_>) -> Result<Vec<Typed>> {
+fn concat(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
     let n = node.node.inputs().len() - 1;
     let parts: Vec<&Typed> = (0..n).map(|index| node.x(index)).collect::<Result<_>>()?;
     let axis = axis(node, node.int(n)?, parts[0].rank())?;
     Ok(vec![block.concatenate(&parts, axis)])
 }
 
-fn pack(block: &mut Block<'_>, node: &Node<'_>) -> Result<Vec<Typed>> {
+fn pack(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
     let parts = node.xs()?;
     let axis = axis(node, node.node.attrs.int("axis")?, parts[0].rank() + 1)?;
     let mut dims = parts[0].dims.clone();
@@ -73,7 +73,7 @@ fn pack(block: &mut Block<'_>, node: &Node<'_>) -> Result<Vec<Typed>> {
 }
 
 /// The product of matrices, the last two dimensions of operands whose others broadcast.
-fn matmul(block: &mut Block<'_>, node: &Node<'_>, flags: [&str; 2]) -> Result<Vec<Typed>> {
+fn matmul(block: &mut Block<'_>, node: &LoweredNode<'_>, flags: [&str; 2]) -> Result<Vec<Typed>> {
     let (dtype, dims) = node.result(0)?;
     let batch = &dims[..dims.len() - 2];
     let operand = |block: &mut Block<'_>, x: &Typed| {
@@ -93,7 +93,7 @@ fn matmul(block: &mut Block<'_>, node: &Node<'_>, flags: [&str; 2]) -> Result<Ve
     Ok(vec![block.op("dot_general", attrs, &[&a, &b], (dtype, &dims))])
 }
 
-fn dot_attrs(batches: &[usize], [left, right]: [usize; 2]) -> Attrs {
+fn dot_attrs(batches: &[usize], [left, right]: [usize; 2]) -> HloAttrs {
     attrs([
         ("lhs_batching_dimensions", ints(batches)),
         ("lhs_contracting_dimensions", ints(&[left])),
@@ -105,11 +105,11 @@ fn dot_attrs(batches: &[usize], [left, right]: [usize; 2]) -> Attrs {
 
 /// The default precision, of both operands.
 pub(super) fn precision() -> Attr {
-    Attr::Array(vec![Arc::new(Attr::Case(0)); 2])
+    Attr::Array([0, 0].map(|case| Arc::new(Attr::Case(case))).into())
 }
 
 /// Along the last dimension; the largest element is taken away first.
-fn softmax(block: &mut Block<'_>, node: &Node<'_>, log: bool) -> Result<Vec<Typed>> {
+fn softmax(block: &mut Block<'_>, node: &LoweredNode<'_>, log: bool) -> Result<Vec<Typed>> {
     let x = node.x(0)?;
     let (dtype, dims) = (x.dtype, x.dims.clone());
     let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
@@ -134,7 +134,7 @@ fn softmax(block: &mut Block<'_>, node: &Node<'_>, log: bool) -> Result<Vec<Type
     Ok(vec![block.convert(&result, dtype)])
 }
 
-fn pad(block: &mut Block<'_>, node: &Node<'_>) -> Result<Vec<Typed>> {
+fn pad(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
     let x = node.x(0)?.clone();
     let (dtype, dims) = node.result(0)?;
     let amounts: Vec<usize> = node
@@ -156,7 +156,7 @@ fn pad(block: &mut Block<'_>, node: &Node<'_>) -> Result<Vec<Typed>> {
 }
 
 /// Slices along an axis, by an index for each. Indices outside are moved inside, as XLA does.
-fn gather(block: &mut Block<'_>, node: &Node<'_>) -> Result<Vec<Typed>> {
+fn gather(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
     let (params, indices) = (node.x(0)?.clone(), node.x(1)?.clone());
     let (dtype, dims) = node.result(0)?;
     let batch = node.node.attrs.int("batch_dims")?;
@@ -180,7 +180,7 @@ fn gather(block: &mut Block<'_>, node: &Node<'_>) -> Result<Vec<Typed>> {
     Ok(vec![block.op("gather", attrs, &[&params, &indices], (dtype, &dims))])
 }
 
-fn one_hot(block: &mut Block<'_>, node: &Node<'_>) -> Result<Vec<Typed>> {
+fn one_hot(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
     let indices = node.x(0)?.clone();
     let (_, dims) = node.result(0)?;
     let at = match node.node.attrs.int("axis")? {
@@ -197,7 +197,7 @@ fn one_hot(block: &mut Block<'_>, node: &Node<'_>) -> Result<Vec<Typed>> {
 
 /// The index of the first of the largest elements: the least index at which the largest is. A value
 /// that is not a number is the largest, and the smallest.
-fn arg(block: &mut Block<'_>, node: &Node<'_>, least: bool) -> Result<Vec<Typed>> {
+fn arg(block: &mut Block<'_>, node: &LoweredNode<'_>, least: bool) -> Result<Vec<Typed>> {
     let x = node.x(0)?.clone();
     let (dtype, dims) = node.result(0)?;
     let axis = axis(node, node.int(1)?, x.rank())?;
@@ -221,7 +221,7 @@ fn arg(block: &mut Block<'_>, node: &Node<'_>, least: bool) -> Result<Vec<Typed>
 }
 
 /// A window over all elements before each.
-fn cumsum(block: &mut Block<'_>, node: &Node<'_>) -> Result<Vec<Typed>> {
+fn cumsum(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
     let x = node.x(0)?.clone();
     let axis = axis(node, node.int(1)?, x.rank())?;
     let reverse = node.node.attrs.bool("reverse")?;

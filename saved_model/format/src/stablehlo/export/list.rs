@@ -4,20 +4,20 @@
 
 use super::{
     block::{Block, Typed, attrs, ints},
-    lower::Node,
+    lower::LoweredNode,
     scalar::element,
 };
 use ferroflow_ir::{
     Attrs, DType, FunctionDef, Graph, HostTensor, NodeDef, Outlet, Result, Shape, ValueType,
     expr::Constant,
-    op::Call,
+    op::CallKind,
     pass::{execution::constant, specialize::Specialized},
     registry,
 };
 
 /// Adds the operations of an op of lists; `None` if it is none of them.
-pub(super) fn lower(block: &mut Block<'_>, node: &Node<'_>) -> Option<Result<Typed>> {
-    let rule: fn(&mut Block<'_>, &Node<'_>) -> Result<Typed> = match node.op.name {
+pub(super) fn lower(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Option<Result<Typed>> {
+    let rule: fn(&mut Block<'_>, &LoweredNode<'_>) -> Result<Typed> = match node.op.name {
         "TensorListFromTensor" | "TensorListStack" => |_, node| node.x(0).cloned(),
         "TensorListGetItem" => item,
         "TensorListLength" => |block, node| {
@@ -31,7 +31,7 @@ pub(super) fn lower(block: &mut Block<'_>, node: &Node<'_>) -> Option<Result<Typ
     Some(rule(block, node))
 }
 
-fn reserve(block: &mut Block<'_>, node: &Node<'_>) -> Result<Typed> {
+fn reserve(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Typed> {
     let dtype = node.node.attrs.dtype("element_dtype")?;
     let pointee = node.node.outputs().first().and_then(|ty| ty.pointee.as_ref());
     let shape = pointee.and_then(|pointee| pointee.shape.known());
@@ -86,7 +86,7 @@ fn length_of(function: &Specialized, list: Outlet) -> Option<usize> {
         }
         ("TensorListFromTensor", _) => Some(function.graph.ty(input(0)?)?.shape.known()?[0]),
         ("TensorListSetItem", _) => length_of(function, input(0)?),
-        (_, Call::While) => length_of(function, input(list.index as usize)?),
+        (_, CallKind::While) => length_of(function, input(list.index as usize)?),
         _ => None,
     }
 }
@@ -115,8 +115,10 @@ fn shape_of_items(function: &Specialized, list: Outlet) -> Option<Shape> {
         let bodies = function.nested.get(&id).map_or(&[][..], Vec::as_slice);
         let inner = |body: &Specialized, at: usize| shape_of_items(body, *body.args.get(at)?);
         match op.call {
-            Call::While => bodies.iter().find_map(|body| inner(body, at)),
-            Call::If | Call::Case => bodies.iter().find_map(|body| inner(body, at.checked_sub(1)?)),
+            CallKind::While => bodies.iter().find_map(|body| inner(body, at)),
+            CallKind::If | CallKind::Case => {
+                bodies.iter().find_map(|body| inner(body, at.checked_sub(1)?))
+            }
             _ if op.name == "TensorListSetItem" => graph.ty(*node.inputs().get(2)?)?.shape.known(),
             _ => None,
         }
@@ -124,13 +126,13 @@ fn shape_of_items(function: &Specialized, list: Outlet) -> Option<Shape> {
 }
 
 /// The starts of a slice of one element.
-fn starts(block: &mut Block<'_>, node: &Node<'_>, rank: usize) -> Result<Vec<Typed>> {
+fn starts(block: &mut Block<'_>, node: &LoweredNode<'_>, rank: usize) -> Result<Vec<Typed>> {
     let index = block.convert(node.x(1)?, DType::I32);
     let zero = block.constant(&HostTensor::scalar(0i32));
     Ok([index].into_iter().chain(vec![zero; rank - 1]).collect())
 }
 
-fn item(block: &mut Block<'_>, node: &Node<'_>) -> Result<Typed> {
+fn item(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Typed> {
     let list = node.x(0)?.clone();
     let starts = starts(block, node, list.rank())?;
     let sizes = [&[1], &list.dims[1..]].concat();
@@ -140,7 +142,7 @@ fn item(block: &mut Block<'_>, node: &Node<'_>) -> Result<Typed> {
     Ok(block.reshape(&row, &list.dims[1..]))
 }
 
-fn set(block: &mut Block<'_>, node: &Node<'_>) -> Result<Typed> {
+fn set(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Typed> {
     let (list, item) = (node.x(0)?.clone(), node.x(2)?);
     if item.dims != list.dims[1..] {
         return Err(node.refused("elements of several shapes in a list"));

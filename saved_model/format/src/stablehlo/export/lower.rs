@@ -1,7 +1,7 @@
 //! The walk over a specialised function.
 
 use super::{
-    super::module::{Region, TensorType},
+    super::module::{HloRegion, TensorType},
     block::{Block, Numbers, Typed},
     control, kernel, list, scalar, view,
 };
@@ -9,8 +9,8 @@ use ferroflow_ir::{
     DType, Error, Expr, FunctionDef, FunctionLibrary, Graph, Limits, Lowering, NodeDef, NodeId,
     OpDef, Outlet, PartialShape, ReduceKind, Result, ValueType,
     expr::Constant,
-    infer::{Input, OpContext, infer, reduced_axes},
-    op::Call,
+    infer::{InputFacts, OpContext, infer, reduced_axes},
+    op::CallKind,
     pass::{
         execution::constant,
         specialize::{Argument, Evaluate, Specialized, Specializer},
@@ -26,7 +26,7 @@ pub(super) fn function(
     args: &[ValueType],
     evaluate: &dyn Evaluate,
     limits: &Limits,
-) -> Result<(Region, Vec<TensorType>, usize)> {
+) -> Result<(HloRegion, Vec<TensorType>, usize)> {
     let args: Vec<Argument> = args.iter().cloned().map(Argument::from).collect();
     let specializer = Specializer { library, evaluate, limits };
     let mut specialized = specializer.specialize(def, &args)?;
@@ -70,7 +70,7 @@ pub(super) fn body(
         }
         let node = &graph[id];
         let location = |error: Error| node.locate("")(error);
-        let results = Node::new(graph, id, &values)
+        let results = LoweredNode::new(graph, id, &values)
             .and_then(|node| node.lower(block, function))
             .map_err(location)?;
         for (index, value) in results.into_iter().enumerate() {
@@ -102,7 +102,7 @@ fn known(ty: &ValueType) -> Result<(DType, Vec<usize>)> {
 }
 
 /// A node with its operands.
-pub(super) struct Node<'a> {
+pub(super) struct LoweredNode<'a> {
     pub(super) graph: &'a Graph,
     pub(super) id: NodeId,
     pub(super) node: &'a NodeDef,
@@ -113,8 +113,12 @@ pub(super) struct Node<'a> {
     results: Vec<ValueType>,
 }
 
-impl<'a> Node<'a> {
-    fn new(graph: &'a Graph, id: NodeId, values: &HashMap<Outlet, Typed>) -> Result<Node<'a>> {
+impl<'a> LoweredNode<'a> {
+    fn new(
+        graph: &'a Graph,
+        id: NodeId,
+        values: &HashMap<Outlet, Typed>,
+    ) -> Result<LoweredNode<'a>> {
         let node = &graph[id];
         let op = node.op.def().ok_or_else(|| Error::Unsupported {
             op: node.op.name().to_string().into(),
@@ -137,10 +141,10 @@ impl<'a> Node<'a> {
             node.inputs().iter().zip(&inputs).map(ty).collect();
         let types = types.unwrap_or_default();
         let mut results = node.outputs().to_vec();
-        if results.iter().any(|ty| !ty.shape.is_known()) && op.call == Call::None {
+        if results.iter().any(|ty| !ty.shape.is_known()) && op.call == CallKind::None {
             results = infer(op, &node.attrs, &facts(graph, node, &types))?.to_vec();
         }
-        Ok(Node { graph, id, node, op, inputs, types, results })
+        Ok(LoweredNode { graph, id, node, op, inputs, types, results })
     }
 
     /// The error that StableHLO has no form of this node.
@@ -185,7 +189,7 @@ impl<'a> Node<'a> {
                 false => Ok(Vec::new()),
             };
         }
-        if self.op.call != Call::None {
+        if self.op.call != CallKind::None {
             return control::lower(block, self, function);
         }
         match self.op.lowering {
@@ -278,9 +282,13 @@ impl<'a> Node<'a> {
 }
 
 /// The inputs of a node of these types, with the values of those that are constants.
-fn facts<'f>(graph: &'f Graph, node: &NodeDef, types: &'f [ValueType]) -> SmallVec<[Input<'f>; 4]> {
+fn facts<'f>(
+    graph: &'f Graph,
+    node: &NodeDef,
+    types: &'f [ValueType],
+) -> SmallVec<[InputFacts<'f>; 4]> {
     let inputs = node.inputs().iter().zip(types);
-    inputs.map(|(&input, ty)| Input { ty, value: constant(graph, input) }).collect()
+    inputs.map(|(&input, ty)| InputFacts { ty, value: constant(graph, input) }).collect()
 }
 
 /// The least value of a dtype, or the greatest.

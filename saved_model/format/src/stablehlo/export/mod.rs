@@ -26,7 +26,7 @@ mod text;
 mod view;
 mod window;
 
-use super::module::{Function, Module, Type};
+use super::module::{HloFunction, HloModule, Type};
 use ferroflow_ir::{
     FunctionDef, FunctionLibrary, Limits, Result, ValueType, pass::specialize::Evaluate,
 };
@@ -34,7 +34,7 @@ use ferroflow_ir::{
 /// A function as StableHLO.
 #[derive(Debug)]
 pub struct StableHlo {
-    module: Module,
+    module: HloModule,
 }
 
 impl StableHlo {
@@ -53,8 +53,8 @@ impl StableHlo {
     ) -> Result<StableHlo> {
         let (body, results, n_values) = lower::function(def, library, args, evaluate, limits)?;
         let results = results.into_iter().map(Type::Tensor).collect();
-        let functions = [("main".into(), Function { body, results })].into();
-        Ok(StableHlo { module: Module { functions, n_values } })
+        let functions = [("main".into(), HloFunction { body, results })].into();
+        Ok(StableHlo { module: HloModule { functions, n_values } })
     }
 
     /// The text of the dialect `stablehlo`, operations in MLIR's generic form.

@@ -1,7 +1,7 @@
 //! The text of the dialect `stablehlo`: operations in MLIR's generic form.
 
 use super::{
-    super::module::{Attr, Element, Module, Op, Region, TensorType, Type, ValueNumber},
+    super::module::{Attr, HloElement, HloModule, HloOp, HloRegion, TensorType, Type, ValueNumber},
     artifact::CALL_ATTRIBUTES,
 };
 use ferroflow_ir::DType;
@@ -11,7 +11,7 @@ use std::{collections::HashMap, fmt::Write};
 const MOST_ELEMENTS: usize = 16;
 
 /// The text of a module.
-pub(super) fn module(module: &Module) -> String {
+pub(super) fn module(module: &HloModule) -> String {
     let mut names: Vec<_> = module.functions.keys().collect();
     names.sort();
     let mut printer = Printer { out: String::from("module {\n"), types: HashMap::new() };
@@ -46,13 +46,13 @@ impl Printer {
         self.out.push('\n');
     }
 
-    fn args(&mut self, region: &Region) -> String {
+    fn args(&mut self, region: &HloRegion) -> String {
         self.types.extend(region.args.iter().cloned());
         list(&region.args, |(number, ty)| format!("{}: {}", value(number), type_text(ty)))
     }
 
     /// The operations of a region; the last of them is called `end`.
-    fn ops(&mut self, region: &Region, end: &str, depth: usize) {
+    fn ops(&mut self, region: &HloRegion, end: &str, depth: usize) {
         for op in &region.ops {
             let mut text = match &op.results[..] {
                 [] => String::new(),
@@ -87,7 +87,7 @@ impl Printer {
 }
 
 /// The attributes as the dialect has them, which joins some of `vhlo`.
-fn attributes(op: &Op) -> Vec<String> {
+fn attributes(op: &HloOp) -> Vec<String> {
     let ints = |name: &str| op.ints(name).unwrap_or_default();
     let int = |name: &str| ints(name).first().copied().unwrap_or_default();
     let array = |name: &str| format!("[{}]", list(&ints(name), i64::to_string));
@@ -200,7 +200,7 @@ fn plain_attribute(name: &str, attr: &Attr) -> String {
 /// The elements of a tensor.
 fn dense(ty: &TensorType, data: &[u8]) -> String {
     let ty_text = tensor_text(ty);
-    let Element::Of(dtype) = ty.element else { return format!("dense<> : {ty_text}") };
+    let HloElement::Of(dtype) = ty.element else { return format!("dense<> : {ty_text}") };
     let width = dtype.size().unwrap_or(1);
     let dims: Vec<usize> = ty.dims.iter().map(|dim| dim.unwrap_or(0)).collect();
     let n: usize = dims.iter().product();
@@ -287,8 +287,8 @@ fn tensor_text(ty: &TensorType) -> String {
     text + &element_text(ty.element) + ">"
 }
 
-fn element_text(element: Element) -> String {
-    let Element::Of(dtype) = element else { return "none".into() };
+fn element_text(element: HloElement) -> String {
+    let HloElement::Of(dtype) = element else { return "none".into() };
     let bits = dtype.size().unwrap_or(1) * 8;
     match dtype {
         DType::Bool => "i1".into(),

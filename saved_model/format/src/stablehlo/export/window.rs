@@ -4,14 +4,14 @@ use super::{
     super::module::Attr,
     block::{Block, Typed, attrs, int, ints, pairs},
     kernel::precision,
-    lower::{Node, bound},
+    lower::{LoweredNode, bound},
     scalar::element,
 };
 use bytes::Bytes;
 use ferroflow_ir::{
     DType, Result,
     expr::Constant,
-    window::{Layout, Slide, convolution_steps, pool as pool_of},
+    window::{ImageLayout, Slide, convolution_steps, pool as pool_of},
 };
 
 /// The padding that makes as many windows as there are.
@@ -24,7 +24,7 @@ fn padding(slide: &Slide) -> [i64; 2] {
 
 /// Description of a convolution over spatial dimensions.
 struct Convolution {
-    layout: Layout,
+    layout: ImageLayout,
     strides: Vec<usize>,
     padding: Vec<[i64; 2]>,
     lhs_dilation: Vec<usize>,
@@ -73,12 +73,12 @@ impl Convolution {
 /// A convolution of images or volumes; depthwise with filters of their own for each channel.
 pub(super) fn convolution(
     block: &mut Block<'_>,
-    node: &Node<'_>,
+    node: &LoweredNode<'_>,
     depthwise: bool,
 ) -> Result<Vec<Typed>> {
     let (x, mut filter) = (node.x(0)?.clone(), node.x(1)?.clone());
     let (dtype, dims) = node.result(0)?;
-    let layout = Layout::read(&node.node.attrs, x.rank() - 2)?;
+    let layout = ImageLayout::read(&node.node.attrs, x.rank() - 2)?;
     let steps = convolution_steps(node.op.name, &node.node.attrs, layout)?;
     let slides: Vec<Slide> = steps
         .iter()
@@ -109,10 +109,10 @@ pub(super) fn convolution(
 
 /// The gradient of a convolution by its input, which is the transposed convolution: over the gradient
 /// spread out by the strides, with reversed filters.
-pub(super) fn transposed(block: &mut Block<'_>, node: &Node<'_>) -> Result<Vec<Typed>> {
+pub(super) fn transposed(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
     let (filter, dy) = (node.x(1)?.clone(), node.x(2)?.clone());
     let (dtype, dims) = node.result(0)?;
-    let layout = Layout::read(&node.node.attrs, dims.len() - 2)?;
+    let layout = ImageLayout::read(&node.node.attrs, dims.len() - 2)?;
     let steps = convolution_steps(node.op.name, &node.node.attrs, layout)?;
     let slides: Vec<Slide> = steps
         .iter()
@@ -143,7 +143,11 @@ pub(super) fn transposed(block: &mut Block<'_>, node: &Node<'_>) -> Result<Vec<T
 }
 
 /// Windows over dimensions, of the largest elements or of means.
-pub(super) fn pool(block: &mut Block<'_>, node: &Node<'_>, largest: bool) -> Result<Vec<Typed>> {
+pub(super) fn pool(
+    block: &mut Block<'_>,
+    node: &LoweredNode<'_>,
+    largest: bool,
+) -> Result<Vec<Typed>> {
     let x = node.x(0)?.clone();
     let (dtype, dims) = node.result(0)?;
     let list = |name: &str| node.node.attrs.ints(name).map(<[i64]>::to_vec);
@@ -165,7 +169,7 @@ pub(super) fn pool(block: &mut Block<'_>, node: &Node<'_>, largest: bool) -> Res
     let x = block.convert(&x, wide);
     let zero = block.constant(&element(Constant::Int(0), wide)?);
     let sum = windows.reduce(block, &x, &zero, "add", &dims);
-    // Padding does not count.
+    // WindowPadding does not count.
     let ones = block.splat(wide, element(Constant::Int(1), wide)?.bytes(), &x.dims);
     let count = windows.reduce(block, &ones, &zero, "add", &dims);
     let mean = block.same("divide", &[&sum, &count]);

@@ -3,9 +3,9 @@
 use super::{
     super::{
         constant::malformed,
-        module::{Op, ValueNumber},
+        module::{HloOp, ValueNumber},
     },
-    Env, Import, Scope, type_of,
+    HloEnv, Import, ImportScope, type_of,
 };
 use ferroflow_ir::{
     AttrValue, Attrs, DType, FunctionDef, NameAttrList, Result, ValueType, emit::Value,
@@ -20,10 +20,10 @@ impl Import<'_> {
     /// The results of a branch or a loop.
     pub(super) fn control<'e>(
         &self,
-        scope: Scope<'e>,
-        op: &Op,
+        scope: ImportScope<'e>,
+        op: &HloOp,
         x: &[Value<'e>],
-        env: &Env<'e>,
+        env: &HloEnv<'e>,
     ) -> Result<Vec<Value<'e>>> {
         let captures = self.captures(op, env)?;
         match &*op.name {
@@ -34,8 +34,8 @@ impl Import<'_> {
 
     fn repeat<'e>(
         &self,
-        scope: Scope<'e>,
-        op: &Op,
+        scope: ImportScope<'e>,
+        op: &HloOp,
         x: &[Value<'e>],
         captures: &[(ValueNumber, Value<'e>)],
     ) -> Result<Vec<Value<'e>>> {
@@ -63,7 +63,7 @@ impl Import<'_> {
     /// The condition or the body of a loop; a body gives the values around as they are.
     fn loop_function(
         &self,
-        op: &Op,
+        op: &HloOp,
         index: usize,
         n: usize,
         captures: &[(ValueNumber, Value<'_>)],
@@ -90,8 +90,8 @@ impl Import<'_> {
 
     fn branch<'e>(
         &self,
-        scope: Scope<'e>,
-        op: &Op,
+        scope: ImportScope<'e>,
+        op: &HloOp,
         x: &[Value<'e>],
         captures: &[(ValueNumber, Value<'e>)],
     ) -> Result<Vec<Value<'e>>> {

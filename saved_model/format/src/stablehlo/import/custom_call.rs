@@ -4,9 +4,9 @@
 use super::{
     super::{
         constant::{dtype, malformed, unsupported},
-        module::{Attr, Op},
+        module::{Attr, HloOp},
     },
-    Import, Scope, exactly, linalg,
+    Import, ImportScope, exactly, linalg,
 };
 use bytes::Bytes;
 use ferroflow_ir::{
@@ -53,8 +53,8 @@ const FUNCTIONS: &[(&str, &str)] = &[
 impl Import<'_> {
     pub(super) fn custom_call<'e>(
         &self,
-        scope: Scope<'e>,
-        op: &Op,
+        scope: ImportScope<'e>,
+        op: &HloOp,
         x: &[Value<'e>],
     ) -> Result<Vec<Value<'e>>> {
         let target = op.text("call_target_name")?;
@@ -91,7 +91,12 @@ impl Import<'_> {
 
     /// Fails where a condition on shapes does not hold. The message has the sizes where it says
     /// `{0}`, `{1}`, ….
-    fn assertion<'e>(&self, scope: Scope<'e>, op: &Op, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
+    fn assertion<'e>(
+        &self,
+        scope: ImportScope<'e>,
+        op: &HloOp,
+        x: &[Value<'e>],
+    ) -> Result<Vec<Value<'e>>> {
         let (&holds, numbers) =
             x.split_first().ok_or_else(|| malformed(op, "an assertion has a condition"))?;
         let message = op.text("error_message").unwrap_or("a condition on shapes does not hold");
@@ -105,7 +110,12 @@ impl Import<'_> {
     }
 
     /// Calls a function of the graph around the module.
-    fn call_tf<'e>(&self, scope: Scope<'e>, op: &Op, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
+    fn call_tf<'e>(
+        &self,
+        scope: ImportScope<'e>,
+        op: &HloOp,
+        x: &[Value<'e>],
+    ) -> Result<Vec<Value<'e>>> {
         let config = op.attr("tf.backend_config").or_else(|| op.attr("backend_config"));
         let Some(Attr::Dict(entries)) = config else {
             return Err(malformed(op, "a call of a TensorFlow function says which"));
@@ -140,7 +150,7 @@ impl Import<'_> {
     }
 
     /// A window whose extent and padding are operands, which specialisation finds known.
-    fn dynamic_reduce_window<'e>(&self, op: &Op, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
+    fn dynamic_reduce_window<'e>(&self, op: &HloOp, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
         let n = op.results.len();
         if n == 0 || x.len() != 2 * n + 5 {
             return Err(malformed(op, "it has operands, initial values and a window"));
@@ -161,7 +171,7 @@ impl Import<'_> {
 
 /// The `k` largest elements of the last axis and their places. `k` is an operand, an attribute, or
 /// the size of the result.
-fn largest<'e>(op: &Op, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
+fn largest<'e>(op: &HloOp, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
     let a = *x.first().ok_or_else(|| malformed(op, "it has an operand"))?;
     let told = match x {
         [_, k, ..] => of_vector(super::elementwise::as_vector(*k)).first().copied(),
@@ -180,7 +190,7 @@ fn largest<'e>(op: &Op, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
 }
 
 /// Exactly what an approximate search looks for: the largest or smallest elements along an axis.
-fn approximate<'e>(op: &Op, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
+fn approximate<'e>(op: &HloOp, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
     let [a, places] = match x {
         [a, places, ..] => [*a, *places],
         _ => return Err(malformed(op, "it has elements and their places")),

@@ -3,9 +3,9 @@
 use super::{
     super::{
         constant::{Elements, dtype, elements, malformed, unsupported},
-        module::{Attr, Op},
+        module::{Attr, HloOp},
     },
-    Scope, exactly,
+    ImportScope, exactly,
 };
 use ferroflow_ir::{
     Attrs, DType, Result,
@@ -19,8 +19,8 @@ use ferroflow_ir::{
 /// The result of an elementwise operation; `None` for another one. Elements narrower than what ops
 /// compute with are computed with as their carriers.
 pub(super) fn elementwise<'e>(
-    scope: Scope<'e>,
-    op: &Op,
+    scope: ImportScope<'e>,
+    op: &HloOp,
     x: &[Value<'e>],
 ) -> Result<Option<Value<'e>>> {
     if moves(op) || !x.iter().any(|value| carrier(value.dtype()).is_some()) {
@@ -34,7 +34,7 @@ pub(super) fn elementwise<'e>(
 }
 
 /// Whether an operation leaves elements as they are, or is told both dtypes.
-fn moves(op: &Op) -> bool {
+fn moves(op: &HloOp) -> bool {
     matches!(
         &*op.name,
         "convert" | "select" | "bitcast_convert" | "reshape" | "broadcast_in_dim" | "transpose"
@@ -42,7 +42,7 @@ fn moves(op: &Op) -> bool {
 }
 
 /// Whether a result depends on the number of bits of an element, beyond its sign.
-fn counts_bits(op: &Op) -> bool {
+fn counts_bits(op: &HloOp) -> bool {
     matches!(&*op.name, "count_leading_zeros" | "popcnt" | "shift_right_logical")
 }
 
@@ -68,7 +68,7 @@ pub(super) fn carried<'e>(x: &[Value<'e>]) -> Vec<Value<'e>> {
     x.iter().map(of).collect()
 }
 
-fn plain<'e>(scope: Scope<'e>, op: &Op, x: &[Value<'e>]) -> Result<Option<Value<'e>>> {
+fn plain<'e>(scope: ImportScope<'e>, op: &HloOp, x: &[Value<'e>]) -> Result<Option<Value<'e>>> {
     if let Some(name) = unary_op(&op.name) {
         let [x] = *exactly(op, x)?;
         return Ok(Some(call(name, [x])));
@@ -164,7 +164,7 @@ fn logical<'e>(a: Value<'e>, bools: &str, numbers: &str, b: Value<'e>) -> Value<
 }
 
 fn ordered<'e>(
-    op: &Op,
+    op: &HloOp,
     a: Value<'e>,
     bools: &str,
     numbers: &str,
@@ -177,7 +177,7 @@ fn ordered<'e>(
 }
 
 /// A constant; where all elements are the same, a fill.
-fn constant<'e>(scope: Scope<'e>, op: &Op) -> Result<Value<'e>> {
+fn constant<'e>(scope: ImportScope<'e>, op: &HloOp) -> Result<Value<'e>> {
     let Some(Attr::Tensor(ty, data)) = op.attr("value") else {
         return Err(malformed(op, "it has a value"));
     };
@@ -276,7 +276,7 @@ fn part<'e>(x: Value<'e>, op: &str) -> Value<'e> {
     }
 }
 
-fn compare<'e>(op: &Op, a: Value<'e>, b: Value<'e>) -> Result<Value<'e>> {
+fn compare<'e>(op: &HloOp, a: Value<'e>, b: Value<'e>) -> Result<Value<'e>> {
     const TOTAL_ORDER: u64 = 2;
     let kind = op.case("compare_type").unwrap_or(0);
     let comparable = |x: Value<'e>| match x.dtype() {
@@ -349,7 +349,7 @@ fn extremes<'e>(x: Value<'e>, dtype: DType, low: f64, high: f64) -> (Value<'e>, 
 }
 
 /// The same bits as another type, perhaps with another number of elements in the last axis.
-fn bitcast<'e>(scope: Scope<'e>, op: &Op, x: Value<'e>) -> Result<Value<'e>> {
+fn bitcast<'e>(scope: ImportScope<'e>, op: &HloOp, x: Value<'e>) -> Result<Value<'e>> {
     let to = dtype(op.result_type(0)?.element)?;
     let same = bits::width(x.dtype()) == bits::width(to);
     if scope.elementwise && !same {

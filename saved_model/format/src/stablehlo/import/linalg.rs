@@ -3,9 +3,9 @@
 use super::{
     super::{
         constant::{dtype, malformed, unsupported},
-        module::Op,
+        module::HloOp,
     },
-    Scope, exactly,
+    ImportScope, exactly,
 };
 use ferroflow_ir::{
     Attrs, DType, Result,
@@ -13,15 +13,15 @@ use ferroflow_ir::{
     xla::{
         conv::{ConvAxes, ConvWindow, convolution},
         dot::{DotAxes, dot_general},
-        rng::{self, Algorithm},
+        rng::{self, BitGenerator},
         size::{self, Size, of_vector, rank, sizes},
     },
 };
 
 /// The results of an operation of linear algebra; `None` for another one.
 pub(super) fn linalg<'e>(
-    _scope: Scope<'e>,
-    op: &Op,
+    _scope: ImportScope<'e>,
+    op: &HloOp,
     x: &[Value<'e>],
 ) -> Result<Option<Vec<Value<'e>>>> {
     let result = match &*op.name {
@@ -113,7 +113,7 @@ pub(super) fn random_bits<'e>(
     };
     let plain = if dtype == DType::U16 || dtype == DType::I16 { DType::U32 } else { dtype };
     // StableHLO counts from 0, which is the platform's: Threefry is 1, Philox 2.
-    let algorithm = if algorithm == 1 { Algorithm::Threefry } else { Algorithm::Philox };
+    let algorithm = if algorithm == 1 { BitGenerator::Threefry } else { BitGenerator::Philox };
     let inputs = [state.literal(algorithm.number()), words, shape.cast(DType::I64)];
     let found = calls_with("XlaRngBitGenerator", rng::attrs(plain), &inputs);
     let next = match narrow {
@@ -126,14 +126,14 @@ pub(super) fn random_bits<'e>(
     Ok(vec![next, found.at(1).cast(dtype)])
 }
 
-fn product<'e>(op: &Op, a: Value<'e>, b: Value<'e>, axes: &DotAxes) -> Result<Value<'e>> {
+fn product<'e>(op: &HloOp, a: Value<'e>, b: Value<'e>, axes: &DotAxes) -> Result<Value<'e>> {
     match axes.fits(rank(a), rank(b)) {
         true => Ok(dot_general(a, b, axes, dtype(op.result_type(0)?.element)?)),
         false => Err(malformed(op, "its axes are those of its operands")),
     }
 }
 
-fn conv<'e>(op: &Op, x: &[Value<'e>]) -> Result<Value<'e>> {
+fn conv<'e>(op: &HloOp, x: &[Value<'e>]) -> Result<Value<'e>> {
     let (a, b, told) = match x {
         [a, b] => (*a, *b, None),
         [a, b, padding] => (*a, *b, Some(*padding)),
@@ -182,7 +182,7 @@ fn conv<'e>(op: &Op, x: &[Value<'e>]) -> Result<Value<'e>> {
     found.ok_or_else(|| unsupported(op, "more than three spatial axes, or very many groups"))
 }
 
-fn fft<'e>(op: &Op, x: &[Value<'e>]) -> Result<Value<'e>> {
+fn fft<'e>(op: &HloOp, x: &[Value<'e>]) -> Result<Value<'e>> {
     let [a] = *exactly(op, x)?;
     let length = op.ints("fft_length")?;
     let suffix = match length.len() {
@@ -225,7 +225,7 @@ fn turned<'e>(x: Value<'e>) -> Value<'e> {
     transposed(x).adjoint()
 }
 
-fn triangular_solve<'e>(op: &Op, x: &[Value<'e>]) -> Result<Value<'e>> {
+fn triangular_solve<'e>(op: &HloOp, x: &[Value<'e>]) -> Result<Value<'e>> {
     let [a, b] = *exactly(op, x)?;
     let (left, lower) = (op.flag("left_side")?, op.flag("lower")?);
     let a = match op.flag("unit_diagonal")? {
@@ -256,7 +256,7 @@ fn triangular_solve<'e>(op: &Op, x: &[Value<'e>]) -> Result<Value<'e>> {
     })
 }
 
-fn random<'e>(op: &Op, x: &[Value<'e>]) -> Result<Value<'e>> {
+fn random<'e>(op: &HloOp, x: &[Value<'e>]) -> Result<Value<'e>> {
     let [a, b, shape] = *exactly(op, x)?;
     let dtype = a.dtype();
     let real = if dtype.is_float() { dtype } else { DType::F64 };
@@ -284,7 +284,7 @@ struct Norm<'e> {
 }
 
 impl<'e> Norm<'e> {
-    fn new(op: &Op, x: Value<'e>) -> Result<Norm<'e>> {
+    fn new(op: &HloOp, x: Value<'e>) -> Result<Norm<'e>> {
         let feature = op.axis("feature_index", rank(x))?;
         let whole = sizes(x);
         let mut shape = vec![Size::Known(1); whole.len()];

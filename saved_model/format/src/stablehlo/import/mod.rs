@@ -13,7 +13,7 @@ mod windows;
 use super::{
     artifact,
     constant::{malformed, value_type},
-    module::{Function, Module, Op, Region, Type, ValueNumber},
+    module::{HloFunction, HloModule, HloOp, HloRegion, Type, ValueNumber},
 };
 use ferroflow_ir::{
     AttrValue, Attrs, DType, Error, FunctionDef, FunctionLibrary, HostTensor, Limits, NameAttrList,
@@ -67,9 +67,9 @@ pub(super) fn import_within(
 }
 
 /// The operations of a module by their results.
-fn definitions(module: &Module) -> HashMap<ValueNumber, &Op> {
+fn definitions(module: &HloModule) -> HashMap<ValueNumber, &HloOp> {
     let mut found = HashMap::new();
-    let mut waiting: Vec<&Region> =
+    let mut waiting: Vec<&HloRegion> =
         module.functions.values().map(|function| &function.body).collect();
     while let Some(region) = waiting.pop() {
         for op in &region.ops {
@@ -82,7 +82,7 @@ fn definitions(module: &Module) -> HashMap<ValueNumber, &Op> {
 
 /// The module while it is imported.
 pub(super) struct Import<'m> {
-    pub(super) module: &'m Module,
+    pub(super) module: &'m HloModule,
     pub(super) library: &'m FunctionLibrary,
     limits: &'m Limits,
     /// The functions of the graph that the module may call.
@@ -94,28 +94,28 @@ pub(super) struct Import<'m> {
     /// The functions that are being imported.
     open: RefCell<HashSet<Arc<str>>>,
     /// The operations by their results.
-    definitions: HashMap<ValueNumber, &'m Op>,
+    definitions: HashMap<ValueNumber, &'m HloOp>,
 }
 
 /// The values at hand.
-pub(super) type Env<'e> = HashMap<ValueNumber, Item<'e>>;
+pub(super) type HloEnv<'e> = HashMap<ValueNumber, HloValue<'e>>;
 
 /// A value of a module.
 #[derive(Clone)]
-pub(super) enum Item<'e> {
+pub(super) enum HloValue<'e> {
     Tensor(Value<'e>),
-    Tuple(Vec<Item<'e>>),
+    Tuple(Vec<HloValue<'e>>),
 }
 
 /// Where operations of one function go.
 #[derive(Clone, Copy)]
-pub(super) struct Scope<'e> {
+pub(super) struct ImportScope<'e> {
     pub(super) emitter: &'e Emitter<'e>,
     /// Whether operations are applied to tensors in the place of scalars.
     pub(super) elementwise: bool,
 }
 
-impl<'e> Scope<'e> {
+impl<'e> ImportScope<'e> {
     /// A constant.
     pub(super) fn constant(&self, tensor: HostTensor) -> Value<'e> {
         self.emitter.constant(Ok(tensor))
@@ -159,7 +159,7 @@ impl<'m> Import<'m> {
     }
 
     /// Arguments of `main` before the inputs of the call.
-    fn leading(&self, attrs: &Attrs, main: &Function) -> Result<Vec<Leading>> {
+    fn leading(&self, attrs: &Attrs, main: &HloFunction) -> Result<Vec<Leading>> {
         let platforms = attrs.strings("platforms").unwrap_or_default();
         let mut leading = Vec::new();
         let is_cpu = |name: &bytes::Bytes| name.eq_ignore_ascii_case(b"cpu");
@@ -191,7 +191,7 @@ impl<'m> Import<'m> {
     }
 
     /// A function that calls `main` with what it takes besides the inputs of the call.
-    fn wrapped(&self, main: &Function, leading: Vec<Leading>) -> Result<Arc<FunctionDef>> {
+    fn wrapped(&self, main: &HloFunction, leading: Vec<Leading>) -> Result<Arc<FunctionDef>> {
         let callee = self.function("main")?;
         let mut sketch = Sketch::new();
         let rest = &main.body.args[leading.len()..];
@@ -231,7 +231,7 @@ impl<'m> Import<'m> {
         self.finished(sketch, "call", &ids)
     }
 
-    pub(super) fn function_of(&self, name: &str) -> Result<&'m Function> {
+    pub(super) fn function_of(&self, name: &str) -> Result<&'m HloFunction> {
         let found = self.module.functions.get(name);
         found.ok_or_else(|| Error::NotFound { kind: "function", name: name.into() })
     }
@@ -270,20 +270,20 @@ impl<'m> Import<'m> {
     /// results of the function from those of the region.
     pub(super) fn body(
         &self,
-        region: &Region,
+        region: &HloRegion,
         args: &[(ValueNumber, ValueType)],
         name: &str,
-        results: Results<'_>,
+        results: RegionResults<'_>,
     ) -> Result<Arc<FunctionDef>> {
         let mut sketch = Sketch::new();
         let ids: Vec<ValueId> =
             args.iter().map(|(_, ty)| sketch.argument(ty.clone())).collect::<Result<_>>()?;
         let found = {
             let emitter = Emitter::new(&mut sketch);
-            let scope = Scope { emitter: &emitter, elementwise: false };
-            let mut env: Env<'_> = HashMap::new();
+            let scope = ImportScope { emitter: &emitter, elementwise: false };
+            let mut env: HloEnv<'_> = HashMap::new();
             for ((number, _), &id) in args.iter().zip(&ids) {
-                env.insert(*number, Item::Tensor(emitter.at(id)));
+                env.insert(*number, HloValue::Tensor(emitter.at(id)));
             }
             self.add_constants(scope, region, &mut env)?;
             let values = self.ops(scope, region, &mut env)?;
@@ -348,9 +348,9 @@ impl<'m> Import<'m> {
     /// The operations of a region; gives what its last one returns.
     pub(super) fn ops<'e>(
         &self,
-        scope: Scope<'e>,
-        region: &Region,
-        env: &mut Env<'e>,
+        scope: ImportScope<'e>,
+        region: &HloRegion,
+        env: &mut HloEnv<'e>,
     ) -> Result<Vec<Value<'e>>> {
         for op in &region.ops {
             if &*op.name == "return" {
@@ -378,12 +378,12 @@ impl<'m> Import<'m> {
     /// A result of the type that the operation says.
     fn checked<'e>(
         &self,
-        scope: Scope<'e>,
-        op: &Op,
+        scope: ImportScope<'e>,
+        op: &HloOp,
         ty: &Type,
-        item: Item<'e>,
-    ) -> Result<Item<'e>> {
-        let (Item::Tensor(value), Type::Tensor(_) | Type::Token) = (&item, ty) else {
+        item: HloValue<'e>,
+    ) -> Result<HloValue<'e>> {
+        let (HloValue::Tensor(value), Type::Tensor(_) | Type::Token) = (&item, ty) else {
             return Ok(item);
         };
         let expected = type_of(ty)?;
@@ -398,14 +398,19 @@ impl<'m> Import<'m> {
     }
 
     /// The results of an operation.
-    fn op<'e>(&self, scope: Scope<'e>, op: &Op, env: &mut Env<'e>) -> Result<Vec<Item<'e>>> {
+    fn op<'e>(
+        &self,
+        scope: ImportScope<'e>,
+        op: &HloOp,
+        env: &mut HloEnv<'e>,
+    ) -> Result<Vec<HloValue<'e>>> {
         match &*op.name {
             "tuple" => {
                 let items = op.operands.iter().map(|number| item(op, env, *number));
-                return Ok(vec![Item::Tuple(items.collect::<Result<_>>()?)]);
+                return Ok(vec![HloValue::Tuple(items.collect::<Result<_>>()?)]);
             }
             "get_tuple_element" => {
-                let Item::Tuple(items) = item(op, env, first_operand(op)?)? else {
+                let HloValue::Tuple(items) = item(op, env, first_operand(op)?)? else {
                     return Err(malformed(op, "its operand is a tuple"));
                 };
                 let index = op.axis("index", items.len())?;
@@ -415,16 +420,16 @@ impl<'m> Import<'m> {
         }
         let values = operands(op, env)?;
         let results = self.tensors(scope, op, &values, env)?;
-        Ok(results.into_iter().map(Item::Tensor).collect())
+        Ok(results.into_iter().map(HloValue::Tensor).collect())
     }
 
     /// The results of an operation on tensors.
     fn tensors<'e>(
         &self,
-        scope: Scope<'e>,
-        op: &Op,
+        scope: ImportScope<'e>,
+        op: &HloOp,
         x: &[Value<'e>],
-        env: &Env<'e>,
+        env: &HloEnv<'e>,
     ) -> Result<Vec<Value<'e>>> {
         if let Some(result) = self.divided_by_constant(op, x) {
             return Ok(vec![result]);
@@ -468,10 +473,10 @@ impl<'m> Import<'m> {
     /// The results of an operation that computes with the carriers of elements.
     fn by_carriers<'e>(
         &self,
-        scope: Scope<'e>,
-        op: &Op,
+        scope: ImportScope<'e>,
+        op: &HloOp,
         x: &[Value<'e>],
-        env: &Env<'e>,
+        env: &HloEnv<'e>,
     ) -> Result<Vec<Value<'e>>> {
         let results = self.tensors(scope, op, &elementwise::carried(x), env)?;
         let numbered = results.into_iter().enumerate();
@@ -484,7 +489,7 @@ impl<'m> Import<'m> {
 
     /// A quotient of 16-bit floats by a constant: XLA multiplies by the reciprocal, which has an
     /// effect on the last bit.
-    fn divided_by_constant<'e>(&self, op: &Op, x: &[Value<'e>]) -> Option<Value<'e>> {
+    fn divided_by_constant<'e>(&self, op: &HloOp, x: &[Value<'e>]) -> Option<Value<'e>> {
         let (&[a, b], [_, divisor]) = (x, &op.operands[..]) else { return None };
         let narrow = matches!(a.dtype(), DType::F16 | DType::BF16);
         let constant = &*op.name == "divide" && narrow && self.is_constant(*divisor);
@@ -506,18 +511,28 @@ impl<'m> Import<'m> {
         }
     }
 
-    fn call<'e>(&self, scope: Scope<'e>, op: &Op, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
+    fn call<'e>(
+        &self,
+        scope: ImportScope<'e>,
+        op: &HloOp,
+        x: &[Value<'e>],
+    ) -> Result<Vec<Value<'e>>> {
         self.call_named(scope, op.text("callee")?, x)
     }
 
     /// A composite operation: its decomposition.
-    fn composite<'e>(&self, scope: Scope<'e>, op: &Op, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
+    fn composite<'e>(
+        &self,
+        scope: ImportScope<'e>,
+        op: &HloOp,
+        x: &[Value<'e>],
+    ) -> Result<Vec<Value<'e>>> {
         self.call_named(scope, op.text("decomposition")?, x)
     }
 
     pub(super) fn call_named<'e>(
         &self,
-        scope: Scope<'e>,
+        scope: ImportScope<'e>,
         name: &str,
         x: &[Value<'e>],
     ) -> Result<Vec<Value<'e>>> {
@@ -537,7 +552,7 @@ impl<'m> Import<'m> {
 }
 
 /// Function from the arguments of a function and the results of a region to results.
-pub(super) type Results<'f> =
+pub(super) type RegionResults<'f> =
     &'f mut dyn for<'e> FnMut(&[Value<'e>], Vec<Value<'e>>) -> Result<Vec<Value<'e>>>;
 
 /// Argument of `main` before the inputs of a call.
@@ -561,28 +576,28 @@ fn result_types(function: &FunctionDef) -> Result<Vec<ValueType>> {
     function.results.iter().map(ty).collect()
 }
 
-fn first_operand(op: &Op) -> Result<ValueNumber> {
+fn first_operand(op: &HloOp) -> Result<ValueNumber> {
     op.operands.first().copied().ok_or_else(|| malformed(op, "it has an operand"))
 }
 
-fn item<'e>(op: &Op, env: &Env<'e>, number: ValueNumber) -> Result<Item<'e>> {
+fn item<'e>(op: &HloOp, env: &HloEnv<'e>, number: ValueNumber) -> Result<HloValue<'e>> {
     env.get(&number).cloned().ok_or_else(|| malformed(op, "its operands are computed before it"))
 }
 
 /// The operands of an operation on tensors.
-pub(super) fn operands<'e>(op: &Op, env: &Env<'e>) -> Result<Vec<Value<'e>>> {
+pub(super) fn operands<'e>(op: &HloOp, env: &HloEnv<'e>) -> Result<Vec<Value<'e>>> {
     op.operands
         .iter()
         .map(|&number| match item(op, env, number)? {
-            Item::Tensor(value) => Ok(value),
-            Item::Tuple(_) => Err(malformed(op, "its operands are tensors")),
+            HloValue::Tensor(value) => Ok(value),
+            HloValue::Tuple(_) => Err(malformed(op, "its operands are tensors")),
         })
         .collect()
 }
 
 /// Exactly as many operands as an operation has.
 pub(super) fn exactly<'a, 'e, const N: usize>(
-    op: &Op,
+    op: &HloOp,
     x: &'a [Value<'e>],
 ) -> Result<&'a [Value<'e>; N]> {
     x.try_into().map_err(|_| malformed(op, format!("it has {N} operands")))

@@ -3,26 +3,26 @@
 use super::{
     super::{
         constant::malformed,
-        module::{Op, Region, ValueNumber},
+        module::{HloOp, HloRegion, ValueNumber},
     },
-    Env, Import, Item, Scope, type_of,
+    HloEnv, HloValue, Import, ImportScope, type_of,
 };
 use ferroflow_ir::{FunctionDef, Result, ValueType, emit::Value, xla::region::Monoid};
 use std::{collections::HashSet, sync::Arc};
 
 impl Import<'_> {
     /// The region of number `index`.
-    pub(super) fn region<'o>(&self, op: &'o Op, index: usize) -> Result<&'o Region> {
+    pub(super) fn region<'o>(&self, op: &'o HloOp, index: usize) -> Result<&'o HloRegion> {
         op.regions.get(index).ok_or_else(|| malformed(op, "it has as many regions as it needs"))
     }
 
     /// The results of a region applied to the elements of tensors.
     pub(super) fn applied<'e>(
         &self,
-        scope: Scope<'e>,
-        region: &Region,
+        scope: ImportScope<'e>,
+        region: &HloRegion,
         args: &[Value<'e>],
-        around: &Env<'e>,
+        around: &HloEnv<'e>,
     ) -> Result<Vec<Value<'e>>> {
         if region.args.len() != args.len() {
             return Err(ferroflow_ir::Error::Malformed {
@@ -30,15 +30,19 @@ impl Import<'_> {
                 rule: format!("it has {} arguments", args.len()).into(),
             });
         }
-        let mut env: Env<'e> = around.clone();
+        let mut env: HloEnv<'e> = around.clone();
         for ((number, _), &value) in region.args.iter().zip(args) {
-            env.insert(*number, Item::Tensor(value));
+            env.insert(*number, HloValue::Tensor(value));
         }
-        self.ops(Scope { elementwise: true, ..scope }, region, &mut env)
+        self.ops(ImportScope { elementwise: true, ..scope }, region, &mut env)
     }
 
     /// A region of scalars as a function, for ops that call one.
-    pub(super) fn scalar_function(&self, region: &Region, name: &str) -> Result<Arc<FunctionDef>> {
+    pub(super) fn scalar_function(
+        &self,
+        region: &HloRegion,
+        name: &str,
+    ) -> Result<Arc<FunctionDef>> {
         let args: Vec<(ValueNumber, ValueType)> = region
             .args
             .iter()
@@ -50,9 +54,9 @@ impl Import<'_> {
     /// Adds to the values at hand the constants around a region that it uses.
     pub(super) fn add_constants<'e>(
         &self,
-        scope: Scope<'e>,
-        region: &Region,
-        env: &mut Env<'e>,
+        scope: ImportScope<'e>,
+        region: &HloRegion,
+        env: &mut HloEnv<'e>,
     ) -> Result<()> {
         let mut used = HashSet::new();
         used_values(region, &mut used);
@@ -61,25 +65,25 @@ impl Import<'_> {
                 && let Some(op) = self.constant_op(number)
                 && let Some(value) = super::elementwise::elementwise(scope, op, &[])?
             {
-                env.insert(number, Item::Tensor(value));
+                env.insert(number, HloValue::Tensor(value));
             }
         }
         Ok(())
     }
 
     /// The operation of a value, if it is a constant.
-    fn constant_op(&self, number: ValueNumber) -> Option<&Op> {
+    fn constant_op(&self, number: ValueNumber) -> Option<&HloOp> {
         self.definitions.get(&number).copied().filter(|op| &*op.name == "constant")
     }
 
     /// Whether a region of scalars uses values around it that are no constants.
-    pub(super) fn uses_values(&self, op: &Op, env: &Env<'_>) -> Result<bool> {
+    pub(super) fn uses_values(&self, op: &HloOp, env: &HloEnv<'_>) -> Result<bool> {
         let captures = self.captures(op, env)?;
         Ok(captures.iter().any(|(number, _)| self.constant_op(*number).is_none()))
     }
 
     /// The function of two scalars that a region is, if ops have a name for it.
-    pub(super) fn monoid(&self, region: &Region) -> Option<Monoid> {
+    pub(super) fn monoid(&self, region: &HloRegion) -> Option<Monoid> {
         let [(a, _), (b, _)] = region.args[..] else { return None };
         let (last, ops) = region.ops.split_last()?;
         let [result] = last.operands[..] else { return None };
@@ -101,16 +105,16 @@ impl Import<'_> {
     /// The values around an operation that its regions use, in the order of their numbers.
     pub(super) fn captures<'e>(
         &self,
-        op: &Op,
-        env: &Env<'e>,
+        op: &HloOp,
+        env: &HloEnv<'e>,
     ) -> Result<Vec<(ValueNumber, Value<'e>)>> {
         let mut used = HashSet::new();
         op.regions.iter().for_each(|region| used_values(region, &mut used));
         let mut captures: Vec<(ValueNumber, Value<'e>)> = Vec::new();
         for number in used {
             match env.get(&number) {
-                Some(Item::Tensor(value)) => captures.push((number, *value)),
-                Some(Item::Tuple(_)) => {
+                Some(HloValue::Tensor(value)) => captures.push((number, *value)),
+                Some(HloValue::Tuple(_)) => {
                     return Err(super::super::constant::unsupported(op, "tuples inside regions"));
                 }
                 None => {}
@@ -134,7 +138,7 @@ fn monoid_of(op: &str) -> Option<Monoid> {
 }
 
 /// All values that operations of a region use, those of the region itself among them.
-fn used_values(region: &Region, used: &mut HashSet<ValueNumber>) {
+fn used_values(region: &HloRegion, used: &mut HashSet<ValueNumber>) {
     for op in &region.ops {
         used.extend(op.operands.iter().copied());
         op.regions.iter().for_each(|region| used_values(region, used));

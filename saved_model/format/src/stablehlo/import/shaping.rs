@@ -3,16 +3,16 @@
 use super::{
     super::{
         constant::{dtype, malformed},
-        module::{Op, TensorType},
+        module::{HloOp, TensorType},
     },
-    Scope, exactly,
+    ImportScope, exactly,
 };
 use ferroflow_ir::{
     Attrs, DType, HostTensor, PartialShape, Result,
     emit::{Value, call, call_with, calls_with},
     xla::{
         gather::{GatherAxes, gather},
-        pad::{Padding, pad},
+        pad::{AxisPadding, pad},
         size::{self, Size, of_vector, rank, sizes},
         slice,
     },
@@ -20,8 +20,8 @@ use ferroflow_ir::{
 
 /// The results of an operation that moves elements; `None` for another one.
 pub(super) fn shaping<'e>(
-    scope: Scope<'e>,
-    op: &Op,
+    scope: ImportScope<'e>,
+    op: &HloOp,
     x: &[Value<'e>],
 ) -> Result<Option<Vec<Value<'e>>>> {
     let result = match &*op.name {
@@ -90,7 +90,7 @@ pub(super) fn shaping<'e>(
             let [low, high, interior] =
                 ["edge_padding_low", "edge_padding_high", "interior_padding"]
                     .map(|name| per_axis(op, name, rank(a)));
-            padded(op, a, value, Padding { low: low?, high: high?, interior: interior? })?
+            padded(op, a, value, AxisPadding { low: low?, high: high?, interior: interior? })?
         }
         "dynamic_pad" => {
             let [a, value, low, high, interior] = *exactly(op, x)?;
@@ -98,7 +98,7 @@ pub(super) fn shaping<'e>(
             if [&low, &high, &interior].iter().any(|list| list.len() != rank(a)) {
                 return Err(malformed(op, "there is one padding for each axis"));
             }
-            padded(op, a, value, Padding { low, high, interior })?
+            padded(op, a, value, AxisPadding { low, high, interior })?
         }
         "concatenate" => {
             let first = x.first().ok_or_else(|| malformed(op, "it has an operand"))?;
@@ -167,7 +167,7 @@ pub(super) fn shaping<'e>(
 }
 
 /// A collective operation of the only replica there is: nothing moves.
-fn one_replica<'e>(op: &Op, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
+fn one_replica<'e>(op: &HloOp, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
     for (index, value) in x.iter().enumerate() {
         let expected = PartialShape::ranked(op.result_type(index)?.dims.iter().copied());
         if !value.partial_shape().is_compatible_with(&expected) {
@@ -179,7 +179,7 @@ fn one_replica<'e>(op: &Op, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
 }
 
 /// The sizes of the result, all of which its type tells.
-fn static_sizes<'e>(op: &Op) -> Result<Vec<Size<'e>>> {
+fn static_sizes<'e>(op: &HloOp) -> Result<Vec<Size<'e>>> {
     let dims = op.result_type(0)?.dims.iter();
     let known: Option<Vec<Size<'e>>> =
         dims.map(|dim| dim.map(|size| Size::Known(size as i64))).collect();
@@ -187,7 +187,7 @@ fn static_sizes<'e>(op: &Op) -> Result<Vec<Size<'e>>> {
 }
 
 /// The sizes that an operand tells, or the type of the result where that does.
-fn told_sizes<'e>(op: &Op, shape: Value<'e>) -> Result<Vec<Size<'e>>> {
+fn told_sizes<'e>(op: &HloOp, shape: Value<'e>) -> Result<Vec<Size<'e>>> {
     let ty = op.result_type(0)?;
     let told = of_vector(shape);
     if told.len() != ty.dims.len() {
@@ -198,7 +198,7 @@ fn told_sizes<'e>(op: &Op, shape: Value<'e>) -> Result<Vec<Size<'e>>> {
 }
 
 /// Integers of an attribute, one for each axis.
-fn per_axis<'e>(op: &Op, name: &str, rank: usize) -> Result<Vec<Size<'e>>> {
+fn per_axis<'e>(op: &HloOp, name: &str, rank: usize) -> Result<Vec<Size<'e>>> {
     let ints = op.ints(name)?;
     match ints.len() == rank {
         true => Ok(ints.into_iter().map(Size::Known).collect()),
@@ -206,7 +206,7 @@ fn per_axis<'e>(op: &Op, name: &str, rank: usize) -> Result<Vec<Size<'e>>> {
     }
 }
 
-fn check_starts(op: &Op, starts: &[Value<'_>], rank: usize) -> Result<()> {
+fn check_starts(op: &HloOp, starts: &[Value<'_>], rank: usize) -> Result<()> {
     match starts.len() == rank && starts.iter().all(|start| start.rank() == Some(0)) {
         true => Ok(()),
         false => Err(malformed(op, "it has a start for each axis")),
@@ -214,7 +214,7 @@ fn check_starts(op: &Op, starts: &[Value<'_>], rank: usize) -> Result<()> {
 }
 
 fn static_slice<'e>(
-    op: &Op,
+    op: &HloOp,
     x: Value<'e>,
     start: &[Size<'e>],
     limit: &[Size<'e>],
@@ -236,14 +236,19 @@ fn static_slice<'e>(
     Ok(slice::strided(x, start, limit, step))
 }
 
-fn padded<'e>(op: &Op, x: Value<'e>, value: Value<'e>, padding: Padding<'e>) -> Result<Value<'e>> {
+fn padded<'e>(
+    op: &HloOp,
+    x: Value<'e>,
+    value: Value<'e>,
+    padding: AxisPadding<'e>,
+) -> Result<Value<'e>> {
     match padding.interior.iter().all(|size| size.known().is_none_or(|size| size >= 0)) {
         true => Ok(pad(x, value, &padding)),
         false => Err(malformed(op, "there are no fewer than 0 elements between others")),
     }
 }
 
-fn broadcast_in_dim<'e>(op: &Op, x: Value<'e>, shape: Vec<Size<'e>>) -> Result<Value<'e>> {
+fn broadcast_in_dim<'e>(op: &HloOp, x: Value<'e>, shape: Vec<Size<'e>>) -> Result<Value<'e>> {
     let axes = op.axes("broadcast_dimensions", shape.len())?;
     let own = sizes(x);
     if axes.len() != own.len() {
@@ -266,7 +271,12 @@ fn broadcast_in_dim<'e>(op: &Op, x: Value<'e>, shape: Vec<Size<'e>>) -> Result<V
     Ok(size::broadcast(size::reshape(x, &wide), &shape))
 }
 
-fn iota<'e>(op: &Op, ty: &TensorType, shape: &[Size<'e>], anchor: Value<'e>) -> Result<Value<'e>> {
+fn iota<'e>(
+    op: &HloOp,
+    ty: &TensorType,
+    shape: &[Size<'e>],
+    anchor: Value<'e>,
+) -> Result<Value<'e>> {
     let dtype = dtype(ty.element)?;
     let axis = op.axis("iota_dimension", shape.len())?;
     let along = size::range_along(shape[axis], axis, shape.len(), anchor).cast(dtype);
@@ -274,7 +284,7 @@ fn iota<'e>(op: &Op, ty: &TensorType, shape: &[Size<'e>], anchor: Value<'e>) -> 
 }
 
 fn gathered<'e>(
-    op: &Op,
+    op: &HloOp,
     x: Value<'e>,
     indices: Value<'e>,
     slice: &[Size<'e>],

@@ -3,9 +3,9 @@
 use super::{
     super::{
         constant::malformed,
-        module::{Op, Region, ValueNumber},
+        module::{HloOp, HloRegion, ValueNumber},
     },
-    Env, Import, Item, Scope,
+    HloEnv, HloValue, Import, ImportScope,
 };
 use ferroflow_ir::{
     Result,
@@ -13,7 +13,7 @@ use ferroflow_ir::{
     xla::{
         bits::total_order,
         size::rank,
-        sort::{Key, sort_by, sort_by_keys},
+        sort::{SortKey, sort_by, sort_by_keys},
     },
 };
 use std::{
@@ -38,14 +38,14 @@ struct Order {
 
 /// The operations of a comparison, by their results.
 struct Comparison<'a> {
-    region: &'a Region,
-    ops: HashMap<ValueNumber, &'a Op>,
+    region: &'a HloRegion,
+    ops: HashMap<ValueNumber, &'a HloOp>,
     /// The argument that is the same of the other element.
     other: HashMap<ValueNumber, ValueNumber>,
 }
 
 impl<'a> Comparison<'a> {
-    fn new(region: &'a Region) -> Comparison<'a> {
+    fn new(region: &'a HloRegion) -> Comparison<'a> {
         let ops = region.ops.iter();
         let ops = ops.flat_map(|op| op.results.iter().map(move |(number, _)| (*number, op)));
         let pairs = region.args.chunks_exact(2);
@@ -91,17 +91,17 @@ impl<'a> Comparison<'a> {
     }
 
     /// Whether an operation compares what another one compares, for equality.
-    fn is_equality(&self, equal: &Op, first: &Op) -> bool {
+    fn is_equality(&self, equal: &HloOp, first: &HloOp) -> bool {
         let same = |a: ValueNumber, b: ValueNumber| self.same(a, b, false, DEPTH);
         let (&[a, b], &[x, y]) = (&equal.operands[..], &first.operands[..]) else { return false };
-        let total = |op: &Op| op.case("compare_type").ok();
+        let total = |op: &HloOp| op.case("compare_type").ok();
         &*equal.name == "compare"
             && equal.case("comparison_direction").ok() == Some(EQUAL)
             && total(equal) == total(first)
             && (same(a, x) && same(b, y) || same(a, y) && same(b, x))
     }
 
-    fn order(&self, op: &Op) -> Option<Order> {
+    fn order(&self, op: &HloOp) -> Option<Order> {
         let &[a, b] = &op.operands[..] else { return None };
         let descending = match op.case("comparison_direction").ok()? {
             LESS => false,
@@ -168,10 +168,10 @@ impl<'a> Comparison<'a> {
 impl Import<'_> {
     pub(super) fn sort<'e>(
         &self,
-        scope: Scope<'e>,
-        op: &Op,
+        scope: ImportScope<'e>,
+        op: &HloOp,
         x: &[Value<'e>],
-        env: &Env<'e>,
+        env: &HloEnv<'e>,
     ) -> Result<Vec<Value<'e>>> {
         let first = x.first().ok_or_else(|| malformed(op, "it has an operand"))?;
         let dims = rank(*first);
@@ -205,18 +205,18 @@ impl Import<'_> {
     /// zeros apart, or as numbers, which does not.
     fn keys<'e>(
         &self,
-        scope: Scope<'e>,
-        region: &Region,
+        scope: ImportScope<'e>,
+        region: &HloRegion,
         x: &[Value<'e>],
-        env: &Env<'e>,
+        env: &HloEnv<'e>,
         orders: &[Order],
-    ) -> Result<Vec<Key<'e>>> {
+    ) -> Result<Vec<SortKey<'e>>> {
         let doubled: Vec<Value<'e>> = x.iter().flat_map(|&value| [value, value]).collect();
-        let mut inner: Env<'e> = env.clone();
+        let mut inner: HloEnv<'e> = env.clone();
         for ((number, _), &value) in region.args.iter().zip(&doubled) {
-            inner.insert(*number, Item::Tensor(value));
+            inner.insert(*number, HloValue::Tensor(value));
         }
-        self.ops(Scope { elementwise: true, ..scope }, region, &mut inner)?;
+        self.ops(ImportScope { elementwise: true, ..scope }, region, &mut inner)?;
         let total = |order: &Order| {
             let mut ops = region.ops.iter();
             ops.any(|op| {
@@ -226,7 +226,7 @@ impl Import<'_> {
         orders
             .iter()
             .map(|order| {
-                let Some(Item::Tensor(value)) = inner.get(&order.key) else {
+                let Some(HloValue::Tensor(value)) = inner.get(&order.key) else {
                     return Err(ferroflow_ir::Error::NotFound {
                         kind: "value",
                         name: "the key of a comparison".into(),
@@ -237,7 +237,7 @@ impl Import<'_> {
                     true => total_order(*value + 0.0),
                     false => *value,
                 };
-                Ok(Key { value, descending: order.descending })
+                Ok(SortKey { value, descending: order.descending })
             })
             .collect()
     }

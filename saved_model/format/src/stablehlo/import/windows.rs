@@ -3,9 +3,9 @@
 use super::{
     super::{
         constant::{malformed, unsupported},
-        module::{Op, Region},
+        module::{HloOp, HloRegion},
     },
-    Env, Import, Scope, numbers,
+    HloEnv, Import, ImportScope, numbers,
 };
 use ferroflow_ir::{
     AttrValue, Attrs, DType, Error, NameAttrList, Result,
@@ -24,9 +24,9 @@ use std::cell::RefCell;
 /// A region that is applied where only values are given back: its first error waits.
 struct Applied<'i, 'm, 'e, 'a> {
     import: &'i Import<'m>,
-    scope: Scope<'e>,
-    region: &'a Region,
-    env: &'a Env<'e>,
+    scope: ImportScope<'e>,
+    region: &'a HloRegion,
+    env: &'a HloEnv<'e>,
     error: RefCell<Option<Error>>,
 }
 
@@ -49,9 +49,9 @@ impl<'e> Applied<'_, '_, 'e, '_> {
 impl<'m> Import<'m> {
     fn apply<'i, 'e, 'a>(
         &'i self,
-        scope: Scope<'e>,
-        region: &'a Region,
-        env: &'a Env<'e>,
+        scope: ImportScope<'e>,
+        region: &'a HloRegion,
+        env: &'a HloEnv<'e>,
     ) -> Applied<'i, 'm, 'e, 'a> {
         Applied { import: self, scope, region, env, error: RefCell::new(None) }
     }
@@ -59,7 +59,7 @@ impl<'m> Import<'m> {
     /// Operands and their initial values.
     fn halves<'a, 'e>(
         &self,
-        op: &Op,
+        op: &HloOp,
         x: &'a [Value<'e>],
     ) -> Result<(&'a [Value<'e>], &'a [Value<'e>])> {
         let (xs, initial) = x.split_at(x.len() / 2);
@@ -73,10 +73,10 @@ impl<'m> Import<'m> {
 
     pub(super) fn reduce<'e>(
         &self,
-        _scope: Scope<'e>,
-        op: &Op,
+        _scope: ImportScope<'e>,
+        op: &HloOp,
         x: &[Value<'e>],
-        env: &Env<'e>,
+        env: &HloEnv<'e>,
     ) -> Result<Vec<Value<'e>>> {
         let (xs, initial) = self.halves(op, x)?;
         let axes = op.axes("dimensions", rank(xs[0]))?;
@@ -97,14 +97,14 @@ impl<'m> Import<'m> {
     }
 
     /// Functions that ops call take nothing from around.
-    fn no_captures(&self, op: &Op, env: &Env<'_>) -> Result<()> {
+    fn no_captures(&self, op: &HloOp, env: &HloEnv<'_>) -> Result<()> {
         match self.uses_values(op, env)? {
             false => Ok(()),
             true => Err(unsupported(op, "a function of scalars that uses values around it")),
         }
     }
 
-    fn windows<'e>(&self, op: &Op, rank: usize) -> Result<Windows<'e>> {
+    fn windows<'e>(&self, op: &HloOp, rank: usize) -> Result<Windows<'e>> {
         let one = |name: &str| -> Result<Vec<i64>> {
             let ints = op.ints(name)?;
             Ok(if ints.is_empty() { vec![1; rank] } else { ints })
@@ -126,10 +126,10 @@ impl<'m> Import<'m> {
 
     pub(super) fn reduce_window<'e>(
         &self,
-        scope: Scope<'e>,
-        op: &Op,
+        scope: ImportScope<'e>,
+        op: &HloOp,
         x: &[Value<'e>],
-        env: &Env<'e>,
+        env: &HloEnv<'e>,
     ) -> Result<Vec<Value<'e>>> {
         let (xs, initial) = self.halves(op, x)?;
         let windows = self.windows(op, rank(xs[0]))?;
@@ -138,12 +138,12 @@ impl<'m> Import<'m> {
 
     pub(super) fn windowed<'e>(
         &self,
-        scope: Scope<'e>,
+        scope: ImportScope<'e>,
         xs: &[Value<'e>],
         initial: &[Value<'e>],
         windows: &Windows<'e>,
-        region: &Region,
-        env: &Env<'e>,
+        region: &HloRegion,
+        env: &HloEnv<'e>,
     ) -> Result<Vec<Value<'e>>> {
         let monoid = self.monoid(region);
         let applied = self.apply(scope, region, env);
@@ -156,10 +156,10 @@ impl<'m> Import<'m> {
 
     pub(super) fn select_and_scatter<'e>(
         &self,
-        scope: Scope<'e>,
-        op: &Op,
+        scope: ImportScope<'e>,
+        op: &HloOp,
         x: &[Value<'e>],
-        env: &Env<'e>,
+        env: &HloEnv<'e>,
     ) -> Result<Vec<Value<'e>>> {
         let [operand, source, initial] = *super::exactly(op, x)?;
         let windows = self.windows(op, rank(operand))?;
@@ -179,7 +179,7 @@ impl<'m> Import<'m> {
             }
         }
         self.no_captures(op, env)?;
-        let function = |region: &Region, name: &str| -> Result<AttrValue> {
+        let function = |region: &HloRegion, name: &str| -> Result<AttrValue> {
             let function = self.scalar_function(region, name)?;
             Ok(AttrValue::Func(NameAttrList::new(function.name.clone())))
         };
@@ -203,10 +203,10 @@ impl<'m> Import<'m> {
 
     pub(super) fn scatter<'e>(
         &self,
-        _scope: Scope<'e>,
-        op: &Op,
+        _scope: ImportScope<'e>,
+        op: &HloOp,
         x: &[Value<'e>],
-        env: &Env<'e>,
+        env: &HloEnv<'e>,
     ) -> Result<Vec<Value<'e>>> {
         let n = op.results.len();
         if n == 0 || x.len() != 2 * n + 1 {
@@ -252,10 +252,10 @@ impl<'m> Import<'m> {
 
     pub(super) fn map<'e>(
         &self,
-        scope: Scope<'e>,
-        op: &Op,
+        scope: ImportScope<'e>,
+        op: &HloOp,
         x: &[Value<'e>],
-        env: &Env<'e>,
+        env: &HloEnv<'e>,
     ) -> Result<Vec<Value<'e>>> {
         let first = x.first().ok_or_else(|| malformed(op, "it has an operand"))?;
         let results = self.applied(scope, self.region(op, 0)?, x, env)?;
