@@ -1,10 +1,10 @@
 //! The file `checkpoint`: which checkpoints a folder has, and which is the newest.
 
 use crate::{
-    bundle::{self, folder_of},
+    bundle,
     error::{Error, Result},
     file::InputFile,
-    output_file::OutputFile,
+    output_file::{OutputFile, folder_of},
 };
 use ferroflow_ir::Limits;
 use std::{

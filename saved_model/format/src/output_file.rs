@@ -4,7 +4,6 @@
 //! it is asked for.
 
 use crate::{
-    bundle::folder_of,
     error::{Error, Result},
     room::Room,
 };
@@ -224,6 +223,14 @@ impl Drop for CompleteFile {
     fn drop(&mut self) {
         // After it got its name there is none of the other. Otherwise it is only left behind.
         let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+/// The folder that a file, or a checkpoint of this prefix, is in.
+pub fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
 }
 

@@ -1,7 +1,10 @@
 //! Files that a checkpoint is made of.
 
 use super::writer::index_path;
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    output_file::folder_of,
+};
 use ferroflow_ir::files;
 use std::path::{Path, PathBuf};
 
@@ -32,12 +35,4 @@ pub fn files_of(prefix: &Path) -> Result<Vec<PathBuf>> {
 pub(super) fn is_shard(end: &str) -> bool {
     let number = |text: &str| text.len() >= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
     end.split_once("-of-").is_some_and(|(shard, of)| number(shard) && number(of))
-}
-
-/// The folder that a checkpoint is in.
-pub fn folder_of(prefix: &Path) -> &Path {
-    match prefix.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
 }

@@ -9,10 +9,9 @@ use super::{
     writer::{IndexEntries, index_path, write_index},
 };
 use crate::{
-    bundle::folder_of,
     error::{Error, Result},
     file::decode_message,
-    output_file::{Durability, OutputFile, copy_file, hold, temporary_name},
+    output_file::{Durability, OutputFile, copy_file, folder_of, hold, temporary_name},
     proto::BundleEntryProto,
 };
 use ferroflow_ir::Limits;

@@ -16,7 +16,8 @@ mod table_writer;
 mod testing;
 mod writer;
 
-pub use files::{files_of, folder_of};
+pub use crate::output_file::folder_of;
+pub use files::files_of;
 pub use merge::merge;
 pub use ordered_code::{decode_slice_key, encode_slice_key};
 pub use reader::{Entry, Reader};

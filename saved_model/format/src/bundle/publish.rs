@@ -17,9 +17,8 @@ use super::{
     writer::index_path,
 };
 use crate::{
-    bundle::folder_of,
     error::{Error, Result},
-    output_file::Durability,
+    output_file::{Durability, folder_of},
 };
 use ferroflow_ir::Limits;
 use std::{

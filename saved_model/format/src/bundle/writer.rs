@@ -9,10 +9,9 @@ use super::{
     table_writer::TableWriter,
 };
 use crate::{
-    bundle::folder_of,
     convert,
     error::{Error, Result},
-    output_file::{CompleteFile, Durability, OutputFile, hold, temporary_name},
+    output_file::{CompleteFile, Durability, OutputFile, folder_of, hold, temporary_name},
     proto::{BundleEntryProto, BundleHeaderProto, VersionDef, bundle_header_proto::Endianness},
 };
 use ferroflow_ir::{DType, HostTensor, Shape};
