@@ -10,8 +10,8 @@ fn main() -> ferroflow_kernels::Result<()> {
     let call = OpCall::new(registry::find("Sqrt").unwrap(), &attrs, &inputs, None)?;
     let mut y = HostTensor::zeros(DType::F32, call.output_shape(0)?)?;
     let (threads, target) = (Threads::single(), Target::Plain(y.bytes_mut()));
-    let mut io = Io::new([Operand::Tensor(&x)], [target], &threads, usize::MAX);
-    CpuDevice::new(0).kernel(&call)?.unwrap().run(&mut io)?;
+    let kernel = CpuDevice::new(0).kernel(&call)?.unwrap();
+    kernel.run(&mut Io::new([Operand::Tensor(&x)], [target], &threads, usize::MAX))?;
     assert_eq!(y.as_slice::<f32>()?, [1.0, 2.0, 3.0]);
     Ok(())
 }
