@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use ferroflow_ir::{DType, HostTensor, PartialShape, ValueType, build::GraphBuilder};
-//! use ferroflow_runtime::{ConcreteFunction, Context, EagerTensor};
+//! use ferroflow_runtime::{CallableFunction, Context, EagerTensor};
 //! # fn main() -> ferroflow_runtime::Result<()> {
 //! let mut builder = GraphBuilder::new();
 //! let x = builder.arg("x", ValueType::new(DType::F32, PartialShape::of_rank(1)))?;
@@ -10,7 +10,7 @@
 //! let square = builder.finish_function("square", &[("y", y)]);
 //!
 //! let context = Context::new();
-//! let square = ConcreteFunction::new(&context, square)?;
+//! let square = CallableFunction::new(&context, square)?;
 //! let x = HostTensor::vector(&[1.0f32, 2.0, 3.0])?;
 //! let y = square.call(&[x.into()])?;
 //! assert_eq!(y[0].host()?.as_slice::<f32>()?, [1.0, 4.0, 9.0]);
