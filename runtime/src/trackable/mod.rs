@@ -11,11 +11,11 @@
 //!
 //! ```
 //! use ferroflow_ir::HostTensor;
-//! use ferroflow_runtime::{Variable, trackable::{Description, ObjectGraph, Trackable}};
+//! use ferroflow_runtime::{ResourceVariable, trackable::{Description, ObjectGraph, Trackable}};
 //!
 //! struct Dense {
-//!     w: Variable,
-//!     b: Option<Variable>,
+//!     w: ResourceVariable,
+//!     b: Option<ResourceVariable>,
 //! }
 //!
 //! impl Trackable for Dense {
@@ -26,7 +26,7 @@
 //! }
 //!
 //! # fn main() -> ferroflow_runtime::Result<()> {
-//! let layers = vec![Dense { w: Variable::new("w", HostTensor::scalar(1.0f32)), b: None }];
+//! let layers = vec![Dense { w: ResourceVariable::new("w", HostTensor::scalar(1.0f32)), b: None }];
 //! let graph = ObjectGraph::of(&layers)?;
 //! let edges: Vec<&str> = graph.nodes.iter().flat_map(|node| node.edges()).collect();
 //! assert_eq!(edges, ["0", "w"]);

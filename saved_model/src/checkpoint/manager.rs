@@ -79,11 +79,11 @@ impl Default for ManagerOptions {
 ///
 /// ```
 /// use ferroflow_ir::HostTensor;
-/// use ferroflow_runtime::Variable;
+/// use ferroflow_runtime::ResourceVariable;
 /// use ferroflow_saved_model::{Checkpoint, CheckpointManager, ManagerOptions};
 /// # fn main() -> ferroflow_saved_model::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
-/// let step = Variable::new("step", HostTensor::scalar(0i64));
+/// let step = ResourceVariable::new("step", HostTensor::scalar(0i64));
 /// let options = ManagerOptions { max_to_keep: 3.try_into().ok(), ..Default::default() };
 /// let checkpoint = Checkpoint::new().with("step", &step);
 /// let mut manager = CheckpointManager::new(checkpoint, folder.path(), options)?;

@@ -2,11 +2,11 @@
 //!
 //! ```
 //! use ferroflow_ir::HostTensor;
-//! use ferroflow_runtime::Variable;
+//! use ferroflow_runtime::ResourceVariable;
 //! use ferroflow_saved_model::Checkpoint;
 //! # fn main() -> ferroflow_saved_model::Result<()> {
 //! # let folder = tempfile::tempdir().unwrap();
-//! let w = Variable::new("w", HostTensor::scalar(3.0f32));
+//! let w = ResourceVariable::new("w", HostTensor::scalar(3.0f32));
 //! let checkpoint = Checkpoint::new().with("w", &w);
 //! let saved = checkpoint.save(folder.path().join("model"))?;
 //! w.assign(HostTensor::scalar(0.0f32))?;
