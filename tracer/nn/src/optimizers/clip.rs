@@ -86,9 +86,9 @@ pub fn global_norm(gradients: &[TensorGradient]) -> Result<Tensor> {
 ///
 /// ```
 /// use ferroflow_nn::optimizers::clip_by_global_norm;
-/// use ferroflow_tracer::{Gradient, Tensor};
+/// use ferroflow_tracer::{TensorGradient, Tensor};
 /// # fn main() -> ferroflow_tracer::Result<()> {
-/// let gradients = [3.0f32, 4.0].map(|g| Gradient::Dense(Tensor::from(g)));
+/// let gradients = [3.0f32, 4.0].map(|g| TensorGradient::Dense(Tensor::from(g)));
 /// let (clipped, norm) = clip_by_global_norm(&gradients, 1.0)?;
 /// assert_eq!(norm.to_scalar::<f32>()?, 5.0);
 /// assert_eq!(clipped[1].clone().dense()?.to_scalar::<f32>()?, 0.8);
