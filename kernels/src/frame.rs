@@ -212,7 +212,7 @@ impl LaunchStep {
     ///
     /// # Panics
     ///
-    /// As [`new`](Step::new).
+    /// As [`new`](LaunchStep::new).
     #[must_use]
     pub fn relocated(self, region: &dyn Fn(&ArenaRange) -> ArenaRange) -> LaunchStep {
         let sources = self.sources.into_iter().map(|source| match source {
