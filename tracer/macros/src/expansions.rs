@@ -148,7 +148,12 @@ fn a_method() {
                 fn infer(&self, x: Option<&Tensor>) -> Result<Tensor, Mine> {
                     self.infer_function()
                         .call_fallible(
-                            (::core::option::Option::<&_>::cloned(x),),
+                            (
+                                ::core::option::Option::map(
+                                    x,
+                                    |lent: &_| ::core::clone::Clone::clone(lent),
+                                ),
+                            ),
                             &|(x,)| self.__traced_infer(::core::option::Option::as_ref(&x)),
                         )
                 }

@@ -58,9 +58,9 @@ impl FunctionParameter {
             Passing::Reference(Referent::Unsized) => {
                 quote_spanned!(self.span=> ::std::borrow::ToOwned::to_owned(#name))
             }
-            Passing::Option(Referent::Sized) => {
-                quote_spanned!(self.span=> ::core::option::Option::<&_>::cloned(#name))
-            }
+            Passing::Option(Referent::Sized) => quote_spanned! {self.span=>
+                ::core::option::Option::map(#name, |lent: &_| ::core::clone::Clone::clone(lent))
+            },
             Passing::Option(Referent::Unsized) => quote_spanned! {self.span=>
                 ::core::option::Option::map(#name, ::std::borrow::ToOwned::to_owned)
             },
