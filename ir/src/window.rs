@@ -84,7 +84,7 @@ impl WindowStep {
     ///
     /// # Errors
     ///
-    /// As [`output`](Step::output).
+    /// As [`output`](WindowStep::output).
     pub fn slide(&self, input: usize, size: usize) -> Result<Slide> {
         let WindowStep { stride, dilation, padding } = *self;
         let wrong = |expected: &'static str, found: String| {

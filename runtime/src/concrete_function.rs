@@ -119,11 +119,11 @@ impl CallableFunction {
     }
 
     /// Calls the function on a device: ops without a device of their own runs there, where the
-    /// device has kernels for it. [`placement`](ConcreteFunction::placement) tells what runs where.
+    /// device has kernels for it. [`placement`](CallableFunction::placement) tells what runs where.
     ///
     /// # Errors
     ///
-    /// As [`call`](ConcreteFunction::call), and whatever fails on the device.
+    /// As [`call`](CallableFunction::call), and whatever fails on the device.
     pub fn call_on(
         &self,
         device: &Arc<dyn Device>,
@@ -138,7 +138,7 @@ impl CallableFunction {
     ///
     /// # Errors
     ///
-    /// As [`call`](ConcreteFunction::call), but for what depends on values.
+    /// As [`call`](CallableFunction::call), but for what depends on values.
     pub fn placement(
         &self,
         device: Option<&Arc<dyn Device>>,
@@ -153,7 +153,7 @@ impl CallableFunction {
     ///
     /// # Errors
     ///
-    /// As [`call`](ConcreteFunction::call).
+    /// As [`call`](CallableFunction::call).
     pub fn call_refs(&self, args: &[&EagerTensor]) -> Result<Vec<EagerTensor>> {
         self.call_with(args, Shapes::AsDeclared, self.0.scope.borrow())
     }
@@ -162,7 +162,7 @@ impl CallableFunction {
     ///
     /// # Errors
     ///
-    /// As [`call`](ConcreteFunction::call).
+    /// As [`call`](CallableFunction::call).
     pub fn call_with_options(
         &self,
         options: &RunOptions,
@@ -187,7 +187,7 @@ impl CallableFunction {
     ///
     /// # Errors
     ///
-    /// As [`call`](ConcreteFunction::call), [`Error::Interrupted`] when time or rounds are over,
+    /// As [`call`](CallableFunction::call), [`Error::Interrupted`] when time or rounds are over,
     /// and [`Limit`](ferroflow_ir::Error::Limit) when memory or printed text exceed the budget.
     pub fn call_within(
         &self,
@@ -202,7 +202,7 @@ impl CallableFunction {
     ///
     /// # Errors
     ///
-    /// As [`optimized_text`](ConcreteFunction::optimized_text).
+    /// As [`optimized_text`](CallableFunction::optimized_text).
     pub fn memory_estimate(&self, types: &[ValueType]) -> Result<MemoryEstimate> {
         if types.len() != self.n_args() {
             return Err(self.wrong("the arguments", self.n_args(), types.len()));
@@ -215,7 +215,7 @@ impl CallableFunction {
     ///
     /// # Errors
     ///
-    /// As [`call`](ConcreteFunction::call), but for shapes.
+    /// As [`call`](CallableFunction::call), but for shapes.
     pub fn call_with_any_shapes(&self, args: &[EagerTensor]) -> Result<Vec<EagerTensor>> {
         self.call_with(args, Shapes::Any, self.0.scope.borrow())
     }

@@ -72,7 +72,7 @@ pub struct Specialized {
     pub failure: Option<Error>,
     /// The aliases that were replaced by their inputs, for [`verify`](super::verify).
     pub dropped: Vec<DroppedAlias>,
-    /// The reasons why calls run where they do, once the function is [placed](super::position).
+    /// The reasons why calls run where they do, once the function is [placed](super::placement).
     pub reasons: HashMap<NodeId, Reason>,
 }
 
