@@ -136,7 +136,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Gradient of `Inv` from its output.",
         lowering: Lowering::Elementwise(|s| {
             let (y, dy) = (conjugate(s.x(0)), s.x(1));
-            -(dy * (y * y).rounded())
+            unless_zero(dy, -(dy * (y * y).rounded()))
         }),
         gradient: Gradient::Rule(gradient::math::reciprocal_grad),
         ..OF_OUTPUT
@@ -157,7 +157,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Gradient of `Reciprocal` from its output.",
         lowering: Lowering::Elementwise(|s| {
             let (y, dy) = (conjugate(s.x(0)), s.x(1));
-            -(dy * (y * y).rounded())
+            unless_zero(dy, -(dy * (y * y).rounded()))
         }),
         gradient: Gradient::Rule(gradient::math::reciprocal_grad),
         ..OF_OUTPUT
@@ -191,7 +191,7 @@ pub(super) static OPS: &[OpDef] = &[
                 true => y * -0.5 * dy,
                 false => (dy * y).rounded() * -0.5,
             };
-            slope * (y * y).rounded()
+            unless_zero(dy, slope * (y * y).rounded())
         }),
         gradient: Gradient::Rule(gradient::math::rsqrt_grad),
         ..OF_OUTPUT
@@ -244,7 +244,10 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "SqrtGrad",
         summary: "Gradient of `Sqrt` from its output.",
-        lowering: Lowering::Elementwise(|s| s.x(1).scaled(0.5).rounded() / conjugate(s.x(0))),
+        lowering: Lowering::Elementwise(|s| {
+            let (y, dy) = (conjugate(s.x(0)), s.x(1));
+            unless_zero(dy, dy.scaled(0.5).rounded() / y)
+        }),
         gradient: Gradient::Rule(gradient::math::sqrt_grad),
         ..OF_OUTPUT
     },
@@ -256,6 +259,12 @@ pub(super) static OPS: &[OpDef] = &[
         ..OF_OUTPUT
     },
 ];
+
+/// A product with a cotangent: 0 where that is 0, even if the other factor is infinite or not a number
+/// (TensorFlow's functors of these gradients, `cwise_ops.h`, say so).
+fn unless_zero<'s>(dy: Scalar<'s>, product: Scalar<'s>) -> Scalar<'s> {
+    dy.eq(0.0).select(dy.like(0.0), product)
+}
 
 fn conjugate(x: Scalar<'_>) -> Scalar<'_> {
     if x.dtype().is_complex() { x.conj() } else { x }
