@@ -1,4 +1,4 @@
-//! `alone`: programs that use one crate each, in workspaces of their own.
+//! `alone`: programs that use one crate each, in a workspace of their own.
 //!
 //! What a crate needs besides itself shows only there: in this workspace the features of all crates are
 //! on, and a crate finds what others bring.
@@ -15,17 +15,23 @@ const PROGRAMS: &[&str] =
     &["ir", "format", "kernels", "runtime", "saved_model", "tracer", "nn", "cluster", "ferroflow"];
 
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let folders = fs::read_dir(root.join(FOLDER))?.count();
+    let folder = root.join(FOLDER);
+    let mut folders = 0;
+    for entry in fs::read_dir(&folder)? {
+        folders += usize::from(entry?.path().join("Cargo.toml").exists());
+    }
     ensure!(folders == PROGRAMS.len(), "{FOLDER} has {folders} programs, listed otherwise here");
+    // The versions are those of the workspace of the crates.
+    fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
     PROGRAMS.iter().try_for_each(|name| run_one(root, name).with_context(|| format!("`{name}`")))
 }
 
 fn run_one(root: &Path, name: &str) -> Result<()> {
     println!("{name}");
-    let folder = root.join(FOLDER).join(name);
-    // The versions are those of this workspace.
-    fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
-    let mut cargo = command::cargo(&folder, &["run", "--quiet", "--target-dir"]);
+    let package = format!("{}-alone", name.replace('_', "-"));
+    let folder = root.join(FOLDER);
+    let mut cargo =
+        command::cargo(&folder, &["run", "--quiet", "--package", &package, "--target-dir"]);
     // Parts that are the same as here are built once: the profile is the same.
     cargo.arg(root.join("target")).env("CARGO_PROFILE_DEV_DEBUG", "false");
     cargo.env("CARGO_PROFILE_DEV_STRIP", "debuginfo");
