@@ -1,4 +1,4 @@
-"""Recipes of gradients at values where derivatives are infinite, undefined or multiplied by zero.
+"""Recipes of values that are infinite or not numbers, and of gradients where derivatives are, or are multiplied by zero.
 
 Run as more_ops.py. Each case has all pairs (or triples) of the special values below and of the cotangents.
 """
@@ -131,3 +131,49 @@ def _(g):
         for pad in ("SAME", "VALID"):
             yield C(x, ksize=[1, 2, 2, 1], strides=[1, 2, 1, 1], padding=pad)
             yield C(x, ksize=[1, 3, 2, 1], strides=[1, 1, 2, 1], padding=pad)
+
+
+@rec("FakeQuantWithMinMaxArgs")
+def _(g):
+    yield C(rows("float32"), min=-2.0, max=2.5)
+
+
+@rec("FakeQuantWithMinMaxVars")
+def _(g):
+    yield C(rows("float32"), np.float32(-2.0), np.float32(2.5))
+
+
+@rec("FakeQuantWithMinMaxVarsPerChannel")
+def _(g):
+    yield C(rows("float32"), F32([-2.0, -1.0, -0.5, -3.0]), F32([2.5, 1.0, 3.0, 4.0]))
+
+
+@rec("FakeQuantWithMinMaxArgsGradient")
+def _(g):
+    yield C(rows("float32"), rows("float32")[::-1].copy(), min=-2.0, max=2.5)
+
+
+@rec("FakeQuantWithMinMaxVarsGradient")
+def _(g):
+    yield C(rows("float32"), rows("float32")[::-1].copy(), np.float32(-2.0), np.float32(2.5))
+
+
+@rec("FakeQuantWithMinMaxVarsPerChannelGradient")
+def _(g):
+    yield C(rows("float32"), rows("float32")[::-1].copy(), F32([-2.0, -1.0, -0.5, -3.0]), F32([2.5, 1.0, 3.0, 4.0]))
+
+
+@rec("LSTMBlockCell")
+def _(g):
+    for clip in (-1.0, 3.0):
+        x = rows("float32")[:, :3].copy()
+        f = lambda *s: g.arr("float32", s, -1, 1)
+        yield C(x, f(8, 2), f(8, 2), f(5, 8), f(2), f(2), f(2), f(8), cell_clip=clip, use_peephole=False, forget_bias=1.0)
+
+
+@rec("BlockLSTMV2")
+def _(g):
+    for clip in (0.0, 3.0):
+        x = np.stack([rows("float32")[:, :3], rows("float32")[:, 1:]])
+        f = lambda *s: g.arr("float32", s, -1, 1)
+        yield C(I64(2), x, f(8, 2), f(8, 2), f(5, 8), f(2), f(2), f(2), f(8), cell_clip=clip, use_peephole=False)

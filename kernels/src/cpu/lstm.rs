@@ -181,7 +181,8 @@ impl Plan {
         let input = sigmoid(sums[0] + before * w_input);
         let candidate = sums[1].tanh();
         let forget = sigmoid(sums[2] + self.forget_bias + before * w_forget);
-        let state = (candidate * input + before * forget).min(self.clip).max(-self.clip);
+        // What is not a number stays that.
+        let state = (candidate * input + before * forget).clamp(-self.clip, self.clip);
         let output = sigmoid(sums[3] + state * w_output);
         Values { input, state, forget, output, candidate, squashed: state.tanh() }
     }

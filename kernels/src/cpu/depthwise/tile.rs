@@ -77,9 +77,9 @@ struct StripPointers<'a> {
 
 /// # Safety
 ///
-/// As for [`strip`]; the processor has AVX2 and FMA.
+/// As for [`strip`]; the processor has what [`has_avx2`](crate::simd::has_avx2) asks for.
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn avx2(call: &StripPointers<'_>) {
     // SAFETY: the caller vouches for it.
     unsafe { strip::<__m256>(call) }
@@ -87,9 +87,9 @@ unsafe fn avx2(call: &StripPointers<'_>) {
 
 /// # Safety
 ///
-/// As for [`strip`]; the processor has AVX-512F, AVX2 and FMA.
+/// As for [`strip`]; the processor has what [`has_avx512`](crate::simd::has_avx512) asks for.
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
-#[target_feature(enable = "avx512f,avx2,fma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
 unsafe fn avx512(call: &StripPointers<'_>) {
     // SAFETY: the caller vouches for it.
     unsafe { strip::<__m512>(call) }

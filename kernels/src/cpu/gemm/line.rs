@@ -93,7 +93,7 @@ impl InstructionSet {
     }
 }
 
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,f16c")]
 fn avx2<const R: usize>(rows: [(f32, &[f32]); R], out: &mut [f32]) {
     // SAFETY: the processor has the vector's features; rows are as long as `out`.
     #[expect(unsafe_code, reason = "the registers are filled through pointers")]
@@ -102,7 +102,7 @@ fn avx2<const R: usize>(rows: [(f32, &[f32]); R], out: &mut [f32]) {
     }
 }
 
-#[target_feature(enable = "avx512f,avx2,fma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
 fn avx512<const R: usize>(rows: [(f32, &[f32]); R], out: &mut [f32]) {
     // SAFETY: the processor has the vector's features; rows are as long as `out`.
     #[expect(unsafe_code, reason = "the registers are filled through pointers")]

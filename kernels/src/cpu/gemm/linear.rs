@@ -107,8 +107,8 @@ impl LinearTile<'_> {
 
 /// # Safety
 ///
-/// As for [`steps`]; the processor has AVX2 and FMA.
-#[target_feature(enable = "avx2,fma")]
+/// As for [`steps`]; the processor has what [`has_avx2`](crate::simd::has_avx2) asks for.
+#[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn avx2<const FLUSH: bool, const RESIDUAL: bool>(at: &LinearTile<'_>, tile: &Rect<'_>) {
     // SAFETY: the caller vouches for it.
     unsafe { steps::<__m256, FLUSH, RESIDUAL>(at, tile) }
@@ -116,8 +116,8 @@ unsafe fn avx2<const FLUSH: bool, const RESIDUAL: bool>(at: &LinearTile<'_>, til
 
 /// # Safety
 ///
-/// As for [`steps`]; the processor has AVX-512F, AVX2 and FMA.
-#[target_feature(enable = "avx512f,avx2,fma")]
+/// As for [`steps`]; the processor has what [`has_avx512`](crate::simd::has_avx512) asks for.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
 unsafe fn avx512<const FLUSH: bool, const RESIDUAL: bool>(at: &LinearTile<'_>, tile: &Rect<'_>) {
     // SAFETY: the caller vouches for it.
     unsafe { steps::<__m512, FLUSH, RESIDUAL>(at, tile) }

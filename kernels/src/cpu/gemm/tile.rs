@@ -2,6 +2,7 @@
 //! go by. The same code is compiled for AVX2 and for AVX-512.
 
 use super::{linear::LinearTile, rect::Rect, vector::Vector};
+use crate::simd::{has_avx2, has_avx512};
 use std::arch::x86_64::{__m256, __m512};
 
 /// The proof that the processor has an instruction set.
@@ -78,13 +79,12 @@ impl InstructionSet {
     }
 
     pub(super) fn avx2() -> Option<InstructionSet> {
-        let has = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-        has.then_some(InstructionSet(Set::Avx2))
+        has_avx2().then_some(InstructionSet(Set::Avx2))
     }
 
     pub(super) fn avx512() -> Option<InstructionSet> {
-        let has = is_x86_feature_detected!("avx512f") && InstructionSet::avx2().is_some();
-        has.then_some(InstructionSet(Set::Avx512))
+        // With less, what lanes do with masks would be calls.
+        has_avx512().then_some(InstructionSet(Set::Avx512))
     }
 
     /// The most rows of a tile. With two vectors for each, the sums take three quarters of the
@@ -200,9 +200,9 @@ struct Call<'a> {
 
 /// # Safety
 ///
-/// As for [`sums`]; the processor has AVX2 and FMA.
+/// As for [`sums`]; the processor has what [`has_avx2`](crate::simd::has_avx2) asks for.
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn avx2<const BY_ROWS: bool, const PART: bool, const R: usize, const V: usize>(
     call: &Call<'_>,
 ) {
@@ -212,9 +212,9 @@ unsafe fn avx2<const BY_ROWS: bool, const PART: bool, const R: usize, const V: u
 
 /// # Safety
 ///
-/// As for [`sums`]; the processor has AVX-512F, AVX2 and FMA.
+/// As for [`sums`]; the processor has what [`has_avx512`](crate::simd::has_avx512) asks for.
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
-#[target_feature(enable = "avx512f,avx2,fma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
 unsafe fn avx512<const BY_ROWS: bool, const PART: bool, const R: usize, const V: usize>(
     call: &Call<'_>,
 ) {
@@ -243,7 +243,9 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
     unsafe {
         let part = X::part(call.cols - (V - 1) * X::LANES);
         let mut sums = [[X::zero(); V]; R];
-        for row in 0..R {
+        // Results that the next tile writes, as a rule: the third-level cache takes longer than a tile of
+        // few steps.
+        for row in R..2 * R {
             let address = call.out.wrapping_add(row * call.out_stride);
             for vector in 0..V {
                 X::prefetch(address.wrapping_add(vector * X::LANES));

@@ -72,21 +72,27 @@ impl Grid {
         if self.unset {
             return 0.0;
         }
-        let inside = x.min(self.max).max(self.min);
-        let quantized = (inside - self.min) / self.scale;
+        let quantized = (self.inside(x) - self.min) / self.scale;
         (quantized + 0.5).floor() * self.scale + self.min
     }
 
     /// As [`round`](Grid::round), counting from 0 rather than from the minimum.
     fn round_from_zero(&self, x: f32) -> f32 {
         let inverse = 1.0 / self.scale;
-        let inside = x.min(self.max).max(self.min);
         let zero = (-self.min * inverse + 0.5).floor();
-        ((inside - self.min) * inverse - zero + 0.5).floor() * self.scale
+        ((self.inside(x) - self.min) * inverse - zero + 0.5).floor() * self.scale
     }
 
-    fn contains(&self, x: f32) -> bool {
-        self.unset || (self.min <= x && x <= self.max)
+    /// The nearest number of the range; what is not a number stays that.
+    fn inside(&self, x: f32) -> f32 {
+        let x = if x > self.max { self.max } else { x };
+        if x < self.min { self.min } else { x }
+    }
+
+    /// 1 inside the range, and 0 elsewhere: TensorFlow multiplies by it, so that gradients which are
+    /// infinite or not numbers do not vanish.
+    fn slope(&self, x: f32) -> f32 {
+        f32::from(u8::from(self.unset || (self.min <= x && x <= self.max)))
     }
 }
 
@@ -115,7 +121,7 @@ fn args_gradient(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         let (dy, x): (&[f32], &[f32]) = (io.input(0), io.input(1));
         io.threads().for_each_piece(io.output(0), PIECE, |start, dx: &mut [f32]| {
             for ((dx, &dy), &x) in dx.iter_mut().zip(&dy[start..]).zip(&x[start..]) {
-                *dx = if grid.contains(x) { dy } else { 0.0 };
+                *dx = dy * grid.slope(x);
             }
         });
         Ok(())
@@ -153,12 +159,11 @@ fn vars_gradient(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         for (index, dx) in dx.iter_mut().enumerate() {
             let slice = index % grids.len();
             let (grid, sum) = (&grids[slice], &mut sums[slice]);
-            *dx = if grid.contains(x[index]) { dy[index] } else { 0.0 };
-            if !grid.unset && x[index] < grid.min {
-                sum.0 += f64::from(dy[index]);
-            } else if !grid.unset && x[index] > grid.max {
-                sum.1 += f64::from(dy[index]);
-            }
+            let (x, dy) = (x[index], dy[index]);
+            *dx = dy * grid.slope(x);
+            let part = |is_outside: bool| dy * f32::from(u8::from(!grid.unset && is_outside));
+            sum.0 += f64::from(part(x < grid.min));
+            sum.1 += f64::from(part(x > grid.max));
         }
         for ((sum, d_min), d_max) in sums.iter().zip(d_min).zip(d_max) {
             (*d_min, *d_max) = (sum.0 as f32, sum.1 as f32);
