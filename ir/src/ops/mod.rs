@@ -8,10 +8,12 @@ mod accumulator;
 mod activation;
 mod array;
 mod attention;
+mod batching;
 mod blocks;
 mod checkpoint;
 mod codec;
 mod collective;
+mod composite;
 mod control;
 mod conv;
 mod conv_general;
@@ -28,7 +30,10 @@ mod dilation;
 pub(crate) mod einsum;
 mod file;
 mod functional;
+mod functional_v1;
 mod fused;
+mod grappler;
+mod handle_v1;
 mod image;
 mod indexing;
 mod interface;
@@ -61,6 +66,7 @@ mod region;
 mod search;
 mod segment;
 mod sentencepiece;
+mod session;
 mod set;
 mod sets;
 mod shape;
@@ -97,10 +103,12 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     activation,
     array,
     attention,
+    batching,
     blocks,
     checkpoint,
     codec,
     collective,
+    composite,
     control,
     conv,
     copy,
@@ -115,7 +123,10 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     dilation,
     file,
     functional,
+    functional_v1,
     fused,
+    grappler,
+    handle_v1,
     image,
     indexing,
     internal,
@@ -147,6 +158,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     search,
     segment,
     sentencepiece,
+    session,
     set,
     shape,
     signal,

@@ -12,6 +12,7 @@ mod function;
 mod graph;
 mod handles;
 mod node;
+mod onednn;
 mod ref_variables;
 mod rename;
 mod shape;
