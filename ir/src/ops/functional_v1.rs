@@ -33,9 +33,8 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[args_list("output", "T")],
         attrs: &[types("T").at_least(0), func("body")],
         infer: |context| (0..3).try_for_each(|index| context.check_rank(index, 0)),
-        effect: Effect::OfCallee,
         lowering: Lowering::Composite(repeated),
-        ..OpDef::PURE
+        ..OpDef::STATEFUL
     },
     OpDef {
         name: "SymbolicGradient",
@@ -44,12 +43,11 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[args_list("output", "Tout")],
         attrs: &[types("Tin").at_least(1), types("Tout").at_least(1), func("f")],
         infer: gradients_of_arguments,
-        effect: Effect::OfCallee,
         lowering: Lowering::Composite(|c| {
             let Some((_, def)) = c.function("f") else { return Vec::new() };
             c.by_calls(|emit, inputs| symbolic_gradient(emit, &def, inputs))
         }),
-        ..OpDef::PURE
+        ..OpDef::STATEFUL
     },
 ];
 
