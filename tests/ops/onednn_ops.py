@@ -89,7 +89,8 @@ def raw(op):
                 attrs[a.name] = attr_tf(default_attr(a), a.type)
         outs = [tf.as_dtype(attrs[arg.type_attr]) if arg.type_attr else tf.as_dtype(arg.type) for arg in od.output_arg]
         made = {k: proto(op, k, v) for k, v in attrs.items()}
-        made["_kernel"] = tf.compat.v1.AttrValue(s=label(op))
+        if label(op):
+            made["_kernel"] = tf.compat.v1.AttrValue(s=label(op))
         node = tf.compat.v1.get_default_graph().create_op(op, list(flat(ins)), outs, name="node", attrs=made)
         return list(node.outputs) if len(outs) > 1 else node.outputs[0]
     return call
@@ -141,3 +142,36 @@ for name, twin in TWINS.items():
             c = narrow[k * len(narrow) // n]
             attrs = {n: v for n, v in c["attrs"].items() if n in own and n not in inferred}
             yield SEQ([ST(name, *[decode(x) for x in c["inputs"]], _tol=1e-4, **attrs)], "graph")
+
+
+LABELS.update({"_MklSwish": b"", "_MklFusedMish": b"", "_MklLayerNorm": b""})
+ALONE = ("_MklSwish", "_MklFusedMish", "_MklLayerNorm", "_MklNativeConv2DWithBias", "_MklNativePadWithConv2D")
+
+for name in ALONE:
+    setattr(tf.raw_ops, name, raw(name))
+    core._names[name] = [a.name for a in op_def(name).input_arg]
+
+
+@rec("_MklSwish", "_MklFusedMish")
+def _(g):
+    yield SEQ([ST(g.op, F32([-3, -1, 0, .5, 2, 30, -90, np.inf, np.nan]), _tol=1e-5)], "graph")
+    for _ in range(3):
+        yield SEQ([ST(g.op, g.arr("float32", g.shape(g.int(1, 3)), -8, 8), _tol=1e-5)], "graph")
+
+
+@rec("_MklLayerNorm")
+def _(g):
+    for rank in (2, 3):
+        n = g.int(2, 9)
+        yield SEQ([ST(g.op, g.arr("float32", g.shape(rank - 1) + [n], -3, 3), g.arr("float32", [n]), g.arr("float32", [n]), epsilon=g.one([0.001, 0.1]), _tol=1e-4)], "graph")
+
+
+@rec("_MklNativeConv2DWithBias", "_MklNativePadWithConv2D")
+def _(g):
+    pads = g.op.endswith("PadWithConv2D")
+    for padding in ("VALID",) if pads else ("VALID", "SAME", "EXPLICIT"):
+        for _ in range(3):
+            a, b = g.int(1, 3), g.int(1, 3)
+            last = A([[0, 0], [g.int(0, 2), g.int(0, 2)], [g.int(0, 2), g.int(0, 2)], [0, 0]], g.one(["int32", "int64"])) if pads else g.arr("float32", [b])
+            more = dict(explicit_paddings=[0, 0, 1, 0, 0, 1, 0, 0]) if padding == "EXPLICIT" else {}
+            yield SEQ([ST(g.op, g.arr("float32", [g.int(1, 2), 5, 4, a]), g.arr("float32", [2, 2, a, b]), last, strides=[1, g.int(1, 2), g.int(1, 2), 1], padding=padding, _tol=1e-4, **more)], "graph")

@@ -412,3 +412,39 @@ def _(g):
     for x in ([], [1, 1], [0.5, np.inf], [0.1, 0.9, np.nan]):
         yield SEQ([ST(g.op, F32(x), id="1", calibration_method=1, num_bins=4)], "graph")
     yield SEQ([ST(g.op, F32([1]), id="1", _err=True)], "graph")
+
+
+family("parse")
+
+
+@rec("DecodeJSONExample")
+def _(g):
+    one = lambda kind, value: '{"features":{"feature":{"a":{"%s":{"value":%s}}}}}' % (kind, value)
+    fine = [one("int64List", '[1,"2",-3,1.0,1e2]'), one("int64_list", "1"), one("floatList", '["Infinity","-Infinity","NaN",1,"2.5",-0.0]'), one("bytesList", '["YWI="]'), one("bytesList", '["_-8=","YWI"]'),
+            '{"features":{"feature":{"b":{},"a":{"bytesList":{}}, "c":null}}}', one("bytesList", "[]"), '{"features":{"feature":{}}}', '{"features":{}}', "{}", '{"features":null}',
+            '{"features":{"feature":{"\\u00e9":{"int64List":{"value":[9223372036854775807,-9223372036854775808]}}}}} ', '{"features":{"feature":{"a":{"int64List":{"value":[1]}}}},"features":{"feature":{"b":{"int64List":{"value":[1]}}}}}', "{'features':{}}", "{features:{}}"]
+    yield C(S(fine))
+    for text in fine:
+        yield C(S(text))
+    for text in (one("int64List", "[1.5]"), one("floatList", "[1e300]"), one("bytesList", '["Y W"]'), "[]", "", "null", '{"x":1}', one("int64List", '["99999999999999999999"]'), one("int64List", "[true]"), "{", '{"features":{}} x',
+                 '{"features":{"feature":{"a":{"int64List":{"value":[1]},"floatList":{"value":[1]}}}}}', '{"features":{"feature":{"a":{"int64List":{"value":[1]}},"a":{"int64List":{"value":[2]}}}}}'):
+        yield C(S(text), _err=True)
+
+
+family("dataset")
+
+
+@rec("GetOptions")
+def _(g):
+    kw = dict(output_types=["int64"], output_shapes=[[]])
+    told = []
+    for change in (lambda o: setattr(o, "deterministic", True), lambda o: setattr(o, "experimental_slack", True), lambda o: (setattr(o.autotune, "enabled", False), setattr(o.threading, "private_threadpool_size", 3)), lambda o: setattr(o.threading, "max_intra_op_parallelism", 1)):
+        o = tf.data.Options()
+        change(o)
+        told.append(o._to_proto().SerializeToString())
+    for _ in range(6):
+        a, b = g.one(told), g.one(told)
+        set_ = lambda d, o: ST("OptionsDataset", R(d), serialized_options=o, **kw)
+        two = dict(output_types=["int64"] * 2, output_shapes=[[], []])
+        yield SEQ([ST("RangeDataset", I64(0), I64(5), I64(1), **kw), ST("GetOptions", R(0)), set_(0, a), ST("GetOptions", R(2)), ST("SkipDataset", R(2), I64(1), **kw), ST("GetOptions", R(4)), set_(4, b), ST("GetOptions", R(6)),
+                   set_(0, b), ST("ZipDataset", [R(2), R(8)], **two), ST("GetOptions", R(9)), ST("ConcatenateDataset", R(8), R(2), **kw), ST("GetOptions", R(11))])

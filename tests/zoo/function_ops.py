@@ -38,6 +38,17 @@ def negated(x):
     return -x
 
 
+def numbers(change):
+    @concrete(((), tf.variant))
+    def branch(data):
+        data = tf.data.experimental.from_variant(data, tf.TensorSpec([], tf.int64))
+        return tf.data.experimental.to_variant(change(data))
+    return branch
+
+
+BRANCHES = [numbers(lambda d: d.map(lambda x: x * 2).batch(2, drop_remainder=True)), numbers(lambda d: d.batch(2, drop_remainder=True).map(lambda x: x + x))]
+
+
 def name(f):
     """The attribute that names a function, which is in the graph then."""
     f.add_to_graph(tf.compat.v1.get_default_graph())
@@ -69,10 +80,17 @@ class Functions(tf.Module):
     def repeat(self, x):
         return node("_While", [x], [tf.float32], T=types(tf.float32), cond=name(grows), body=name(doubled))[0]
 
+    @function(((), tf.int64))
+    def fastest(self, n):
+        data = tf.raw_ops.ChooseFastestBranchDataset(input_dataset=tf.data.experimental.to_variant(tf.data.Dataset.range(n)), ratio_numerator=np.int64(1), ratio_denominator=np.int64(2), other_arguments=[], num_elements_per_branch=2,
+                                                     branches=BRANCHES, other_arguments_lengths=[0, 0], output_types=[tf.int64], output_shapes=[[2]])
+        data = tf.data.experimental.from_variant(data, tf.TensorSpec([2], tf.int64))
+        return data.reduce(tf.zeros([0], tf.int64), lambda all, x: tf.concat([all, x], 0))
+
 
 if __name__ == "__main__":
     v, rows = np.array([1, 2, 3], np.float32), np.array([[1, 2], [3, 4], [5, 6], [7, 8]], np.float32)
     n = np.int32
     case("function_ops", "loops over ranges, gradients of functions, and calls as the runtime makes them", Functions(),
          [("loop", n(0), n(4), n(1), v), ("loop", n(7), n(0), n(-3), v), ("loop", n(2), n(2), n(5), v), ("loop", n(2), n(1), n(5), v), ("loop", n(1), n(2), n(-5), v), ("loop", n(0), n(2), n(0), v),
-          ("gradient", v, rows, v * 2, rows - 3), ("gradient", v[:0], rows, v[:0], rows), ("choice", np.True_, v), ("choice", np.False_, v), ("repeat", v), ("repeat", v * 100)])
+          ("gradient", v, rows, v * 2, rows - 3), ("gradient", v[:0], rows, v[:0], rows), ("choice", np.True_, v), ("choice", np.False_, v), ("repeat", v), ("repeat", v * 100), ("fastest", np.int64(8)), ("fastest", np.int64(40)), ("fastest", np.int64(0))])

@@ -47,6 +47,7 @@ mod math;
 mod matmul;
 mod nn;
 mod norm;
+mod onednn;
 mod optional;
 mod parse;
 mod pool;
@@ -139,6 +140,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     matmul,
     nn,
     norm,
+    onednn,
     optional,
     parse,
     pool,

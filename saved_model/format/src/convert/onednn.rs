@@ -126,6 +126,8 @@ mod tests {
     fn what_the_other_op_cannot_do_is_refused() {
         let twin = registry::find("QuantizedConv2DAndRelu").unwrap();
         let attrs = Attrs::new()
+            .with("Tinput", ferroflow_ir::DType::QU8)
+            .with("Tfilter", ferroflow_ir::DType::QI8)
             .with("strides", vec![1i64, 1, 1, 1])
             .with("padding", "VALID")
             .with("data_format", "NCHW");
