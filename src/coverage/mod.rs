@@ -10,7 +10,7 @@ use ferroflow_ir::Lowering;
 use ferroflow_runtime::Context;
 use ferroflow_saved_model::{
     Result, add_ops,
-    convert::{op_of_file, reference_twin},
+    convert::{is_linked, op_of_file, reference_twin},
     proto, read_message,
 };
 use std::{collections::BTreeMap, path::Path};
@@ -54,7 +54,7 @@ const FUNCTIONALIZED: &[&str] = &["Enter", "Exit", "Merge", "NextIteration", "Sw
 
 /// Whether nodes of this op can run, for some dtypes at least.
 pub fn is_supported(context: &Context, op: &str) -> bool {
-    if FUNCTIONALIZED.contains(&op) {
+    if FUNCTIONALIZED.contains(&op) || is_linked(op) {
         return true;
     }
     add_ops(context);

@@ -12,7 +12,7 @@ tf = tfm()
 
 # Ops that have no function of Python: calls of them go to the op itself.
 RAW = {"CustomAggregator", "_EagerConst", "_HostCast", "_ArrayToList", "_ListToArray", "_TensorToHashBucketFast", "_UnaryOpsComposition",
-       "_VarHandlesOp", "_ReadVariablesOp", "_ParallelConcatStart", "_ParallelConcatUpdate", "_Retval"}
+       "_VarHandlesOp", "_ReadVariablesOp", "Send", "Recv", "_Send", "_Recv", "_HostSend", "_HostRecv", "_ParallelConcatStart", "_ParallelConcatUpdate", "_Retval"}
 
 
 def proto(op, name, value):
@@ -448,3 +448,15 @@ def _(g):
         two = dict(output_types=["int64"] * 2, output_shapes=[[], []])
         yield SEQ([ST("RangeDataset", I64(0), I64(5), I64(1), **kw), ST("GetOptions", R(0)), set_(0, a), ST("GetOptions", R(2)), ST("SkipDataset", R(2), I64(1), **kw), ST("GetOptions", R(4)), set_(4, b), ST("GetOptions", R(6)),
                    set_(0, b), ST("ZipDataset", [R(2), R(8)], **two), ST("GetOptions", R(9)), ST("ConcatenateDataset", R(8), R(2), **kw), ST("GetOptions", R(11))])
+
+
+family("session")
+
+
+@rec("Send", "_Send", "_HostSend")
+def _(g):
+    device = "/job:localhost/replica:0/task:0/device:CPU:0"
+    for dt in ("float32", "string"):
+        kw = dict(tensor_name=g.name("t"), send_device=device, send_device_incarnation=1, recv_device=device)
+        st = [ST("Identity", g.arr(dt, [2])), ST(g.op, R(0), **kw), ST(g.op.replace("Send", "Recv"), tensor_type=dt, **kw), ST("Identity", R(2))]
+        yield SEQ(st, "graph_once")

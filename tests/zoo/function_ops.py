@@ -82,10 +82,10 @@ class Functions(tf.Module):
 
     @function(((), tf.int64))
     def fastest(self, n):
-        data = tf.raw_ops.ChooseFastestBranchDataset(input_dataset=tf.data.experimental.to_variant(tf.data.Dataset.range(n)), ratio_numerator=np.int64(1), ratio_denominator=np.int64(2), other_arguments=[], num_elements_per_branch=2,
+        data = tf.raw_ops.ChooseFastestBranchDataset(input_dataset=tf.data.experimental.to_variant(tf.data.Dataset.range(n)), ratio_numerator=np.int64(2), ratio_denominator=np.int64(1), other_arguments=[], num_elements_per_branch=4,
                                                      branches=BRANCHES, other_arguments_lengths=[0, 0], output_types=[tf.int64], output_shapes=[[2]])
         data = tf.data.experimental.from_variant(data, tf.TensorSpec([2], tf.int64))
-        return data.reduce(tf.zeros([0], tf.int64), lambda all, x: tf.concat([all, x], 0))
+        return data.reduce(tf.zeros([0], tf.int64), lambda all, x: tf.concat([all, x], 0)), data.cardinality()
 
 
 if __name__ == "__main__":

@@ -68,13 +68,16 @@ struct Branch {
     op: &'static str,
     input: HostTensor,
     function: ElementFunction,
+    /// The fewest and the most elements that the ratio allows.
+    bounds: Option<[u64; 2]>,
+    /// As TensorFlow tells it: by the ratio the other way round.
     cardinality: Cardinality,
 }
 
 impl DatasetSource for Branch {
     fn stream(&self) -> Stream {
         let (input, function) = (self.input.clone(), self.function.clone());
-        let (op, expected) = (self.op, self.cardinality);
+        let (op, bounds) = (self.op, self.bounds);
         let (mut stream, mut n_found) = (None, 0u64);
         Stream::new(move |scope| {
             let stream = match &mut stream {
@@ -83,9 +86,11 @@ impl DatasetSource for Branch {
             };
             let element = stream.next(scope)?;
             n_found += u64::from(element.is_some());
-            match expected {
-                Cardinality::Known(n) if n_found > n || (element.is_none() && n_found < n) => {
-                    let expected = format!("a data set of {n} elements, by the ratio");
+            match bounds {
+                Some([least, most])
+                    if n_found > most || (element.is_none() && n_found < least) =>
+                {
+                    let expected = format!("a data set of {most} elements, by the ratio");
                     Err(IrError::argument(op, "branches", expected, n_found).into())
                 }
                 _ => Ok(element),
@@ -129,8 +134,14 @@ pub(super) fn fastest_branch(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let input = call.input_dataset(0)?;
     let scaled = |n: u64| (n as f64 * numerator as f64 / denominator as f64) as u64;
     let cardinality = input.cardinality().map(scaled);
+    let bounds = match input.cardinality() {
+        Cardinality::Known(n) => n.checked_mul(denominator as u64).map(|produced| {
+            [produced / numerator, produced.div_ceil(numerator)]
+        }),
+        Cardinality::Infinite | Cardinality::Unknown => None,
+    };
     let (op, input) = (call.op.name, call.host(0)?.clone());
-    call.dataset(Branch { op, input, function, cardinality })
+    call.dataset(Branch { op, input, function, bounds, cardinality })
 }
 
 /// The first of the arguments that functions capture.
