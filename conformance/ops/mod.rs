@@ -224,7 +224,9 @@ fn run_sequence(context: &Context, sequence: &Value) -> Result<CaseOutcome> {
     let steps = sequence["steps"].as_array().context("steps")?;
     match sequence["mode"].as_str() {
         Some("graph") => return graph::run(context, steps),
-        Some("graph_once") if needs_graph(context, steps) => return graph::run_once(context, steps),
+        Some("graph_once") if needs_graph(context, steps) => {
+            return graph::run_once(context, steps);
+        }
         // A graph that runs once, each step after the one before it, does what the calls do.
         Some("eager" | "graph_once") => {}
         other => bail!("unknown mode {other:?}"),

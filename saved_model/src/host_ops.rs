@@ -232,7 +232,9 @@ fn remapping(
 ) -> Result<Vec<Option<usize>>> {
     let (name, given) = (call.op.inputs[index].name, call.host(index)?.as_slice::<i64>()?);
     if given.len() != n {
-        return Err(IrError::argument(call.op.name, name, format!("{n} numbers"), given.len()).into());
+        return Err(
+            IrError::argument(call.op.name, name, format!("{n} numbers"), given.len()).into()
+        );
     }
     let mut taken = HashSet::new();
     let mut places = Vec::with_capacity(n);

@@ -316,15 +316,14 @@ fn list(json: &Json, put: fn(&mut Vec<u8>, &Json) -> Result<(), String>) -> Enco
 fn put_int(message: &mut Vec<u8>, json: &Json) -> Result<(), String> {
     let whole = |value: f64| {
         // The least number of 64 bits is exact as a float; the first beyond the largest is, too.
-        let is_whole = value.trunc() == value && (i64::MIN as f64..-(i64::MIN as f64)).contains(&value);
+        let is_whole =
+            value.trunc() == value && (i64::MIN as f64..-(i64::MIN as f64)).contains(&value);
         is_whole.then_some(value as i64)
     };
     let found = match json {
         Json::Int(value) => Some(*value),
         Json::Float(value) => whole(*value),
-        Json::Text(text) => {
-            text.parse().ok().or_else(|| text.parse::<f64>().ok().and_then(whole))
-        }
+        Json::Text(text) => text.parse().ok().or_else(|| text.parse::<f64>().ok().and_then(whole)),
         _ => None,
     };
     let value = found.ok_or_else(|| format!("{json:?} is no integer of 64 bits"))?;

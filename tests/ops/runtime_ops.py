@@ -460,3 +460,14 @@ def _(g):
         kw = dict(tensor_name=g.name("t"), send_device=device, send_device_incarnation=1, recv_device=device)
         st = [ST("Identity", g.arr(dt, [2])), ST(g.op, R(0), **kw), ST(g.op.replace("Send", "Recv"), tensor_type=dt, **kw), ST("Identity", R(2))]
         yield SEQ(st, "graph_once")
+
+
+family("string")
+
+
+@rec("SdcaFprint")
+def _(g):
+    yield C(S([bytes(g.rng.integers(0, 256, n, dtype=np.uint8)) for n in range(0, 70)]), **X)
+    yield C(S([bytes(g.rng.integers(0, 256, n, dtype=np.uint8)) for n in (127, 128, 129, 143, 144, 145, 159, 160, 175, 176, 177, 191, 192, 208, 240, 271, 272, 273, 300, 399, 400, 1000)]), **X)
+    yield C(np.zeros([0], object), **X)
+    yield C(S("a"), _err=True)

@@ -119,18 +119,21 @@ fn repeated<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     inputs.extend_from_slice(&c.inputs()[3..]);
     let types: Vec<DType> = inputs.iter().map(|value| value.dtype()).collect();
     let body = body.clone();
-    let mut results = c.by_library(|library| {
-        let key: Vec<&str> = types.iter().map(|dtype| dtype.name()).collect();
-        let base = format!("{}/for/{}", body.name, key.join("_"));
-        let condition = made(library, &format!("{base}/cond"), || round_is_left(&base, &types))?;
-        let step = made(library, &format!("{base}/body"), || round(library, &base, &body, &types))?;
-        Ok(Attrs::new()
-            .with("T", types.clone())
-            .with("cond", AttrValue::Func(condition))
-            .with("body", AttrValue::Func(step)))
-    })
-    .map(|attrs| c.call("While", attrs, &inputs))
-    .unwrap_or_default();
+    let mut results = c
+        .by_library(|library| {
+            let key: Vec<&str> = types.iter().map(|dtype| dtype.name()).collect();
+            let base = format!("{}/for/{}", body.name, key.join("_"));
+            let condition =
+                made(library, &format!("{base}/cond"), || round_is_left(&base, &types))?;
+            let step =
+                made(library, &format!("{base}/body"), || round(library, &base, &body, &types))?;
+            Ok(Attrs::new()
+                .with("T", types.clone())
+                .with("cond", AttrValue::Func(condition))
+                .with("body", AttrValue::Func(step)))
+        })
+        .map(|attrs| c.call("While", attrs, &inputs))
+        .unwrap_or_default();
     results.drain(..OWN.min(results.len()));
     results
 }
@@ -184,17 +187,13 @@ fn symbolic_gradient(
     }
     let types: Vec<DType> = inputs.iter().map(|&id| emit.ty(id).dtype).collect();
     let outputs = types[..n_args].to_vec();
-    let absent = || Error::Unsupported {
-        op: op.into(),
-        what: "its function is not at hand here".into(),
-    };
+    let absent =
+        || Error::Unsupported { op: op.into(), what: "its function is not at hand here".into() };
     let library = emit.library().ok_or_else(absent)?;
     let name = format!("{}/gradient", def.name);
     let gradient = made(library, &name, || gradient_function(library, &name, def, &types))?;
-    let attrs = Attrs::new()
-        .with("Tin", types)
-        .with("Tout", outputs)
-        .with("f", AttrValue::Func(gradient));
+    let attrs =
+        Attrs::new().with("Tin", types).with("Tout", outputs).with("f", AttrValue::Func(gradient));
     let call = registry::find("StatefulPartitionedCall").ok_or_else(absent)?;
     Ok(emit.emit(call, attrs, inputs)?.into_vec())
 }

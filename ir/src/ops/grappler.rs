@@ -262,8 +262,8 @@ const UNARY: &[&str] = &[
 
 fn composition<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let names = c.attrs.strings("op_names").unwrap_or_default();
-    let known = names.iter().filter_map(|name| {
-        UNARY.iter().copied().find(|known| known.as_bytes() == &name[..])
-    });
+    let known = names
+        .iter()
+        .filter_map(|name| UNARY.iter().copied().find(|known| known.as_bytes() == &name[..]));
     vec![known.fold(c.x(0), |x, name| call(name, [x]))]
 }

@@ -88,7 +88,11 @@ impl Drawing<'_> {
             (norm - product) + self.norms[at]
         };
         let distances = self.norms.iter().enumerate().map(distance);
-        self.nearest.iter().zip(distances).map(|(old, new)| if new < *old { new } else { *old }).collect()
+        self.nearest
+            .iter()
+            .zip(distances)
+            .map(|(old, new)| if new < *old { new } else { *old })
+            .collect()
     }
 
     /// The best of some points that are drawn: the one that leaves the smallest sum of distances.

@@ -162,7 +162,8 @@ fn aggregate(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         }
         let has_nan = x.iter().any(|x| x.is_nan());
         let min = if has_nan { f32::NAN } else { x.iter().copied().fold(f32::INFINITY, f32::min) };
-        let max = if has_nan { f32::NAN } else { x.iter().copied().fold(f32::NEG_INFINITY, f32::max) };
+        let max =
+            if has_nan { f32::NAN } else { x.iter().copied().fold(f32::NEG_INFINITY, f32::max) };
         io.output::<f32>(1)[0] = min;
         io.output::<f32>(2)[0] = max;
         let bins: &mut [i64] = io.output(3);

@@ -108,7 +108,10 @@ fn to_components(call: &mut RuntimeCall<'_>) -> Result<Results> {
     }
     for (component, dtype) in found.components.iter().zip(dtypes) {
         if component.dtype() != *dtype {
-            return Err(wrong(format!("with a component of {dtype}"), component.dtype().to_string()));
+            return Err(wrong(
+                format!("with a component of {dtype}"),
+                component.dtype().to_string(),
+            ));
         }
     }
     Ok(found.components.iter().map(|component| component.clone().into()).collect())

@@ -65,9 +65,8 @@ fn immutable(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let wrong = |expected: String, found: String| {
         IrError::argument(call.op.name, "memory_region_name", expected, found)
     };
-    let size = shape.known().ok_or_else(|| {
-        IrError::argument(call.op.name, "shape", "known", shape)
-    })?;
+    let size =
+        shape.known().ok_or_else(|| IrError::argument(call.op.name, "shape", "known", shape))?;
     let name = Bytes::copy_from_slice(call.attrs.string("memory_region_name")?.as_bytes());
     let bytes = contents(call, &RuntimeCall::path_of(&name)?)?;
     let needed = byte_len(dtype, &size)?;

@@ -1,8 +1,6 @@
 //! Data sets of elements that another data set chooses from several.
 
-use super::{
-    Cardinality, Dataset, DatasetSource, RoundLimit, Stream, function::ElementFunction,
-};
+use super::{Cardinality, Dataset, DatasetSource, RoundLimit, Stream, function::ElementFunction};
 use crate::{eager_tensor::Results, error::Result, ops::RuntimeCall};
 use ferroflow_ir::{Error as IrError, HostTensor};
 
@@ -87,9 +85,7 @@ impl DatasetSource for Branch {
             let element = stream.next(scope)?;
             n_found += u64::from(element.is_some());
             match bounds {
-                Some([least, most])
-                    if n_found > most || (element.is_none() && n_found < least) =>
-                {
+                Some([least, most]) if n_found > most || (element.is_none() && n_found < least) => {
                     let expected = format!("a data set of {most} elements, by the ratio");
                     Err(IrError::argument(op, "branches", expected, n_found).into())
                 }
@@ -115,13 +111,12 @@ pub(super) fn fastest_branch(call: &mut RuntimeCall<'_>) -> Result<Results> {
         let expected = format!("{} numbers", branches.len());
         return Err(wrong("other_arguments_lengths", expected, lengths.len().to_string()));
     }
-    let (numerator, denominator) = (
-        call.integer_named(1, "ratio_numerator")?,
-        call.count(2, "ratio_denominator")?,
-    );
-    let numerator = u64::try_from(numerator).ok().filter(|&n| n > 0).ok_or_else(|| {
-        wrong("ratio_numerator", "greater than 0".into(), numerator.to_string())
-    })?;
+    let (numerator, denominator) =
+        (call.integer_named(1, "ratio_numerator")?, call.count(2, "ratio_denominator")?);
+    let numerator = u64::try_from(numerator)
+        .ok()
+        .filter(|&n| n > 0)
+        .ok_or_else(|| wrong("ratio_numerator", "greater than 0".into(), numerator.to_string()))?;
     let n_others = call.inputs.len().saturating_sub(FIRST_OTHER);
     let sizes: Option<Vec<usize>> = lengths.iter().map(|&n| usize::try_from(n).ok()).collect();
     let all = sizes.as_ref().and_then(|all| all.iter().try_fold(0usize, |a, &b| a.checked_add(b)));
@@ -135,9 +130,9 @@ pub(super) fn fastest_branch(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let scaled = |n: u64| (n as f64 * numerator as f64 / denominator as f64) as u64;
     let cardinality = input.cardinality().map(scaled);
     let bounds = match input.cardinality() {
-        Cardinality::Known(n) => n.checked_mul(denominator as u64).map(|produced| {
-            [produced / numerator, produced.div_ceil(numerator)]
-        }),
+        Cardinality::Known(n) => n
+            .checked_mul(denominator as u64)
+            .map(|produced| [produced / numerator, produced.div_ceil(numerator)]),
         Cardinality::Infinite | Cardinality::Unknown => None,
     };
     let (op, input) = (call.op.name, call.host(0)?.clone());

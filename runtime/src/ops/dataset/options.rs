@@ -107,7 +107,9 @@ impl Message {
                         put_varint(&mut bytes, *number);
                         put(0, &bytes, false);
                     }
-                    FieldValue::Fixed(bytes) => put(if bytes.len() == 8 { 1 } else { 5 }, bytes, false),
+                    FieldValue::Fixed(bytes) => {
+                        put(if bytes.len() == 8 { 1 } else { 5 }, bytes, false)
+                    }
                     FieldValue::Text(bytes) => put(2, bytes, true),
                     FieldValue::Message(inner) => {
                         let mut bytes = Vec::new();

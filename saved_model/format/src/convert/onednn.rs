@@ -37,12 +37,18 @@ const OPS: &[(&str, &str)] = &[
     ("_MklQuantizedConv2DAndRequantize", "QuantizedConv2DAndRequantize"),
     ("_MklQuantizedConv2DWithBias", "QuantizedConv2DWithBias"),
     ("_MklQuantizedConv2DWithBiasAndRelu", "QuantizedConv2DWithBiasAndRelu"),
-    ("_MklQuantizedConv2DWithBiasAndReluAndRequantize", "QuantizedConv2DWithBiasAndReluAndRequantize"),
+    (
+        "_MklQuantizedConv2DWithBiasAndReluAndRequantize",
+        "QuantizedConv2DWithBiasAndReluAndRequantize",
+    ),
     ("_MklQuantizedConv2DWithBiasAndRequantize", "QuantizedConv2DWithBiasAndRequantize"),
     ("_MklQuantizedDepthwiseConv2D", "QuantizedDepthwiseConv2D"),
     ("_MklQuantizedDepthwiseConv2DWithBias", "QuantizedDepthwiseConv2DWithBias"),
     ("_MklQuantizedDepthwiseConv2DWithBiasAndRelu", "QuantizedDepthwiseConv2DWithBiasAndRelu"),
-    ("_MklQuantizedDepthwiseConv2DWithBiasAndReluAndRequantize", "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize"),
+    (
+        "_MklQuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
+        "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
+    ),
     ("_MklQuantizedMaxPool", "QuantizedMaxPool"),
     ("_MklTranspose", "Transpose"),
 ];
@@ -104,7 +110,9 @@ mod tests {
     fn twins_have_the_same_interface() {
         for (made, of) in OPS {
             let (made, of) = (ops::interface(made).unwrap(), registry::find(of).unwrap());
-            let kinds = |args: &[ArgDef]| format!("{:?}", args.iter().map(|arg| arg.kind).collect::<Vec<_>>());
+            let kinds = |args: &[ArgDef]| {
+                format!("{:?}", args.iter().map(|arg| arg.kind).collect::<Vec<_>>())
+            };
             assert_eq!(kinds(made.inputs), kinds(of.inputs), "{}", made.name);
             assert_eq!(kinds(made.outputs), kinds(of.outputs), "{}", made.name);
             let given = |attr: &&ferroflow_ir::op::AttrDef| {

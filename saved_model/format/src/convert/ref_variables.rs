@@ -87,7 +87,12 @@ pub fn reference_twin(op: &str) -> Option<&'static str> {
         ("Variable", "VarHandleOp"),
         ("VariableV2", "VarHandleOp"),
     ];
-    OPS.iter().chain(FLOW).chain(TEMPORARY).chain(&others).find(|(name, _)| *name == op).map(|(_, twin)| *twin)
+    OPS.iter()
+        .chain(FLOW)
+        .chain(TEMPORARY)
+        .chain(&others)
+        .find(|(name, _)| *name == op)
+        .map(|(_, twin)| *twin)
 }
 
 /// A reference: the handle of its variable, and the op after which it may be read.
