@@ -333,7 +333,7 @@ impl<'e> Composite<'e> {
         self.emitter.note(found)
     }
 
-    /// What `make` makes with the functions that calls may name.
+    /// The result of `make` with the functions that calls may name.
     pub(crate) fn by_library<R>(
         &self,
         make: impl FnOnce(&FunctionLibrary) -> Result<R>,

@@ -139,7 +139,7 @@ pub(crate) struct SparseSum {
     rows: HostTensor,
 }
 
-/// A sparse gradient as an op is given it.
+/// A sparse gradient as the argument of an op.
 #[derive(Debug)]
 pub(crate) struct SparseGradient<'a> {
     pub(crate) indices: &'a [i64],

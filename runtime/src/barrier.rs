@@ -178,8 +178,8 @@ impl Barrier {
             }
             let n_tensors = components.len();
             let complete = Complete { number, key: key.clone(), components };
-            let place = state.ready.partition_point(|other| other.value.number <= number);
-            state.ready.insert(place, KeptTensors::new(complete, n_tensors)?);
+            let index = state.ready.partition_point(|other| other.value.number <= number);
+            state.ready.insert(index, KeptTensors::new(complete, n_tensors)?);
         }
         Ok(is_new)
     }
@@ -209,7 +209,7 @@ impl Barrier {
         }
     }
 
-    /// How many tuples a closed barrier gives to a caller that asks for `n`.
+    /// The number of tuples that a closed barrier returns to a caller that asks for `n`.
     fn still_wanted(&self, state: &State, n: usize, fewer: bool) -> Result<usize> {
         let (wanted, available) = match fewer {
             true => (n.min(state.ready.len()), state.ready.len()),

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-/// What one run puts into a batch.
+/// The part of a batch that one run puts in.
 #[derive(Debug)]
 pub(crate) struct BatchTask {
     pub(crate) id: i64,

@@ -152,8 +152,8 @@ fn save_table(call: &RuntimeCall<'_>, slices: &[Bytes], first: usize) -> Result<
     none()
 }
 
-/// Reads a matrix whose rows and columns have new places. What has no old place takes the next of
-/// the values that are given for it. Source: `load_and_remap_matrix_op.cc` of TensorFlow.
+/// Reads a matrix whose rows and columns have new indices. An element without an old index takes the
+/// next of the initial values. Source: `load_and_remap_matrix_op.cc` of TensorFlow.
 fn load_and_remap(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let wrong = |name: &'static str, expected: String, found: String| -> Error {
         IrError::argument(call.op.name, name, expected, found).into()
@@ -173,10 +173,11 @@ fn load_and_remap(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let size = |name| Ok::<_, Error>(usize::try_from(call.attrs.int(name)?).unwrap_or_default());
     let (n_rows, n_cols) = (size("num_rows")?, size("num_cols")?);
     let rows = remapping(call, 2, n_rows, old_rows)?;
+    // Without a list, columns stay where they are.
     let cols = match call.host(3)?.len() {
-        0 if n_cols == old_cols => (0..n_cols).map(Some).collect(),
+        0 if n_cols == old_cols => None,
         0 => return Err(wrong("num_cols", old_cols.to_string(), n_cols.to_string())),
-        _ => remapping(call, 3, n_cols, old_cols)?,
+        _ => Some(remapping(call, 3, n_cols, old_cols)?),
     };
     let shape = Shape::new([n_rows, n_cols])?;
     let (needed, limit) = (byte_len(DType::F32, &shape)?, call.context().limits().tensor_bytes);
@@ -198,18 +199,19 @@ fn load_and_remap(call: &mut RuntimeCall<'_>) -> Result<Results> {
         Some((start, tensor)) => (*start, tensor.as_slice::<f32>()?),
         None => (0, &[][..]),
     };
-    let given = call.host(4)?.as_slice::<f32>()?;
-    let mut values = given.iter();
+    let initial = call.host(4)?.as_slice::<f32>()?;
+    let mut values = initial.iter();
     let mut found = Vec::with_capacity(shape.num_elements());
     for row in &rows {
-        for col in &cols {
+        for at in 0..n_cols {
+            let col = cols.as_ref().map_or(Some(at), |cols| cols[at]);
             let value = match (row, col) {
                 (Some(row), Some(col)) => old.1.get((row - old.0) * old_cols + col),
                 _ => values.next(),
             };
             let missing = || {
-                let expected = "a value for each element without an old place".into();
-                wrong("initializing_values", expected, given.len().to_string())
+                let expected = "a value for each element without an old index".into();
+                wrong("initializing_values", expected, initial.len().to_string())
             };
             found.push(*value.ok_or_else(missing)?);
         }
@@ -217,40 +219,40 @@ fn load_and_remap(call: &mut RuntimeCall<'_>) -> Result<Results> {
     match values.len() {
         0 => one(HostTensor::from_slice(shape, &found)?),
         left => {
-            let expected = format!("{} values", given.len() - left);
-            Err(wrong("initializing_values", expected, given.len().to_string()))
+            let expected = format!("{} values", initial.len() - left);
+            Err(wrong("initializing_values", expected, initial.len().to_string()))
         }
     }
 }
 
-/// The old place of each row or column, where it has one. None has two new places.
+/// The old index of each row or column, where it has one. None has two new indices.
 fn remapping(
     call: &RuntimeCall<'_>,
     index: usize,
     n: usize,
     n_old: usize,
 ) -> Result<Vec<Option<usize>>> {
-    let (name, given) = (call.op.inputs[index].name, call.host(index)?.as_slice::<i64>()?);
-    if given.len() != n {
+    let (name, listed) = (call.op.inputs[index].name, call.host(index)?.as_slice::<i64>()?);
+    if listed.len() != n {
         return Err(
-            IrError::argument(call.op.name, name, format!("{n} numbers"), given.len()).into()
+            IrError::argument(call.op.name, name, format!("{n} numbers"), listed.len()).into()
         );
     }
     let mut taken = HashSet::new();
-    let mut places = Vec::with_capacity(n);
-    for &old in given {
-        let place = usize::try_from(old).ok();
-        if place.is_some_and(|place| !taken.insert(place)) {
-            let what = format!("two new places for {old}").into();
+    let mut indices = Vec::with_capacity(n);
+    for &old in listed {
+        let at = usize::try_from(old).ok();
+        if at.is_some_and(|at| !taken.insert(at)) {
+            let what = format!("two new indices for {old}").into();
             return Err(IrError::Unsupported { op: call.op.name.into(), what }.into());
         }
-        if place.is_some_and(|place| place >= n_old) {
+        if at.is_some_and(|at| at >= n_old) {
             let expected = format!("below {n_old}");
             return Err(IrError::argument(call.op.name, name, expected, old).into());
         }
-        places.push(place);
+        indices.push(at);
     }
-    Ok(places)
+    Ok(indices)
 }
 
 /// Makes one checkpoint of several.

@@ -230,6 +230,9 @@ impl JsonReader<'_> {
 /// The encoding of a message, or why there is none.
 type Encoded = Result<Vec<u8>, String>;
 
+/// Writes an element of a list.
+type PutElement = fn(&mut Vec<u8>, &Json) -> Result<(), String>;
+
 fn object<'a>(value: &'a Json, what: &str) -> Result<&'a [(String, Json)], String> {
     match value {
         Json::Object(members) => Ok(members),
@@ -286,19 +289,18 @@ fn feature(json: &Json) -> Encoded {
         if !message.is_empty() {
             return Err("a feature has one list".into());
         }
-        let (number, put): (u64, fn(&mut Vec<u8>, &Json) -> Result<(), String>) =
-            match name.as_str() {
-                "bytesList" | "bytes_list" => (1, put_text),
-                "floatList" | "float_list" => (2, put_float),
-                "int64List" | "int64_list" => (3, put_int),
-                other => return Err(unknown(other, "a feature")),
-            };
+        let (number, put): (u64, PutElement) = match name.as_str() {
+            "bytesList" | "bytes_list" => (1, put_text),
+            "floatList" | "float_list" => (2, put_float),
+            "int64List" | "int64_list" => (3, put_int),
+            other => return Err(unknown(other, "a feature")),
+        };
         put_bytes(&mut message, number, &list(value, put)?);
     }
     Ok(message)
 }
 
-fn list(json: &Json, put: fn(&mut Vec<u8>, &Json) -> Result<(), String>) -> Encoded {
+fn list(json: &Json, put: PutElement) -> Encoded {
     let mut message = Vec::new();
     for (name, value) in object(json, "a list")? {
         match (name.as_str(), value) {

@@ -166,8 +166,8 @@ fn round(
     let number = builder.call("AddV2", "number", &[args[2], way])?[0];
     let own = &types[OWN..];
     let inputs: Vec<DType> = std::iter::once(DType::I32).chain(own.iter().copied()).collect();
-    let given: Vec<Outlet> = std::iter::once(number).chain(args[OWN..].iter().copied()).collect();
-    let results = call_function(&mut builder, library, "call", body, [&inputs, own], &given)?;
+    let passed: Vec<Outlet> = std::iter::once(number).chain(args[OWN..].iter().copied()).collect();
+    let results = call_function(&mut builder, library, "call", body, [&inputs, own], &passed)?;
     let names: Vec<String> = (0..types.len()).map(|index| format!("y{index}")).collect();
     let all = std::iter::once(next).chain(args[1..OWN].iter().copied()).chain(results);
     let all: Vec<(&str, Outlet)> = names.iter().map(String::as_str).zip(all).collect();
@@ -198,7 +198,7 @@ fn symbolic_gradient(
     Ok(emit.emit(call, attrs, inputs)?.into_vec())
 }
 
-/// The function of arguments and gradients of results that gives the gradients of the arguments:
+/// The function of arguments and gradients of results that returns the gradients of the arguments:
 /// zeros where a result does not depend on one.
 fn gradient_function(
     library: &FunctionLibrary,
@@ -223,12 +223,12 @@ fn gradient_function(
         call_function(builder, library, what, &callee, [&def.arg_dtypes(), &results], args)
     };
     let results = run(&mut builder, "forward", forward, &args[..n_args])?;
-    let mut given: Vec<Outlet> = seeds.iter().map(|&seed| args[n_args + seed]).collect();
-    given.extend(kept.iter().map(|kept| match *kept {
+    let mut passed: Vec<Outlet> = seeds.iter().map(|&seed| args[n_args + seed]).collect();
+    passed.extend(kept.iter().map(|kept| match *kept {
         Kept::Argument(index) => args[index],
         Kept::Result(index) => results[index],
     }));
-    let found = run(&mut builder, "backward", backward, &given)?;
+    let found = run(&mut builder, "backward", backward, &passed)?;
     let mut all = Vec::with_capacity(n_args);
     for (index, gradient) in gradients.iter().enumerate() {
         let arg = args[index];

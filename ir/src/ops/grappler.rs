@@ -197,7 +197,7 @@ pub(super) static OPS: &[OpDef] = &[
     },
 ];
 
-/// Gives its inputs, in the same order.
+/// Returns its inputs, in the same order.
 const PASSED_ON: OpDef = OpDef {
     infer: |context| {
         check_passed(context)?;

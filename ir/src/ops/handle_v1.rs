@@ -249,7 +249,7 @@ pub(super) static OPS: &[OpDef] = &[
     },
 ];
 
-/// What all handles refer to, if that is the same.
+/// The type of the value that all handles refer to, if that is the same.
 fn common_pointee(context: &OpContext<'_>) -> Option<TensorSpec> {
     let mut specs = (1..context.n_inputs()).map(|index| context.input(index).ty.pointee.as_deref());
     let first = specs.next()??;

@@ -49,7 +49,7 @@ struct Drawing<'a> {
     n_centers: usize,
 }
 
-/// Draws of points that are centers already, for each point, before a kernel gives up.
+/// Draws of points that are centers already, for each point, before a kernel ends with an error.
 const DRAWS: usize = 64;
 
 impl Drawing<'_> {

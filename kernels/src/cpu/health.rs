@@ -32,7 +32,7 @@ fn elements(dtype: DType) -> Option<Elements> {
     }
 }
 
-/// How many elements are of each kind.
+/// Numbers of elements of each kind.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     not_numbers: usize,
@@ -118,7 +118,7 @@ fn health(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     })))
 }
 
-/// What each mode tells.
+/// The numbers that each mode tells.
 fn told(mode: i64, id: f64, dtype: f64, shape: &Shape, x: &[f64]) -> Vec<f64> {
     let counts = Counts::of(x, INFINITIES);
     let Counts { not_numbers, below, negative, zero, positive, above } = counts;

@@ -53,7 +53,7 @@ const OPS: &[(&str, &str)] = &[
     ("_MklTranspose", "Transpose"),
 ];
 
-/// oneDNN computes other numbers than the op stands for where the padding is given by number.
+/// oneDNN computes other numbers than the op stands for where the padding is explicit.
 const OTHER_PADDING: &str = "_MklNativeConv2DBackpropInput";
 
 /// Attributes that say which operands are constants: oneDNN prepares those once.
@@ -82,9 +82,9 @@ pub(super) fn plain_attrs(op: &str, twin: &OpDef, attrs: Attrs) -> Result<Attrs>
     }
     let further = made.attrs.iter().filter(|attr| twin.attr(attr.name).is_none());
     for attr in further.filter(|attr| !HINTS.contains(&attr.name)) {
-        let (given, default) = (attrs.get(attr.name), attr.default.value());
+        let (found, default) = (attrs.get(attr.name), attr.default.value());
         let is_empty = |value: Option<&AttrValue>| value.and_then(AttrValue::length) == Some(0);
-        if given != default.as_ref() && !(is_empty(given) && is_empty(default.as_ref())) {
+        if found != default.as_ref() && !(is_empty(found) && is_empty(default.as_ref())) {
             let what = format!("a value of `{}` other than its default", attr.name);
             return Err(Error::Unsupported { op: op.to_string().into(), what: what.into() });
         }
@@ -115,10 +115,10 @@ mod tests {
             };
             assert_eq!(kinds(made.inputs), kinds(of.inputs), "{}", made.name);
             assert_eq!(kinds(made.outputs), kinds(of.outputs), "{}", made.name);
-            let given = |attr: &&ferroflow_ir::op::AttrDef| {
+            let found = |attr: &&ferroflow_ir::op::AttrDef| {
                 matches!(attr.default, AttrDefault::Required) && made.attr(attr.name).is_none()
             };
-            assert_eq!(of.attrs.iter().find(given).map(|attr| attr.name), None, "{}", made.name);
+            assert_eq!(of.attrs.iter().find(found).map(|attr| attr.name), None, "{}", made.name);
         }
     }
 

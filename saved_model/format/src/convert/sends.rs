@@ -19,7 +19,7 @@ pub fn is_linked(op: &str) -> bool {
     SENDS.contains(&op) || RECEIPTS.contains(&op)
 }
 
-/// What both ends have in common.
+/// The name of a tensor on its way, which both ends have in common.
 type Key = (String, String, i64, String);
 
 fn key(node: &NodeDef) -> Result<Key> {
