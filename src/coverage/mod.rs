@@ -60,9 +60,12 @@ pub fn is_supported(context: &Context, op: &str) -> bool {
     add_ops(context);
     op_of_file(context.registry(), op).is_some_and(|record| {
         // Reference variables become resource variables when a graph is converted.
-        let of_reference = reference_twin(op);
+        let twin_runs = |twin: &str| {
+            let record = context.registry().find(twin);
+            is_supported(context, twin) || record.is_some_and(|record| context.supports(record))
+        };
         context.supports(record)
             || matches!(record.lowering, Lowering::Interface)
-                && of_reference.is_some_and(|twin| is_supported(context, twin))
+                && reference_twin(op).is_some_and(twin_runs)
     })
 }
