@@ -122,7 +122,10 @@ fn repeated<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let mut results = c
         .by_library(|library| {
             let key: Vec<&str> = types.iter().map(|dtype| dtype.name()).collect();
-            let base = format!("{}/for/{}", body.name, key.join("_"));
+            let mut base = format!("{}/for/{}", body.name, key.join("_"));
+            for (name, value) in body.attrs.iter() {
+                base += &format!(",{name}={value}");
+            }
             let condition =
                 made(library, &format!("{base}/cond"), || round_is_left(&base, &types))?;
             let step =
