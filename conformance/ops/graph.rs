@@ -25,7 +25,7 @@ const PRODUCER: i32 = 2000;
 
 /// Runs the steps one after another.
 pub(super) fn run(context: &Context, steps: &[Value]) -> Result<CaseOutcome> {
-    let (session, refused) = session(context, steps)?;
+    let (session, refused) = session(context, steps, false)?;
     let mut feeds = Vec::new();
     for (number, step) in steps.iter().enumerate().filter(|(_, step)| step["feed"].is_object()) {
         feeds.push((name(number), EagerTensor::from(value::tensor(&step["feed"])?)));
@@ -52,15 +52,53 @@ pub(super) fn run(context: &Context, steps: &[Value]) -> Result<CaseOutcome> {
     Ok(CaseOutcome::Passed)
 }
 
+/// Runs all steps in one run, each after the one before it.
+pub(super) fn run_once(context: &Context, steps: &[Value]) -> Result<CaseOutcome> {
+    let (session, _) = session(context, steps, true)?;
+    let (mut fetches, mut targets) = (Vec::new(), Vec::new());
+    for (number, step) in steps.iter().enumerate() {
+        targets.push(name(number));
+        let outputs = flat(&step["outputs"]);
+        let fetched = outputs.iter().enumerate().filter(|(_, output)| is_fetched(output));
+        fetches.extend(fetched.map(|(output, _)| (number, format!("{}:{output}", name(number)))));
+    }
+    let names: Vec<&str> = fetches.iter().map(|(_, name)| name.as_str()).collect();
+    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+    let mut fetched = match session.run(&[], &names, &targets) {
+        Ok(fetched) => fetched.into_iter(),
+        Err(error) => return Ok(CaseOutcome::of_error(error.code(), error.to_string())),
+    };
+    for (number, step) in steps.iter().enumerate() {
+        let mut next = |output: &Value| {
+            let fetched = if is_fetched(output) { fetched.next() } else { None };
+            fetched.unwrap_or_else(|| EagerTensor::scalar(0.0f32))
+        };
+        let results = flat(&step["outputs"]).iter().map(&mut next).collect();
+        if let CaseOutcome::Failed(why) = judge(op_of(step)?, step, Ok(results))?.0 {
+            return Ok(CaseOutcome::Failed(format!("step {number}: {why}")));
+        }
+    }
+    Ok(CaseOutcome::Passed)
+}
+
+/// Whether a result is recorded.
+fn is_fetched(output: &Value) -> bool {
+    output["opaque"].as_bool() != Some(true)
+}
+
 /// The session of all steps, but for those that must fail and are refused when the graph is built.
-fn session(context: &Context, steps: &[Value]) -> Result<(Session, BTreeMap<usize, Error>)> {
+fn session(
+    context: &Context,
+    steps: &[Value],
+    in_order: bool,
+) -> Result<(Session, BTreeMap<usize, Error>)> {
     let mut refused: BTreeMap<usize, Error> = BTreeMap::new();
     let build = |n_steps: usize, refused: &BTreeMap<usize, Error>| -> Result<_> {
         let versions = VersionDef { producer: PRODUCER, ..VersionDef::default() };
         let mut graph = GraphDef { versions: Some(versions), ..GraphDef::default() };
-        for (number, step) in steps[..n_steps].iter().enumerate() {
+        for number in 0..n_steps {
             if !refused.contains_key(&number) {
-                add(context, &mut graph, number, step, steps)?;
+                add(context, &mut graph, number, steps, in_order)?;
             }
         }
         Ok(Session::of_graph_def(context, graph))
@@ -89,14 +127,16 @@ fn flat(list: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// Adds the node of a step, and a constant for each tensor it is passed.
+/// Adds the node of a step, and a constant for each tensor it is passed; the node runs after the one
+/// of the step before it if it is to be `in_order`.
 fn add(
     context: &Context,
     graph: &mut GraphDef,
     number: usize,
-    step: &Value,
     steps: &[Value],
+    in_order: bool,
 ) -> Result<()> {
+    let step = &steps[number];
     let op = op_of(step)?;
     let record = context.registry().find(op).with_context(|| format!("op {op}"))?;
     let (mut inputs, mut dtypes) = (Vec::new(), Vec::new());
@@ -121,6 +161,9 @@ fn add(
             ("value".to_string(), AttrValue::Tensor(tensor)),
         ];
         graph.node.push(message(node, "Const", Vec::new(), attrs.into_iter())?);
+    }
+    if in_order && number > 0 {
+        inputs.push(format!("^{}", name(number - 1)));
     }
     let attrs = infer_attrs(record, super::attrs_of(record, step)?, &dtypes);
     let attrs = attrs.iter().map(|(name, value)| (name.to_string(), value.clone()));
@@ -202,7 +245,6 @@ fn run_step(
 ) -> Result<Option<Result<Vec<EagerTensor>, Error>>> {
     let node = name(number);
     let expected = flat(&step["outputs"]);
-    let is_fetched = |output: &Value| output["opaque"].as_bool() != Some(true);
     let record = context.registry().find(op_of(step)?).context("the op of a step")?;
     if record.outputs.is_empty() {
         return Ok(Some(session.run(feeds, &[], &[&node])));

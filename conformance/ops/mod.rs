@@ -224,6 +224,9 @@ fn run_sequence(context: &Context, sequence: &Value) -> Result<CaseOutcome> {
     let steps = sequence["steps"].as_array().context("steps")?;
     match sequence["mode"].as_str() {
         Some("graph") => return graph::run(context, steps),
+        Some("graph_once") if needs_graph(context, steps) => {
+            return graph::run_once(context, steps);
+        }
         // A graph that runs once, each step after the one before it, does what the calls do.
         Some("eager" | "graph_once") => {}
         other => bail!("unknown mode {other:?}"),
@@ -248,6 +251,12 @@ fn run_sequence(context: &Context, sequence: &Value) -> Result<CaseOutcome> {
         }
     }
     Ok(CaseOutcome::Passed)
+}
+
+/// Whether an op of a sequence is one of graphs only.
+fn needs_graph(context: &Context, steps: &[Value]) -> bool {
+    let ops = steps.iter().filter_map(|step| context.registry().find(step["op"].as_str()?));
+    ops.into_iter().any(|op| !context.supports(op))
 }
 
 fn argument(input: &Value, results: &[Vec<EagerTensor>]) -> Result<EagerTensor> {

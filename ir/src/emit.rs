@@ -333,6 +333,22 @@ impl<'e> Composite<'e> {
         self.emitter.note(found)
     }
 
+    /// The result of `make` with the functions that calls may name.
+    pub(crate) fn by_library<R>(
+        &self,
+        make: impl FnOnce(&FunctionLibrary) -> Result<R>,
+    ) -> Option<R> {
+        let made = {
+            let emit = self.emitter.emit.borrow();
+            let absent = || Error::Unsupported {
+                op: self.op.name.into(),
+                what: "its function is not at hand here".into(),
+            };
+            emit.library().ok_or_else(absent).and_then(make)
+        };
+        self.emitter.note(made)
+    }
+
     /// Whether a function computes elements from the same elements of its arguments.
     pub fn is_elementwise(&self, def: &FunctionDef) -> bool {
         let emit = self.emitter.emit.borrow();

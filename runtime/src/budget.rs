@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use ferroflow_ir::{
     Code, HostTensor,
     budget::{self, Charge},
+    clock::Instant,
 };
 use parking_lot::{Condvar, MutexGuard};
 use std::time::Duration;
@@ -29,6 +30,27 @@ pub(crate) fn wait<T>(changed: &Condvar, state: &mut MutexGuard<'_, T>) -> Resul
         changed.wait(state);
     }
     Ok(())
+}
+
+/// As [`wait`], no longer than until a moment; whether that is still to come.
+///
+/// # Errors
+///
+/// [`Error::Interrupted`] when the budget is over before.
+pub(crate) fn wait_until<T>(
+    changed: &Condvar,
+    state: &mut MutexGuard<'_, T>,
+    end: Instant,
+) -> Result<bool> {
+    budget::check()?;
+    let left = end.saturating_duration_since(Instant::now());
+    // Where there are no threads, nobody makes the change.
+    if left.is_zero() || cfg!(target_family = "wasm") {
+        return Ok(false);
+    }
+    let nap = if budget::is_bounded() { left.min(NAP) } else { left };
+    changed.wait_for(state, nap);
+    Ok(true)
 }
 
 /// Tensors that a resource keeps. What is around their elements counts in the budget of the call that

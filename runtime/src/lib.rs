@@ -35,6 +35,8 @@
 
 mod accumulator;
 mod assign_devices;
+mod barrier;
+mod batching;
 mod budget;
 mod call_cache;
 mod call_key;

@@ -1,7 +1,7 @@
 //! Graphs as files hold them, ready to be taken apart by the names of their tensors.
 
 use crate::{
-    convert::{self, Definitions, resource_variables},
+    convert::{self, Definitions, linked_sends, resource_variables},
     custom_gradient::add_gradients,
     proto,
 };
@@ -83,7 +83,8 @@ impl LoadedGraph {
         library: Arc<FunctionLibrary>,
     ) -> Result<LoadedGraph> {
         let producer = graph.versions.as_ref().map_or(0, |versions| versions.producer);
-        let (graph, reads) = resource_variables(convert::graph(&graph.node, definitions)?)?;
+        let graph = linked_sends(convert::graph(&graph.node, definitions)?)?;
+        let (graph, reads) = resource_variables(graph)?;
         let limits = definitions.limits().clone();
         Ok(LoadedGraph { graph, producer, reads, library, limits })
     }

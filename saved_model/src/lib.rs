@@ -57,6 +57,7 @@ pub mod freeze;
 pub mod function;
 pub mod graph;
 mod host_ops;
+mod json_example;
 pub mod load;
 mod loaded;
 pub mod model;

@@ -10,7 +10,7 @@ use ferroflow_ir::Lowering;
 use ferroflow_runtime::Context;
 use ferroflow_saved_model::{
     Result, add_ops,
-    convert::{op_of_file, reference_twin},
+    convert::{is_linked, op_of_file, reference_twin},
     proto, read_message,
 };
 use std::{collections::BTreeMap, path::Path};
@@ -54,15 +54,18 @@ const FUNCTIONALIZED: &[&str] = &["Enter", "Exit", "Merge", "NextIteration", "Sw
 
 /// Whether nodes of this op can run, for some dtypes at least.
 pub fn is_supported(context: &Context, op: &str) -> bool {
-    if FUNCTIONALIZED.contains(&op) {
+    if FUNCTIONALIZED.contains(&op) || is_linked(op) {
         return true;
     }
     add_ops(context);
     op_of_file(context.registry(), op).is_some_and(|record| {
         // Reference variables become resource variables when a graph is converted.
-        let of_reference = reference_twin(op);
+        let twin_runs = |twin: &str| {
+            let record = context.registry().find(twin);
+            is_supported(context, twin) || record.is_some_and(|record| context.supports(record))
+        };
         context.supports(record)
             || matches!(record.lowering, Lowering::Interface)
-                && of_reference.is_some_and(|twin| is_supported(context, twin))
+                && reference_twin(op).is_some_and(twin_runs)
     })
 }

@@ -22,6 +22,7 @@ pub(crate) mod array;
 mod back;
 mod branch;
 pub(crate) mod collective;
+pub(crate) mod composite;
 pub mod control;
 pub(crate) mod conv;
 mod copy;

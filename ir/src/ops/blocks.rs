@@ -5,6 +5,7 @@
 
 use crate::{
     attr::Attrs,
+    dtype::DType,
     emit::{Composite, Value, call, calls_with},
     error::Result,
     infer::OpContext,
@@ -13,6 +14,31 @@ use crate::{
 };
 
 pub(super) static OPS: &[OpDef] = &[
+    OpDef {
+        name: "AssignVariableXlaConcatND",
+        summary: "Sets a variable to blocks put together along all dimensions.",
+        inputs: &[arg_of("resource", DType::Resource), args("inputs", "N", "T")],
+        attrs: &[any_ty("T"), int("N").at_least(1), ints("num_concats"), ints_or("paddings", &[])],
+        infer: |context| {
+            let counts = counts(context, "num_concats", context.n_inputs() - 1)?;
+            paddings(context, counts.len()).map(|_| ())
+        },
+        lowering: Lowering::Runtime,
+        ..OpDef::WRITES
+    },
+    OpDef {
+        name: "ReadVariableXlaSplitND",
+        summary: "Reads a variable in blocks along all dimensions, with zeros after its end.",
+        inputs: &[arg_of("resource", DType::Resource)],
+        outputs: &[args("outputs", "N", "T")],
+        attrs: &[any_ty("T"), int("N").at_least(1), ints("num_splits"), ints_or("paddings", &[])],
+        infer: |context| {
+            let counts = counts(context, "num_splits", context.n_outputs())?;
+            paddings(context, counts.len()).map(|_| ())
+        },
+        lowering: Lowering::Runtime,
+        ..OpDef::READS
+    },
     OpDef {
         name: "XlaConcatND",
         summary: "Puts blocks together along all dimensions, and cuts the padding off the end.",

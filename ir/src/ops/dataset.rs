@@ -267,6 +267,15 @@ pub(super) static OPS: &[OpDef] = &[
         ..DATASET
     },
     OpDef {
+        name: "GetOptions",
+        summary: "Gives the options of a data set as a message.",
+        inputs: &[arg_of("input_dataset", DType::Variant)],
+        outputs: &[arg_of("serialized_options", DType::String)],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "OptionsDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant)],

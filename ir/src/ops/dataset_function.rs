@@ -5,6 +5,25 @@ use crate::{dtype::DType, error::Result, infer::OpContext, op::*, shape::Partial
 
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
+        name: "ChooseFastestBranchDataset",
+        summary: "Has the elements of what a function makes of its input: the first of several.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("ratio_numerator", DType::I64),
+            arg_of("ratio_denominator", DType::I64),
+            args_list("other_arguments", "Targuments"),
+        ],
+        attrs: &[
+            types("Targuments").at_least(0),
+            int("num_elements_per_branch").at_least(1),
+            funcs("branches").at_least(1),
+            ints("other_arguments_lengths").at_least(1),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+        ],
+        ..DATASET
+    },
+    OpDef {
         name: "FilterDataset",
         summary: "Keeps the elements for which a function is true.",
         inputs: &[

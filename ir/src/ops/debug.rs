@@ -2,7 +2,14 @@
 
 use super::sets::*;
 use crate::gradient::Gradient;
-use crate::{dtype::DType, emit::call, infer, op::*, shape::PartialShape};
+use crate::{
+    dtype::DType,
+    emit::call,
+    error::{Error, Result},
+    infer::{self, OpContext},
+    op::*,
+    shape::PartialShape,
+};
 
 /// Passes a tensor on; what it would report to a debugger is left out.
 const PASSING: OpDef = OpDef {
@@ -34,6 +41,35 @@ pub(super) static OPS: &[OpDef] = &[
             strings("debug_ops_spec").or(AttrDefault::Strings(&[])),
         ],
         ..PASSING
+    },
+    OpDef {
+        name: "CustomAggregator",
+        summary: "Passes a tensor on, with its ends and a histogram for the calibration of ranges.",
+        inputs: &[arg_of("input", DType::F32)],
+        outputs: &[
+            arg_of("output", DType::F32),
+            arg_of("min", DType::F32),
+            arg_of("max", DType::F32),
+            arg_of("histogram", DType::I64),
+        ],
+        attrs: &[
+            string("id"),
+            int_or("calibration_method", 0),
+            int_or("num_bins", 0),
+            float_or("min_percentile", 0.0),
+            float_or("max_percentile", 0.0),
+        ],
+        infer: |context| {
+            let bins = context.attrs.int("num_bins")?;
+            let n = usize::try_from(bins)
+                .map_err(|_| context.wrong_attr("num_bins", "not negative", bins))?;
+            infer::scalar(context)?;
+            context.set(0, context.shape(0).clone());
+            context.set(3, PartialShape::vector(Some(n)));
+            Ok(())
+        },
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
     },
     OpDef {
         name: "DebugGradientIdentity",
@@ -111,6 +147,46 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "DebugNumericSummary",
+        summary: "Counts elements by kind and tells their ends, mean and variance, dtype and shape.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg_of("output", DType::F64)],
+        attrs: &[
+            any_ty("T"),
+            string_or("device_name", ""),
+            string_or("tensor_name", ""),
+            strings("debug_urls").or(AttrDefault::Strings(&[])),
+            float_or("lower_bound", f32::NEG_INFINITY),
+            float_or("upper_bound", f32::INFINITY),
+            flag("mute_if_healthy", false),
+            flag("gated_grpc", false),
+        ],
+        infer: |context| {
+            let size = context.shape(0).rank().map(|rank| rank + 14);
+            context.set(0, PartialShape::vector(size));
+            Ok(())
+        },
+        lowering: Lowering::Kernel,
+        gradient: Gradient::Zero,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "DebugNumericSummaryV2",
+        summary: "Tells of a tensor what `tensor_debug_mode` asks for: infinities, counts, a shape.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("output", "output_dtype")],
+        attrs: &[
+            ty_or("output_dtype", &[DType::F32, DType::F64], DType::F32),
+            any_ty("T"),
+            int_or("tensor_debug_mode", -1),
+            int_or("tensor_id", -1),
+        ],
+        infer: health,
+        lowering: Lowering::Kernel,
+        gradient: Gradient::Zero,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "DeepCopy",
         summary: "Passes a tensor on.",
         inputs: &[arg("x", "T")],
@@ -132,3 +208,27 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
 ];
+
+/// The numbers that a mode tells, and whether the number of the tensor is told exactly.
+fn health(context: &mut OpContext<'_>) -> Result<()> {
+    let n = match context.attrs.int("tensor_debug_mode")? {
+        2 => 2,
+        3 => 5,
+        4 => 11,
+        5 => 10,
+        8 => 3,
+        mode => {
+            let what = format!("tensor_debug_mode {mode}").into();
+            return Err(Error::Unsupported { op: context.op.name.into(), what });
+        }
+    };
+    let (id, bits) = match context.attrs.dtype("output_dtype")? {
+        DType::F32 => (context.attrs.int("tensor_id")?, 24),
+        _ => (context.attrs.int("tensor_id")?, 53),
+    };
+    if id > 1 << bits {
+        return Err(context.wrong_attr("tensor_id", format!("at most 2^{bits}"), id));
+    }
+    context.set(0, PartialShape::vector(Some(n)));
+    Ok(())
+}

@@ -10,6 +10,19 @@ use crate::{
 
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
+        name: "ImmutableConst",
+        summary: "Gives a tensor whose elements are the bytes of a file.",
+        outputs: &[arg("tensor", "dtype")],
+        attrs: &[any_ty("dtype"), shape("shape"), string("memory_region_name")],
+        infer: |context| {
+            context.set(0, context.attrs.shape("shape")?.clone());
+            Ok(())
+        },
+        effect: Effect::Reads,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "MatchingFiles",
         summary: "Gives the names of the files that match a pattern, sorted.",
         inputs: &[arg_of("pattern", DType::String)],

@@ -8,10 +8,12 @@ mod accumulator;
 mod activation;
 mod array;
 mod attention;
+mod batching;
 mod blocks;
 mod checkpoint;
 mod codec;
 mod collective;
+mod composite;
 mod control;
 mod conv;
 mod conv_general;
@@ -28,7 +30,10 @@ mod dilation;
 pub(crate) mod einsum;
 mod file;
 mod functional;
+mod functional_v1;
 mod fused;
+mod grappler;
+mod handle_v1;
 mod image;
 mod indexing;
 mod interface;
@@ -42,6 +47,7 @@ mod math;
 mod matmul;
 mod nn;
 mod norm;
+mod onednn;
 mod optional;
 mod parse;
 mod pool;
@@ -61,6 +67,7 @@ mod region;
 mod search;
 mod segment;
 mod sentencepiece;
+mod session;
 mod set;
 mod sets;
 mod shape;
@@ -97,10 +104,12 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     activation,
     array,
     attention,
+    batching,
     blocks,
     checkpoint,
     codec,
     collective,
+    composite,
     control,
     conv,
     copy,
@@ -115,7 +124,10 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     dilation,
     file,
     functional,
+    functional_v1,
     fused,
+    grappler,
+    handle_v1,
     image,
     indexing,
     internal,
@@ -128,6 +140,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     matmul,
     nn,
     norm,
+    onednn,
     optional,
     parse,
     pool,
@@ -147,6 +160,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     search,
     segment,
     sentencepiece,
+    session,
     set,
     shape,
     signal,

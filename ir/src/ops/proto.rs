@@ -3,12 +3,21 @@
 use crate::{
     dtype::DType,
     error::Result,
-    infer::OpContext,
+    infer::{self, OpContext},
     op::*,
     shape::{Dim, PartialShape},
 };
 
 pub(super) static OPS: &[OpDef] = &[
+    OpDef {
+        name: "DecodeJSONExample",
+        summary: "Reads examples that are JSON, and writes them as messages.",
+        inputs: &[arg_of("json_examples", DType::String)],
+        outputs: &[arg_of("binary_examples", DType::String)],
+        infer: infer::unchanged,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
     OpDef {
         name: "DecodeProtoV2",
         summary: "Takes fields out of serialized messages.",

@@ -327,6 +327,47 @@ pub(super) static OPS: &[OpDef] = &[
         ..POOL
     },
     OpDef {
+        name: "QuantizedBatchNormWithGlobalNormalization",
+        summary: "Normalises the channels of quantised images by a mean and a variance.",
+        inputs: &[
+            arg("t", "Tinput"),
+            arg_of("t_min", F32),
+            arg_of("t_max", F32),
+            arg("m", "Tinput"),
+            arg_of("m_min", F32),
+            arg_of("m_max", F32),
+            arg("v", "Tinput"),
+            arg_of("v_min", F32),
+            arg_of("v_max", F32),
+            arg("beta", "Tinput"),
+            arg_of("beta_min", F32),
+            arg_of("beta_max", F32),
+            arg("gamma", "Tinput"),
+            arg_of("gamma_min", F32),
+            arg_of("gamma_max", F32),
+        ],
+        outputs: &[arg("result", "out_type"), arg_of("result_min", F32), arg_of("result_max", F32)],
+        attrs: &[
+            ty("Tinput", QUANTIZED),
+            ty("out_type", QUANTIZED),
+            float("variance_epsilon"),
+            required_flag("scale_after_normalization"),
+        ],
+        infer: |context| {
+            context.check_rank(0, 4)?;
+            for index in [1, 4, 7, 10, 13] {
+                scalars(context, index..index + 2)?;
+            }
+            let mut channels = context.shape(0).dim(3);
+            for index in [3, 6, 9, 12] {
+                let [own] = context.dims::<1>(index)?;
+                channels = context.same("the channels", channels, own)?;
+            }
+            shape_and_range(context, context.shape(0).clone())
+        },
+        ..ON_RANGE
+    },
+    OpDef {
         name: "QuantizedBiasAdd",
         summary: "Adds a quantised number per element of the last dimension.",
         inputs: &[

@@ -7,7 +7,7 @@ use crate::{
     dtype::DType,
     emit::{Composite, Value, calls_with},
     error::Result,
-    infer::{OpContext, normalize_axis},
+    infer::{self, OpContext, normalize_axis},
     op::*,
     shape::{Dim, PartialShape, counted},
     xla::total,
@@ -92,6 +92,51 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty_or("T", INDEX, DType::I32)],
         infer: in_top_k,
         lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "KMC2ChainInitialization",
+        summary: "Draws the index of a point by a Markov chain over the distances of points.",
+        inputs: &[arg_of("distances", DType::F32), arg_of("seed", DType::I64)],
+        outputs: &[arg_of("index", DType::I64)],
+        infer: |context| {
+            let [points] = context.dims::<1>(0)?;
+            context.check_rank(1, 0)?;
+            if points == Some(0) {
+                return Err(context.wrong(0, "of points", context.shape(0)));
+            }
+            infer::scalar(context)
+        },
+        lowering: Lowering::Kernel,
+        gradient: Gradient::Zero,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "KmeansPlusPlusInitialization",
+        summary: "Draws points that are far from each other.",
+        inputs: &[
+            arg_of("points", DType::F32),
+            arg_of("num_to_sample", DType::I64).host(),
+            arg_of("seed", DType::I64),
+            arg_of("num_retries_per_sample", DType::I64),
+        ],
+        outputs: &[arg_of("samples", DType::F32)],
+        infer: |context| {
+            let [points, coordinates] = context.dims::<2>(0)?;
+            (1..4).try_for_each(|index| context.check_rank(index, 0))?;
+            let Some(wanted) = context.int(1)? else {
+                context.set(0, PartialShape::ranked([None, coordinates]));
+                return Ok(());
+            };
+            let least = points.map_or(i64::MAX, |points| points as i64);
+            if !(1..=least).contains(&wanted) {
+                return Err(context.wrong(1, "from 1 to the number of points", wanted));
+            }
+            context.set(0, PartialShape::ranked([usize::try_from(wanted).ok(), coordinates]));
+            Ok(())
+        },
+        lowering: Lowering::Kernel,
+        gradient: Gradient::Zero,
         ..OpDef::PURE
     },
     OpDef {

@@ -146,6 +146,19 @@ pub(super) static OPS: &[OpDef] = &[
         ..MAP
     },
     OpDef {
+        name: "SdcaFprint",
+        summary: "Gives the fingerprint of each string in two numbers.",
+        inputs: &[arg_of("input", DType::String)],
+        outputs: &[arg_of("output", DType::I64)],
+        infer: |context| {
+            let [n] = context.dims::<1>(0)?;
+            context.set(0, PartialShape::ranked([n, Some(2)]));
+            Ok(())
+        },
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "StaticRegexFullMatch",
         summary: "Tells whether a regular expression matches all of a string.",
         outputs: &[arg_of("output", DType::Bool)],

@@ -68,6 +68,27 @@ pub(super) static OPS: &[OpDef] = &[
         ..CREATION
     },
     OpDef {
+        name: "GenerateVocabRemapping",
+        summary: "Gives the line of an old vocabulary for each line of a new one, and counts those.",
+        inputs: &[arg_of("new_vocab_file", DType::String), arg_of("old_vocab_file", DType::String)],
+        outputs: &[arg_of("remapping", DType::I64), arg_of("num_present", DType::I32)],
+        attrs: &[
+            int("new_vocab_offset").at_least(0),
+            int("num_new_vocab").at_least(0),
+            int_or("old_vocab_size", -1).at_least(-1),
+        ],
+        infer: |context| {
+            (0..2).try_for_each(|index| context.check_rank(index, 0))?;
+            let n = usize::try_from(context.attrs.int("num_new_vocab")?).ok();
+            context.set(0, PartialShape::vector(n));
+            context.set(1, PartialShape::scalar());
+            Ok(())
+        },
+        effect: Effect::Reads,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "HashTableV2",
         summary: "Makes a lookup table that is filled once, or finds it by name.",
         attrs: &[NAMED[0], NAMED[1], NAMED[2], any_ty("key_dtype"), any_ty("value_dtype")],

@@ -6,6 +6,7 @@ mod beta;
 mod bounds;
 mod cell;
 mod check;
+mod clustering;
 #[cfg(feature = "codec")]
 mod codec;
 mod concat;
@@ -25,6 +26,7 @@ mod fft;
 mod fractional_pool;
 mod gather;
 mod gemm;
+mod health;
 mod image;
 mod index;
 mod isotonic;
@@ -90,6 +92,7 @@ const KERNELS: &[&[(&str, Build)]] = &[
     beta::KERNELS,
     bounds::KERNELS,
     check::KERNELS,
+    clustering::KERNELS,
     concat::KERNELS,
     conv::KERNELS,
     count::KERNELS,
@@ -101,6 +104,7 @@ const KERNELS: &[&[(&str, Build)]] = &[
     extreme::KERNELS,
     fractional_pool::KERNELS,
     gather::KERNELS,
+    health::KERNELS,
     image::color::KERNELS,
     image::crop::KERNELS,
     image::distorted_box::KERNELS,

@@ -1,5 +1,6 @@
 //! The 64-bit fingerprint of FarmHash (Geoff Pike, Google; `farmhashna::Hash64`), and how
-//! TensorFlow joins two of them (`tensorflow/core/platform/fingerprint.h`).
+//! TensorFlow joins two of them (`tensorflow/core/platform/fingerprint.h`); the 128-bit fingerprint,
+//! which is that of CityHash (Geoff Pike and Jyrki Alakuijala, Google; `CityHash128`).
 
 const K0: u64 = 0xc3a5_c85c_97cb_3127;
 const K1: u64 = 0xb492_b66f_be98_f273;
@@ -22,6 +23,97 @@ pub(crate) fn fingerprint_cat64(first: u64, second: u64) -> u64 {
     result ^= shift_mix(second.wrapping_mul(MUL)).wrapping_mul(MUL);
     result = result.wrapping_mul(MUL);
     shift_mix(shift_mix(result).wrapping_mul(MUL))
+}
+
+/// The fingerprint of a string in two halves, the low one first.
+pub(crate) fn fingerprint128(text: &[u8]) -> [u64; 2] {
+    match text.split_at_checked(16) {
+        Some((first, rest)) => {
+            let seed = [fetch64(first, 0), fetch64(first, 8).wrapping_add(K0)];
+            match rest.len() {
+                0..128 => murmur(rest, seed),
+                _ => city(rest, seed),
+            }
+        }
+        None => murmur(text, [K0, K1]),
+    }
+}
+
+/// The multiplier of hashes of two numbers.
+const PAIR: u64 = 0x9ddf_ea08_eb38_2d69;
+
+fn pair(u: u64, v: u64) -> u64 {
+    mix(u, v, PAIR)
+}
+
+/// Of strings of less than 128 bytes.
+fn murmur(text: &[u8], [mut a, mut b]: [u64; 2]) -> [u64; 2] {
+    let scrambled = |value: u64| shift_mix(value.wrapping_mul(K1)).wrapping_mul(K1);
+    let len = text.len();
+    let (mut c, mut d);
+    if len <= 16 {
+        a = scrambled(a);
+        c = b.wrapping_mul(K1).wrapping_add(up_to_16(text));
+        d = shift_mix(a.wrapping_add(if len >= 8 { fetch64(text, 0) } else { c }));
+    } else {
+        c = pair(fetch64(text, len - 8).wrapping_add(K1), a);
+        let last = c.wrapping_add(fetch64(text, len - 16));
+        d = pair(b.wrapping_add(len as u64), last);
+        a = a.wrapping_add(d);
+        for at in (0..len - 16).step_by(16) {
+            a = (a ^ scrambled(fetch64(text, at))).wrapping_mul(K1);
+            b ^= a;
+            c = (c ^ scrambled(fetch64(text, at + 8))).wrapping_mul(K1);
+            d ^= c;
+        }
+    }
+    let (a, b) = (pair(a, c), pair(d, b));
+    [a ^ b, pair(b, a)]
+}
+
+/// Of strings of 128 bytes and more: blocks of 128, then up to four of 32 from the end.
+fn city(text: &[u8], [mut x, mut y]: [u64; 2]) -> [u64; 2] {
+    let len = text.len();
+    let mut z = (len as u64).wrapping_mul(K1);
+    let first = (y ^ K1).rotate_right(49).wrapping_mul(K1).wrapping_add(fetch64(text, 0));
+    let second = first.rotate_right(42).wrapping_mul(K1).wrapping_add(fetch64(text, 8));
+    let mut v = (first, second);
+    let mut w = (
+        y.wrapping_add(z).rotate_right(35).wrapping_mul(K1).wrapping_add(x),
+        x.wrapping_add(fetch64(text, 88)).rotate_right(53).wrapping_mul(K1),
+    );
+    let n_whole = len / 128 * 128;
+    for at in (0..n_whole).step_by(64) {
+        x = x.wrapping_add(y).wrapping_add(v.0).wrapping_add(fetch64(text, at + 8));
+        x = x.rotate_right(37).wrapping_mul(K1);
+        y = y.wrapping_add(v.1).wrapping_add(fetch64(text, at + 48));
+        y = y.rotate_right(42).wrapping_mul(K1);
+        x ^= w.1;
+        y = y.wrapping_add(v.0).wrapping_add(fetch64(text, at + 40));
+        z = z.wrapping_add(w.0).rotate_right(33).wrapping_mul(K1);
+        v = weak(text, at, v.1.wrapping_mul(K1), x.wrapping_add(w.0));
+        let second = y.wrapping_add(fetch64(text, at + 16));
+        w = weak(text, at + 32, z.wrapping_add(w.1), second);
+        (z, x) = (x, z);
+    }
+    x = x.wrapping_add(v.0.wrapping_add(z).rotate_right(49).wrapping_mul(K0));
+    y = y.wrapping_mul(K0).wrapping_add(w.1.rotate_right(37));
+    z = z.wrapping_mul(K0).wrapping_add(w.0.rotate_right(27));
+    w.0 = w.0.wrapping_mul(9);
+    v.0 = v.0.wrapping_mul(K0);
+    for done in (32..len - n_whole + 32).step_by(32) {
+        let at = len - done;
+        y = x.wrapping_add(y).rotate_right(42).wrapping_mul(K0).wrapping_add(v.1);
+        w.0 = w.0.wrapping_add(fetch64(text, at + 16));
+        x = x.wrapping_mul(K0).wrapping_add(w.0);
+        z = z.wrapping_add(w.1).wrapping_add(fetch64(text, at));
+        w.1 = w.1.wrapping_add(v.0);
+        v = weak(text, at, v.0.wrapping_add(z), v.1);
+        v.0 = v.0.wrapping_mul(K0);
+    }
+    let (x, y) = (pair(x, v.0), pair(y.wrapping_add(z), w.0));
+    let high = pair(x.wrapping_add(w.1), y.wrapping_add(v.1));
+    [pair(x.wrapping_add(v.1), w.1).wrapping_add(y), high]
 }
 
 fn fetch64(text: &[u8], at: usize) -> u64 {

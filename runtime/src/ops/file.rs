@@ -7,7 +7,7 @@ use crate::{
     files, glob,
 };
 use bytes::Bytes;
-use ferroflow_ir::{Code, Error as IrError, HostTensor, Shape};
+use ferroflow_ir::{Code, Error as IrError, HostTensor, Shape, host_tensor::byte_len};
 use std::{
     fs,
     io::{self, ErrorKind},
@@ -55,6 +55,30 @@ pub(super) fn contents(call: &RuntimeCall<'_>, path: &Path) -> Result<Bytes> {
     files::read(path).map_err(failed)
 }
 
+/// The elements are as the file has them: little-endian, row by row.
+fn immutable(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let (dtype, shape) = (call.attrs.dtype("dtype")?, call.attrs.shape("shape")?);
+    if dtype.size().is_none() {
+        let what = format!("elements of dtype {dtype}").into();
+        return Err(IrError::Unsupported { op: call.op.name.into(), what }.into());
+    }
+    let wrong = |expected: String, found: String| {
+        IrError::argument(call.op.name, "memory_region_name", expected, found)
+    };
+    let size =
+        shape.known().ok_or_else(|| IrError::argument(call.op.name, "shape", "known", shape))?;
+    let name = Bytes::copy_from_slice(call.attrs.string("memory_region_name")?.as_bytes());
+    let bytes = contents(call, &RuntimeCall::path_of(&name)?)?;
+    let needed = byte_len(dtype, &size)?;
+    match bytes.get(..needed) {
+        Some(bytes) => one(HostTensor::from_bytes(dtype, size, bytes)?),
+        None => {
+            let expected = format!("a file of {needed} bytes");
+            Err(wrong(expected, format!("one of {}", bytes.len())).into())
+        }
+    }
+}
+
 fn write(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let (path, contents) = (call.path(0)?, string(call, 1)?);
     call.context().check_file(&path)?;
@@ -90,6 +114,7 @@ fn sharded_pattern(call: &mut RuntimeCall<'_>) -> Result<Results> {
 }
 
 pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
+    ("ImmutableConst", immutable),
     ("MatchingFiles", matching),
     ("ReadFile", read),
     ("ShardedFilename", sharded_name),

@@ -11,8 +11,11 @@ pub use crate::runtime_call::{RuntimeCall, RuntimeOpBody, none, one};
 pub use dataset::{HostStream, dataset_stream, host_dataset};
 
 mod accumulator;
+mod barrier;
+mod batching;
 mod candidates;
 mod collective;
+mod composite;
 mod csr;
 mod dataset;
 mod file;
@@ -25,6 +28,7 @@ mod ragged;
 mod random;
 mod random_state;
 mod replicated;
+mod session;
 mod source;
 mod sparse_map;
 mod staging_map;
@@ -41,8 +45,11 @@ mod variant;
 
 const BODIES: &[&[(&str, RuntimeOpBody)]] = &[
     accumulator::BODIES,
+    barrier::BODIES,
+    batching::BODIES,
     candidates::BODIES,
     collective::BODIES,
+    composite::BODIES,
     csr::BODIES,
     dataset::BODIES,
     file::BODIES,
@@ -55,6 +62,7 @@ const BODIES: &[&[(&str, RuntimeOpBody)]] = &[
     random::BODIES,
     random_state::BODIES,
     replicated::BODIES,
+    session::BODIES,
     source::BODIES,
     sparse_map::BODIES,
     staging_map::BODIES,

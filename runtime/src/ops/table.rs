@@ -11,9 +11,10 @@ use crate::{
         text::{Lines, TextColumns},
     },
 };
-use ferroflow_ir::{Error as IrError, HostTensor, Shape};
+use bytes::Bytes;
+use ferroflow_ir::{Code, DType, Error as IrError, HostTensor, Shape};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 fn table(call: &RuntimeCall<'_>) -> Result<Arc<LookupTable>> {
     call.resource(0, "a lookup table")
@@ -132,6 +133,50 @@ fn initialize_from_text(call: &mut RuntimeCall<'_>) -> Result<Results> {
     none()
 }
 
+/// The lines of the vocabulary in scalar string input `index`, no more of them than `size`.
+fn vocabulary(call: &RuntimeCall<'_>, index: usize, size: Option<usize>) -> Result<Vec<Bytes>> {
+    let path = call.path(index)?;
+    if path.as_os_str().is_empty() {
+        return Err(wrong(call, call.op.inputs[index].name, "the name of a file", None));
+    }
+    let columns = TextColumns {
+        key: -2,
+        key_dtype: DType::String,
+        value: -1,
+        value_dtype: DType::I64,
+        delimiter: b'\t',
+        offset: 0,
+    };
+    let text = super::file::contents(call, &path)?;
+    let (lines, _) = columns.parse(Lines { path: &path, text: &text, size })?;
+    Ok(lines.strings()?.to_vec())
+}
+
+/// Source: `generate_vocab_remapping_op.cc` of TensorFlow.
+fn remap_vocabulary(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let count = |name: &str| Ok::<_, Error>(usize::try_from(call.attrs.int(name)?).ok());
+    let offset = count("new_vocab_offset")?.unwrap_or_default();
+    let n = count("num_new_vocab")?.unwrap_or_default();
+    let new = vocabulary(call, 0, None)?;
+    let own = offset.checked_add(n).and_then(|end| new.get(offset..end)).ok_or_else(|| {
+        let expected = "within the lines of the new vocabulary";
+        wrong(call, "num_new_vocab", expected, Some(format!("{n} from {offset} of {}", new.len())))
+    })?;
+    let mut old: HashMap<Bytes, i64> = HashMap::new();
+    for (at, line) in vocabulary(call, 1, count("old_vocab_size")?)?.into_iter().enumerate() {
+        if old.insert(line.clone(), at as i64).is_some() {
+            let line = String::from_utf8_lossy(&line);
+            let detail = format!("the old vocabulary has the line `{line}` twice");
+            let (code, op) = (Code::FailedPrecondition, call.op.name.into());
+            return Err(IrError::Status { code, op, detail }.into());
+        }
+    }
+    let found: Vec<i64> = own.iter().map(|line| old.get(line).copied().unwrap_or(-1)).collect();
+    let n_present = found.iter().filter(|&&at| at >= 0).count() as i32;
+    let present = HostTensor::scalar(n_present);
+    Ok(Results::from_iter([HostTensor::vector(&found)?.into(), present.into()]))
+}
+
 fn one_char(call: &RuntimeCall<'_>) -> Result<u8> {
     match call.attrs.string("delimiter")?.as_bytes() {
         [delimiter] => Ok(*delimiter),
@@ -177,6 +222,7 @@ pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("AnonymousMutableDenseHashTable", dense),
     ("AnonymousMutableHashTable", mutable),
     ("AnonymousMutableHashTableOfTensors", mutable_of_tensors),
+    ("GenerateVocabRemapping", remap_vocabulary),
     ("HashTableV2", constant),
     ("InitializeTableFromTextFileV2", initialize_from_text),
     ("InitializeTableV2", initialize),

@@ -195,6 +195,12 @@ fn new_stack(call: &mut RuntimeCall<'_>) -> Result<Results> {
     one(handle(call.attrs.string("stack_name")?, Arc::new(stack)))
 }
 
+/// A stack of TensorFlow 1 takes any number of tensors.
+fn new_unbounded_stack(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let stack = TensorStack::new(call.attrs.dtype("elem_type")?, None);
+    one(handle(call.attrs.string("stack_name")?, Arc::new(stack)))
+}
+
 fn push(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let value = call.host(1)?.clone();
     stack(call)?.push(value.clone())?;
@@ -228,4 +234,5 @@ pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("TensorArraySplitV3", split_value),
     ("TensorArrayV3", new),
     ("TensorArrayWriteV3", write),
+    ("_Stack", new_unbounded_stack),
 ];

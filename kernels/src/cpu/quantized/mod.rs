@@ -94,7 +94,7 @@ impl Range {
         let adjust = count / steps::<T>();
         let scale = f64::from(self.max - self.min) * adjust / count;
         let single = scale as f32;
-        let low = f64::from((self.min / single).round()) * f64::from(single);
+        let low = f64::from((self.min / single).round() * single);
         let value: i64 = value.into();
         (low + (value - T::LEAST) as f64 * scale) as f32
     }

@@ -1,4 +1,5 @@
-//! `QuantizedInstanceNorm` and `QuantizedResizeBilinear`: computed on the reals.
+//! `QuantizedInstanceNorm` and `QuantizedResizeBilinear`, computed on the reals, and
+//! `QuantizedBatchNormWithGlobalNormalization`, computed on integers.
 
 use super::{Quantum, Range, with_quantum};
 use crate::{
@@ -10,8 +11,47 @@ use crate::{
 use ferroflow_ir::{DType, workspace};
 use std::sync::Arc;
 
-pub(crate) const KERNELS: &[(&str, Build)] =
-    &[("QuantizedInstanceNorm", instance_norm), ("QuantizedResizeBilinear", resize_bilinear)];
+pub(crate) const KERNELS: &[(&str, Build)] = &[
+    ("QuantizedBatchNormWithGlobalNormalization", batch_norm),
+    ("QuantizedInstanceNorm", instance_norm),
+    ("QuantizedResizeBilinear", resize_bilinear),
+];
+
+/// The range of the results of a batch normalisation, in which 1 is 2048.
+const FIXED: Range = Range { min: -1_048_576.0, max: 1_048_576.0 };
+
+/// Normalises each channel by a mean and a variance, with integers of 32 bits as fixed-point
+/// numbers. Source: `FixedPointBatchNorm` in TensorFlow's `quantized_batch_norm_op.cc`.
+fn batch_norm(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    if (call.dtype(0), call.outputs[0].dtype) != (DType::QU8, DType::QI32) {
+        return Ok(None);
+    }
+    let epsilon = call.attrs.float("variance_epsilon")?;
+    let is_scaled = call.attrs.bool("scale_after_normalization")?;
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let reals = |index: usize| -> Vec<f32> {
+            let range = Range::read(io, index + 1);
+            io.input::<u8>(index).iter().map(|&x| range.real(x)).collect()
+        };
+        let [mean, variance, beta, gamma] = [3, 6, 9, 12].map(reals);
+        let mut lines: Vec<[i32; 2]> = Vec::with_capacity(mean.len());
+        for channel in 0..mean.len() {
+            let inverse = 1.0 / (variance[channel] + epsilon).sqrt();
+            let scale = if is_scaled { inverse * gamma[channel] } else { inverse };
+            let offset = -mean[channel] * scale + beta[channel];
+            lines.push([FIXED.value(scale), FIXED.value(offset)]);
+        }
+        let (range, one) = (Range::read(io, 1), FIXED.value::<i32>(1.0));
+        let (x, y): (&[u8], &mut [i32]) = (io.input(0), io.output(0));
+        for (at, (x, y)) in x.iter().zip(y).enumerate() {
+            let [scale, offset] = lines[at % lines.len()];
+            let value: i32 = FIXED.value(range.real(*x));
+            *y = (value.wrapping_mul(scale) / one).wrapping_add(offset);
+        }
+        FIXED.write(io, 1);
+        Ok(())
+    })))
+}
 
 /// Normalises each channel of each image `[batch, height, width, channels]`.
 fn instance_norm(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {

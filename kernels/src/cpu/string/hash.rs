@@ -1,12 +1,16 @@
 //! Strings as buckets: `StringToHashBucket`, `StringToHashBucketFast`, `StringToHashBucketStrong`;
-//! rows as bytes: `Fingerprint`.
+//! rows as bytes: `Fingerprint`; strings as pairs of numbers: `SdcaFprint`.
 
 use super::{Mapped, put_mapped};
 use crate::{
     cpu::{Build, cell::Cell},
     device::OpCall,
     error::Result,
-    hash::{fingerprint::fingerprint64, murmur::hash64, siphash::siphash24},
+    hash::{
+        fingerprint::{fingerprint64, fingerprint128},
+        murmur::hash64,
+        siphash::siphash24,
+    },
     kernel::{Io, Kernel},
 };
 use ferroflow_ir::{DType, Error, Shape, budget};
@@ -14,6 +18,7 @@ use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("Fingerprint", fingerprint),
+    ("SdcaFprint", halves),
     ("StringToHashBucket", plain),
     ("StringToHashBucketFast", fast),
     ("StringToHashBucketStrong", strong),
@@ -41,6 +46,18 @@ fn buckets(
     let (mapped, n_buckets) = (Mapped::new(call), call.attrs.int("num_buckets")? as u64);
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         put_mapped(io, &mapped, |text| Ok((hash(text) % n_buckets) as i64))
+    })))
+}
+
+/// The two halves of the fingerprint of each string.
+fn halves(_: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    Ok(Some(Arc::new(|io: &mut Io<'_>| {
+        let (strings, out): (_, &mut [i64]) = (io.strings(0)?, io.output(0));
+        for (text, out) in strings.iter().zip(out.chunks_exact_mut(2)) {
+            budget::tick();
+            out.copy_from_slice(&fingerprint128(text).map(|half| half as i64));
+        }
+        Ok(())
     })))
 }
 

@@ -3,7 +3,7 @@
 use super::{
     Dataset, DatasetNode, DatasetSource, ElementSpec, batch, cache, choose, combine, compress,
     consume, depth_in, example, flat, generator, group, iterator, iterator_state, map, map_defun,
-    multi_device, node, pad, rebatch, replicas, sampling, select, shuffle, source, sparse,
+    multi_device, node, options, pad, rebatch, replicas, sampling, select, shuffle, source, sparse,
     sparse_slices, string_handle, unique, window,
 };
 use crate::{
@@ -128,6 +128,7 @@ pub(in crate::ops) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("BytesProducedStatsDataset", identity),
     ("CacheDataset", cache::cache),
     ("CacheDatasetV2", cache::cache),
+    ("ChooseFastestBranchDataset", choose::fastest_branch),
     ("ChooseFastestDataset", identity),
     ("CompressElement", compress::compress),
     ("ComputeBatchSize", node::batch_size),
@@ -180,6 +181,7 @@ pub(in crate::ops) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("FinalizeDataset", identity),
     ("FlatMapDataset", flat::flat_map),
     ("GeneratorDataset", generator::generator),
+    ("GetOptions", options::get),
     ("GetElementAtIndex", consume::element_at),
     ("GroupByReducerDataset", group::group_by_reducer),
     ("GroupByWindowDataset", group::group_by_window),

@@ -53,7 +53,19 @@ impl ElementFunction {
         attr: &str,
         captured: std::ops::Range<usize>,
     ) -> Result<ElementFunction> {
-        let name = &call.attrs.func(attr)?.name;
+        ElementFunction::named(call, &call.attrs.func(attr)?.name, captured)
+    }
+
+    /// The function of a name, which captures some inputs of the call.
+    ///
+    /// # Errors
+    ///
+    /// As [`of`](ElementFunction::of).
+    pub(super) fn named(
+        call: &RuntimeCall<'_>,
+        name: &Arc<str>,
+        captured: std::ops::Range<usize>,
+    ) -> Result<ElementFunction> {
         let def = call.scope.library.get(name)?;
         let inputs = call.inputs.get(captured).unwrap_or_default();
         let captured =

@@ -27,6 +27,7 @@ mod map;
 mod map_defun;
 mod multi_device;
 mod node;
+mod options;
 mod pad;
 mod rebatch;
 mod replicas;

@@ -78,10 +78,16 @@ impl DatasetNode {
     }
 
     /// The nodes of the data sets among the inputs; nothing for one that no op made.
-    fn inputs(&self) -> impl Iterator<Item = Option<&DatasetNode>> {
+    pub(super) fn inputs(&self) -> impl Iterator<Item = Option<&DatasetNode>> {
         let datasets =
             self.inputs.iter().filter_map(|input| variant::value::<Dataset>(input, "").ok());
         datasets.map(|dataset| dataset.node.as_deref())
+    }
+
+    /// The message of options that the op adds.
+    pub(super) fn options(&self) -> Option<&[u8]> {
+        let is_options = self.op.name == "OptionsDataset";
+        is_options.then(|| self.attrs.bytes("serialized_options").ok().map(|b| &b[..])).flatten()
     }
 
     /// The number of rows of elements, as far as ops tell it; else -1.

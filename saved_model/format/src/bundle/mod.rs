@@ -4,6 +4,7 @@ mod data;
 mod encode;
 mod files;
 mod format1;
+mod format1_writer;
 mod merge;
 mod ordered_code;
 mod partition;
@@ -18,6 +19,7 @@ mod writer;
 
 pub use crate::output_file::folder_of;
 pub use files::files_of;
+pub use format1_writer::SliceTableWriter;
 pub use merge::merge;
 pub use ordered_code::{decode_slice_key, encode_slice_key};
 pub use reader::{Entry, Reader};

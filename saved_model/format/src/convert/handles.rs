@@ -2,7 +2,8 @@
 //!
 //! Before there were resources, the handle of a queue, table or array was a pair of strings: its
 //! container and its name. The op of version 2 has the same arguments, results and attributes, but
-//! for the dtype of the handle, so a node of the old op is read as a node of the new one.
+//! for the dtype of the handle, so a node of the old op is read as a node of the new one. Where
+//! TensorFlow has no such op, there is one here, whose name begins with an underscore.
 
 /// The ops on handles that are strings, and the ops on resources that do the same.
 const OPS: &[(&str, &str)] = &[
@@ -10,8 +11,15 @@ const OPS: &[(&str, &str)] = &[
     ("AccumulatorNumAccumulated", "ResourceAccumulatorNumAccumulated"),
     ("AccumulatorSetGlobalStep", "ResourceAccumulatorSetGlobalStep"),
     ("AccumulatorTakeGradient", "ResourceAccumulatorTakeGradient"),
+    ("Barrier", "_Barrier"),
+    ("BarrierClose", "_BarrierClose"),
+    ("BarrierIncompleteSize", "_BarrierIncompleteSize"),
+    ("BarrierInsertMany", "_BarrierInsertMany"),
+    ("BarrierReadySize", "_BarrierReadySize"),
+    ("BarrierTakeMany", "_BarrierTakeMany"),
     ("ConditionalAccumulator", "ResourceConditionalAccumulator"),
     ("FIFOQueue", "FIFOQueueV2"),
+    ("FakeQueue", "_FakeQueue"),
     ("FixedLengthRecordReader", "FixedLengthRecordReaderV2"),
     ("HashTable", "HashTableV2"),
     ("IdentityReader", "IdentityReaderV2"),
@@ -42,6 +50,13 @@ const OPS: &[(&str, &str)] = &[
     ("ReaderReset", "ReaderResetV2"),
     ("ReaderRestoreState", "ReaderRestoreStateV2"),
     ("ReaderSerializeState", "ReaderSerializeStateV2"),
+    ("SparseAccumulatorApplyGradient", "_SparseAccumulatorApplyGradient"),
+    ("SparseAccumulatorTakeGradient", "_SparseAccumulatorTakeGradient"),
+    ("SparseConditionalAccumulator", "_SparseConditionalAccumulator"),
+    ("Stack", "_Stack"),
+    ("StackClose", "StackCloseV2"),
+    ("StackPop", "StackPopV2"),
+    ("StackPush", "StackPushV2"),
     ("TFRecordReader", "TFRecordReaderV2"),
     ("TensorArray", "TensorArrayV3"),
     ("TensorArrayClose", "TensorArrayCloseV3"),
@@ -52,6 +67,7 @@ const OPS: &[(&str, &str)] = &[
     ("TensorArrayGatherV2", "TensorArrayGatherV3"),
     ("TensorArrayGrad", "TensorArrayGradV3"),
     ("TensorArrayGradV2", "TensorArrayGradV3"),
+    ("TensorArrayPack", "_TensorArrayPack"),
     ("TensorArrayRead", "TensorArrayReadV3"),
     ("TensorArrayReadV2", "TensorArrayReadV3"),
     ("TensorArrayScatter", "TensorArrayScatterV3"),
@@ -60,6 +76,7 @@ const OPS: &[(&str, &str)] = &[
     ("TensorArraySizeV2", "TensorArraySizeV3"),
     ("TensorArraySplit", "TensorArraySplitV3"),
     ("TensorArraySplitV2", "TensorArraySplitV3"),
+    ("TensorArrayUnpack", "_TensorArrayUnpack"),
     ("TensorArrayV2", "TensorArrayV3"),
     ("TensorArrayWrite", "TensorArrayWriteV3"),
     ("TensorArrayWriteV2", "TensorArrayWriteV3"),

@@ -1,6 +1,12 @@
 //! Nodes: what graphs and the bodies of functions have in common.
 
-use super::{attr::attrs, definitions::Definitions, dtype, handles::resource_twin};
+use super::{
+    attr::attrs,
+    definitions::Definitions,
+    dtype,
+    handles::resource_twin,
+    onednn::{plain_attrs, plain_twin},
+};
 use crate::proto::{self, op_def::ArgDef};
 use ferroflow_ir::{
     AttrValue, Attrs, DType, Error, Graph, NameAttrList, NodeDef, NodeId, OpDef, OpRef, OpRegistry,
@@ -60,12 +66,12 @@ fn is_name(name: &str) -> bool {
 
 fn plain(proto: &proto::NodeDef, definitions: &Definitions) -> Result<(OpRef, Attrs)> {
     let op = op_of_file(&definitions.registry, &proto.op);
-    if let (ARG, Some(op)) = (&*proto.op, op) {
+    if let (ARG | DEVICE_ARG, Some(op)) = (&*proto.op, op) {
         return Ok((op.into(), op.complete_attrs(placeholder_attrs(proto, definitions)?)?));
     }
     let attrs = attrs(&proto.attr, op, &definitions.budget)?;
     match op {
-        Some(op) => Ok((op.into(), op.complete_attrs(attrs)?)),
+        Some(op) => Ok((op.into(), op.complete_attrs(plain_attrs(&proto.op, op, attrs)?)?)),
         None => Ok((OpRef::Foreign(proto.op.as_str().into()), attrs)),
     }
 }
@@ -73,13 +79,17 @@ fn plain(proto: &proto::NodeDef, definitions: &Definitions) -> Result<(OpRef, At
 /// The op of a graph that stands for what is fed, as TensorFlow's quantizer writes it.
 const ARG: &str = "_Arg";
 
+/// The same, in the memory of a device.
+const DEVICE_ARG: &str = "_DeviceArg";
+
 /// The record of an op as files name it. Internal ops have no meaning in a file; an argument of a
-/// graph is a placeholder, and ops on handles of strings are those on resources.
+/// graph is a placeholder, ops on handles of strings are those on resources, and ops for oneDNN those
+/// that they were made of.
 pub fn op_of_file(registry: &OpRegistry, name: &str) -> Option<&'static OpDef> {
     match name {
-        ARG | "PlaceholderV2" => registry.find("Placeholder"),
+        ARG | DEVICE_ARG | "PlaceholderV2" => registry.find("Placeholder"),
         name if ferroflow_ir::ops::is_internal(name) => None,
-        name => registry.find(resource_twin(name).unwrap_or(name)),
+        name => registry.find(resource_twin(name).or_else(|| plain_twin(name)).unwrap_or(name)),
     }
 }
 

@@ -35,6 +35,7 @@ const OPS: &[(&str, &str)] = &[
     ("AssignAdd", "AssignAddVariableOp"),
     ("AssignSub", "AssignSubVariableOp"),
     ("CountUpTo", "ResourceCountUpTo"),
+    ("DestroyTemporaryVariable", "ReadVariableOp"),
     ("IsVariableInitialized", "VarIsInitializedOp"),
     ("ScatterAdd", "ResourceScatterAdd"),
     ("ScatterDiv", "ResourceScatterDiv"),
@@ -48,6 +49,7 @@ const OPS: &[(&str, &str)] = &[
     ("ScatterNdUpdate", "ResourceScatterNdUpdate"),
     ("ScatterSub", "ResourceScatterSub"),
     ("ScatterUpdate", "ResourceScatterUpdate"),
+    ("SdcaShrinkL1", "_SdcaShrinkL1"),
     ("SparseApplyAdadelta", "ResourceSparseApplyAdadelta"),
     ("SparseApplyAdagrad", "ResourceSparseApplyAdagrad"),
     ("SparseApplyAdagradDA", "ResourceSparseApplyAdagradDA"),
@@ -60,7 +62,12 @@ const OPS: &[(&str, &str)] = &[
     ("SparseApplyProximalGradientDescent", "ResourceSparseApplyProximalGradientDescent"),
     ("SparseApplyRMSProp", "ResourceSparseApplyRMSProp"),
     ("StridedSliceAssign", "ResourceStridedSliceAssign"),
+    ("_ParallelConcatUpdate", "_WriteRow"),
 ];
+
+/// The ops that make a variable for one run, and those that make its handle.
+const TEMPORARY: &[(&str, &str)] =
+    &[("TemporaryVariable", "_TemporaryVariable"), ("_ParallelConcatStart", "_TemporaryZeros")];
 
 /// The ops that let references through or stop them, and those that do so with values.
 const FLOW: &[(&str, &str)] = &[
@@ -68,14 +75,24 @@ const FLOW: &[(&str, &str)] = &[
     ("RefExit", "Exit"),
     ("RefMerge", "Merge"),
     ("RefNextIteration", "NextIteration"),
+    ("RefSelect", "_SelectHandle"),
     ("RefSwitch", "Switch"),
 ];
 
 /// The op on handles that does what an op on references does.
 pub fn reference_twin(op: &str) -> Option<&'static str> {
-    let others =
-        [("RefIdentity", "Identity"), ("Variable", "VarHandleOp"), ("VariableV2", "VarHandleOp")];
-    OPS.iter().chain(FLOW).chain(&others).find(|(name, _)| *name == op).map(|(_, twin)| *twin)
+    let others = [
+        ("DebugGradientRefIdentity", "Identity"),
+        ("RefIdentity", "Identity"),
+        ("Variable", "VarHandleOp"),
+        ("VariableV2", "VarHandleOp"),
+    ];
+    OPS.iter()
+        .chain(FLOW)
+        .chain(TEMPORARY)
+        .chain(&others)
+        .find(|(name, _)| *name == op)
+        .map(|(_, twin)| *twin)
 }
 
 /// A reference: the handle of its variable, and the op after which it may be read.
@@ -175,8 +192,15 @@ fn makes_resource(node: &NodeDef) -> bool {
     has_name && matches!(op.outputs, [output] if is_handle(&output.kind))
 }
 
+/// Whether results of a node are references. The rows of a tensor that is put together in parallel
+/// are written where the node of its start says, without any reference in the interface.
 fn returns_reference(node: &NodeDef) -> bool {
-    node.op.def().is_some_and(|op| op.outputs.iter().any(|output| output.is_ref))
+    is_parallel_concat(node)
+        || node.op.def().is_some_and(|op| op.outputs.iter().any(|output| output.is_ref))
+}
+
+fn is_parallel_concat(node: &NodeDef) -> bool {
+    matches!(node.op.name(), "_ParallelConcatStart" | "_ParallelConcatUpdate")
 }
 
 /// For each input, whether it takes a reference.
@@ -185,7 +209,8 @@ fn takes_reference(node: &NodeDef) -> Vec<bool> {
     let mut flags = Vec::new();
     for arg in op.inputs {
         let count = arg.count(&node.attrs).unwrap_or(0);
-        flags.extend(std::iter::repeat_n(arg.is_ref, count));
+        let is_start = arg.name == "value" && is_parallel_concat(node);
+        flags.extend(std::iter::repeat_n(arg.is_ref || is_start, count));
     }
     flags.resize(node.inputs().len(), false);
     flags
@@ -200,6 +225,9 @@ fn convert(
         return variable(graph, id, references);
     }
     let name = graph[id].op.name();
+    if let Some((_, twin)) = TEMPORARY.iter().find(|(on_references, _)| *on_references == name) {
+        return temporary(graph, id, op(twin)?, references);
+    }
     if let Some((_, twin)) = FLOW.iter().find(|(on_references, _)| *on_references == name) {
         return let_through(graph, id, op(twin)?, references);
     }
@@ -315,6 +343,22 @@ fn variable(
     *changed.op = handle_op.into();
     *changed.attrs = attrs.into();
     *changed.outputs = [ty].into_iter().collect();
+    references.insert(id.into(), Reference { handle: id.into(), after: None });
+    Ok(())
+}
+
+/// A variable of one run becomes the handle of one that every run makes anew.
+fn temporary(
+    graph: &mut Graph,
+    id: NodeId,
+    twin: &'static OpDef,
+    references: &mut HashMap<Outlet, Reference>,
+) -> Result<()> {
+    let attrs = &graph[id].attrs;
+    let (dtype, shape) = (attrs.dtype("dtype")?, attrs.shape("shape")?.clone());
+    replace(graph, id, twin)?;
+    let ty = ValueType::handle(DType::Resource, TensorSpec::new(dtype, shape));
+    *graph.node_mut(id).outputs = [ty].into_iter().collect();
     references.insert(id.into(), Reference { handle: id.into(), after: None });
     Ok(())
 }

@@ -8,7 +8,111 @@ use crate::{
     ops::call::{self, NamedOp},
     tensor::Tensor,
 };
-use ferroflow_ir::Attrs;
+use ferroflow_ir::{Attrs, DType};
+
+static ASSIGN_VARIABLE_XLA_CONCAT_ND: NamedOp = NamedOp::new("AssignVariableXlaConcatND");
+
+/// The optional arguments of [`assign_variable_xla_concat_nd_with`].
+#[derive(Clone, Debug, Default)]
+pub struct AssignVariableXlaConcatNDAttrs {
+    /// `paddings`: integers; `[]` unless set.
+    pub paddings: Vec<i64>,
+}
+
+/// Sets a variable to blocks put together along all dimensions.
+///
+/// `AssignVariableXlaConcatND`: `resource: resource`, `inputs: [T]` → nothing.
+/// [`assign_variable_xla_concat_nd_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn assign_variable_xla_concat_nd(
+    resource: &Tensor,
+    inputs: &[&Tensor],
+    num_concats: &[i64],
+) -> Result<()> {
+    call::none(
+        &ASSIGN_VARIABLE_XLA_CONCAT_ND,
+        Attrs::new().with("num_concats", num_concats),
+        &[&[resource][..], inputs].concat(),
+    )
+}
+
+/// [`assign_variable_xla_concat_nd()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn assign_variable_xla_concat_nd_with(
+    resource: &Tensor,
+    inputs: &[&Tensor],
+    num_concats: &[i64],
+    attrs: &AssignVariableXlaConcatNDAttrs,
+) -> Result<()> {
+    call::none(
+        &ASSIGN_VARIABLE_XLA_CONCAT_ND,
+        Attrs::new().with("num_concats", num_concats).with("paddings", attrs.paddings.as_slice()),
+        &[&[resource][..], inputs].concat(),
+    )
+}
+
+static READ_VARIABLE_XLA_SPLIT_ND: NamedOp = NamedOp::new("ReadVariableXlaSplitND");
+
+/// The optional arguments of [`read_variable_xla_split_nd_with`].
+#[derive(Clone, Debug, Default)]
+pub struct ReadVariableXlaSplitNDAttrs {
+    /// `paddings`: integers; `[]` unless set.
+    pub paddings: Vec<i64>,
+}
+
+/// Reads a variable in blocks along all dimensions, with zeros after its end.
+///
+/// `ReadVariableXlaSplitND`: `resource: resource` → `outputs: [T]`. `n` is an integer from `1`.
+/// [`read_variable_xla_split_nd_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn read_variable_xla_split_nd(
+    resource: &Tensor,
+    t: DType,
+    n: i64,
+    num_splits: &[i64],
+) -> Result<Outputs> {
+    call::many(
+        &READ_VARIABLE_XLA_SPLIT_ND,
+        Attrs::new().with("T", t).with("N", n).with("num_splits", num_splits),
+        &[resource],
+    )
+}
+
+/// [`read_variable_xla_split_nd()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn read_variable_xla_split_nd_with(
+    resource: &Tensor,
+    t: DType,
+    n: i64,
+    num_splits: &[i64],
+    attrs: &ReadVariableXlaSplitNDAttrs,
+) -> Result<Outputs> {
+    call::many(
+        &READ_VARIABLE_XLA_SPLIT_ND,
+        Attrs::new()
+            .with("T", t)
+            .with("N", n)
+            .with("num_splits", num_splits)
+            .with("paddings", attrs.paddings.as_slice()),
+        &[resource],
+    )
+}
 
 static XLA_CONCAT_ND: NamedOp = NamedOp::new("XlaConcatND");
 

@@ -851,6 +851,20 @@ pub fn model_dataset_with(
     )
 }
 
+static GET_OPTIONS: NamedOp = NamedOp::new("GetOptions");
+
+/// Gives the options of a data set as a message.
+///
+/// `GetOptions`: `input_dataset: variant` → `serialized_options: string`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn get_options(input_dataset: &Tensor) -> Result<Tensor> {
+    call::one(&GET_OPTIONS, Attrs::new(), &[input_dataset])
+}
+
 static OPTIONS_DATASET: NamedOp = NamedOp::new("OptionsDataset");
 
 /// The optional arguments of [`options_dataset_with`].

@@ -13,6 +13,43 @@ use crate::{
 };
 use ferroflow_ir::{Attrs, DType, NameAttrList, PartialShape};
 
+static CHOOSE_FASTEST_BRANCH_DATASET: NamedOp = NamedOp::new("ChooseFastestBranchDataset");
+
+/// Has the elements of what a function makes of its input: the first of several.
+///
+/// `ChooseFastestBranchDataset`: `input_dataset: variant`, `ratio_numerator: int64`,
+/// `ratio_denominator: int64`, `other_arguments: [Targuments..]` → `handle: variant`.
+/// `num_elements_per_branch` is an integer from `1`. `branches` are functions (1 or more).
+/// `other_arguments_lengths` are integers (1 or more). `output_types` are dtypes (1 or more).
+/// `output_shapes` are shapes (1 or more).
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn choose_fastest_branch_dataset(
+    input_dataset: &Tensor,
+    ratio_numerator: &Tensor,
+    ratio_denominator: &Tensor,
+    other_arguments: &[&Tensor],
+    num_elements_per_branch: i64,
+    branches: &[NameAttrList],
+    other_arguments_lengths: &[i64],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &CHOOSE_FASTEST_BRANCH_DATASET,
+        Attrs::new()
+            .with("num_elements_per_branch", num_elements_per_branch)
+            .with("branches", branches)
+            .with("other_arguments_lengths", other_arguments_lengths)
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes),
+        &[&[input_dataset, ratio_numerator, ratio_denominator][..], other_arguments].concat(),
+    )
+}
+
 static FILTER_DATASET: NamedOp = NamedOp::new("FilterDataset");
 
 /// The optional arguments of [`filter_dataset_with`].

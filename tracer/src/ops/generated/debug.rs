@@ -87,6 +87,57 @@ pub fn copy_host_with(input: &Tensor, attrs: &CopyHostAttrs) -> Result<Tensor> {
     )
 }
 
+static CUSTOM_AGGREGATOR: NamedOp = NamedOp::new("CustomAggregator");
+
+/// The optional arguments of [`custom_aggregator_with`].
+#[derive(Clone, Debug, Default)]
+pub struct CustomAggregatorAttrs {
+    /// `calibration_method`: an integer; `0` unless set.
+    pub calibration_method: i64,
+    /// `num_bins`: an integer; `0` unless set.
+    pub num_bins: i64,
+    /// `min_percentile`: a float; `0.0` unless set.
+    pub min_percentile: f32,
+    /// `max_percentile`: a float; `0.0` unless set.
+    pub max_percentile: f32,
+}
+
+/// Passes a tensor on, with its ends and a histogram for the calibration of ranges.
+///
+/// `CustomAggregator`: `input: float32` → `output: float32`, `min: float32`, `max: float32`,
+/// `histogram: int64`. [`custom_aggregator_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn custom_aggregator(input: &Tensor, id: &str) -> Result<[Tensor; 4]> {
+    call::fixed(&CUSTOM_AGGREGATOR, Attrs::new().with("id", id), &[input])
+}
+
+/// [`custom_aggregator()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn custom_aggregator_with(
+    input: &Tensor,
+    id: &str,
+    attrs: &CustomAggregatorAttrs,
+) -> Result<[Tensor; 4]> {
+    call::fixed(
+        &CUSTOM_AGGREGATOR,
+        Attrs::new()
+            .with("id", id)
+            .with("calibration_method", attrs.calibration_method)
+            .with("num_bins", attrs.num_bins)
+            .with("min_percentile", attrs.min_percentile)
+            .with("max_percentile", attrs.max_percentile),
+        &[input],
+    )
+}
+
 static DEBUG_GRADIENT_IDENTITY: NamedOp = NamedOp::new("DebugGradientIdentity");
 
 /// Passes a tensor on whose gradient a debugger looks at.
@@ -323,6 +374,134 @@ pub fn debug_nan_count_with(input: &Tensor, attrs: &DebugNanCountAttrs) -> Resul
             .with("tensor_name", attrs.tensor_name.as_str())
             .with("debug_urls", attrs.debug_urls.as_slice())
             .with("gated_grpc", attrs.gated_grpc),
+        &[input],
+    )
+}
+
+static DEBUG_NUMERIC_SUMMARY: NamedOp = NamedOp::new("DebugNumericSummary");
+
+/// The optional arguments of [`debug_numeric_summary_with`].
+#[derive(Clone, Debug)]
+pub struct DebugNumericSummaryAttrs {
+    /// `device_name`: a string; empty unless set.
+    pub device_name: String,
+    /// `tensor_name`: a string; empty unless set.
+    pub tensor_name: String,
+    /// `debug_urls`: strings; `[]` unless set.
+    pub debug_urls: Vec<String>,
+    /// `lower_bound`: a float; `-inf` unless set.
+    pub lower_bound: f32,
+    /// `upper_bound`: a float; `inf` unless set.
+    pub upper_bound: f32,
+    /// `mute_if_healthy`: a flag; `false` unless set.
+    pub mute_if_healthy: bool,
+    /// `gated_grpc`: a flag; `false` unless set.
+    pub gated_grpc: bool,
+}
+
+impl Default for DebugNumericSummaryAttrs {
+    fn default() -> DebugNumericSummaryAttrs {
+        DebugNumericSummaryAttrs {
+            device_name: "".into(),
+            tensor_name: "".into(),
+            debug_urls: vec![],
+            lower_bound: f32::NEG_INFINITY,
+            upper_bound: f32::INFINITY,
+            mute_if_healthy: false,
+            gated_grpc: false,
+        }
+    }
+}
+
+/// Counts elements by kind and tells their ends, mean and variance, dtype and shape.
+///
+/// `DebugNumericSummary`: `input: T` → `output: float64`. [`debug_numeric_summary_with`] sets
+/// attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn debug_numeric_summary(input: &Tensor) -> Result<Tensor> {
+    call::one(&DEBUG_NUMERIC_SUMMARY, Attrs::new(), &[input])
+}
+
+/// [`debug_numeric_summary()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn debug_numeric_summary_with(
+    input: &Tensor,
+    attrs: &DebugNumericSummaryAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &DEBUG_NUMERIC_SUMMARY,
+        Attrs::new()
+            .with("device_name", attrs.device_name.as_str())
+            .with("tensor_name", attrs.tensor_name.as_str())
+            .with("debug_urls", attrs.debug_urls.as_slice())
+            .with("lower_bound", attrs.lower_bound)
+            .with("upper_bound", attrs.upper_bound)
+            .with("mute_if_healthy", attrs.mute_if_healthy)
+            .with("gated_grpc", attrs.gated_grpc),
+        &[input],
+    )
+}
+
+static DEBUG_NUMERIC_SUMMARY_V2: NamedOp = NamedOp::new("DebugNumericSummaryV2");
+
+/// The optional arguments of [`debug_numeric_summary_v2_with`].
+#[derive(Clone, Debug)]
+pub struct DebugNumericSummaryV2Attrs {
+    /// `output_dtype`: a dtype in float32, float64; float32 unless set.
+    pub output_dtype: DType,
+    /// `tensor_debug_mode`: an integer; `-1` unless set.
+    pub tensor_debug_mode: i64,
+    /// `tensor_id`: an integer; `-1` unless set.
+    pub tensor_id: i64,
+}
+
+impl Default for DebugNumericSummaryV2Attrs {
+    fn default() -> DebugNumericSummaryV2Attrs {
+        DebugNumericSummaryV2Attrs {
+            output_dtype: DType::F32,
+            tensor_debug_mode: -1,
+            tensor_id: -1,
+        }
+    }
+}
+
+/// Tells of a tensor what `tensor_debug_mode` asks for: infinities, counts, a shape.
+///
+/// `DebugNumericSummaryV2`: `input: T` → `output: output_dtype`, with `output_dtype` in float32,
+/// float64. [`debug_numeric_summary_v2_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn debug_numeric_summary_v2(input: &Tensor) -> Result<Tensor> {
+    call::one(&DEBUG_NUMERIC_SUMMARY_V2, Attrs::new(), &[input])
+}
+
+/// [`debug_numeric_summary_v2()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn debug_numeric_summary_v2_with(
+    input: &Tensor,
+    attrs: &DebugNumericSummaryV2Attrs,
+) -> Result<Tensor> {
+    call::one(
+        &DEBUG_NUMERIC_SUMMARY_V2,
+        Attrs::new()
+            .with("output_dtype", attrs.output_dtype)
+            .with("tensor_debug_mode", attrs.tensor_debug_mode)
+            .with("tensor_id", attrs.tensor_id),
         &[input],
     )
 }

@@ -7,7 +7,32 @@ use crate::{
     ops::call::{self, NamedOp},
     tensor::Tensor,
 };
-use ferroflow_ir::Attrs;
+use ferroflow_ir::{Attrs, DType, PartialShape};
+
+static IMMUTABLE_CONST: NamedOp = NamedOp::new("ImmutableConst");
+
+/// Gives a tensor whose elements are the bytes of a file.
+///
+/// `ImmutableConst`: nothing → `tensor: dtype`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn immutable_const(
+    dtype: DType,
+    shape: PartialShape,
+    memory_region_name: &str,
+) -> Result<Tensor> {
+    call::one(
+        &IMMUTABLE_CONST,
+        Attrs::new()
+            .with("dtype", dtype)
+            .with("shape", shape)
+            .with("memory_region_name", memory_region_name),
+        &[],
+    )
+}
 
 static MATCHING_FILES: NamedOp = NamedOp::new("MatchingFiles");
 

@@ -10,6 +10,20 @@ use crate::{
 };
 use ferroflow_ir::{Attrs, DType};
 
+static DECODE_JSON_EXAMPLE: NamedOp = NamedOp::new("DecodeJSONExample");
+
+/// Reads examples that are JSON, and writes them as messages.
+///
+/// `DecodeJSONExample`: `json_examples: string` → `binary_examples: string`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn decode_json_example(json_examples: &Tensor) -> Result<Tensor> {
+    call::one(&DECODE_JSON_EXAMPLE, Attrs::new(), &[json_examples])
+}
+
 static DECODE_PROTO_V2: NamedOp = NamedOp::new("DecodeProtoV2");
 
 /// The optional arguments of [`decode_proto_v2_with`].

@@ -879,6 +879,54 @@ pub fn quantized_avg_pool(
     )
 }
 
+static QUANTIZED_BATCH_NORM_WITH_GLOBAL_NORMALIZATION: NamedOp =
+    NamedOp::new("QuantizedBatchNormWithGlobalNormalization");
+
+/// Normalises the channels of quantised images by a mean and a variance.
+///
+/// `QuantizedBatchNormWithGlobalNormalization`: `t: Tinput`, `t_min: float32`, `t_max: float32`,
+/// `m: Tinput`, `m_min: float32`, `m_max: float32`, `v: Tinput`, `v_min: float32`,
+/// `v_max: float32`, `beta: Tinput`, `beta_min: float32`, `beta_max: float32`, `gamma: Tinput`,
+/// `gamma_min: float32`, `gamma_max: float32` → `result: out_type`, `result_min: float32`,
+/// `result_max: float32`, with `Tinput`, `out_type` in quantized.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn quantized_batch_norm_with_global_normalization(
+    t: &Tensor,
+    t_min: &Tensor,
+    t_max: &Tensor,
+    m: &Tensor,
+    m_min: &Tensor,
+    m_max: &Tensor,
+    v: &Tensor,
+    v_min: &Tensor,
+    v_max: &Tensor,
+    beta: &Tensor,
+    beta_min: &Tensor,
+    beta_max: &Tensor,
+    gamma: &Tensor,
+    gamma_min: &Tensor,
+    gamma_max: &Tensor,
+    out_type: DType,
+    variance_epsilon: f32,
+    scale_after_normalization: bool,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &QUANTIZED_BATCH_NORM_WITH_GLOBAL_NORMALIZATION,
+        Attrs::new()
+            .with("out_type", out_type)
+            .with("variance_epsilon", variance_epsilon)
+            .with("scale_after_normalization", scale_after_normalization),
+        &[
+            t, t_min, t_max, m, m_min, m_max, v, v_min, v_max, beta, beta_min, beta_max, gamma,
+            gamma_min, gamma_max,
+        ],
+    )
+}
+
 static QUANTIZED_BIAS_ADD: NamedOp = NamedOp::new("QuantizedBiasAdd");
 
 /// Adds a quantised number per element of the last dimension.

@@ -100,6 +100,44 @@ pub fn in_top_k_v2(predictions: &Tensor, targets: &Tensor, k: &Tensor) -> Result
     call::one(&IN_TOP_K_V2, Attrs::new(), &[predictions, targets, k])
 }
 
+static KMC2_CHAIN_INITIALIZATION: NamedOp = NamedOp::new("KMC2ChainInitialization");
+
+/// Draws the index of a point by a Markov chain over the distances of points.
+///
+/// `KMC2ChainInitialization`: `distances: float32`, `seed: int64` → `index: int64`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn kmc2_chain_initialization(distances: &Tensor, seed: &Tensor) -> Result<Tensor> {
+    call::one(&KMC2_CHAIN_INITIALIZATION, Attrs::new(), &[distances, seed])
+}
+
+static KMEANS_PLUS_PLUS_INITIALIZATION: NamedOp = NamedOp::new("KmeansPlusPlusInitialization");
+
+/// Draws points that are far from each other.
+///
+/// `KmeansPlusPlusInitialization`: `points: float32`, `num_to_sample: int64`, `seed: int64`,
+/// `num_retries_per_sample: int64` → `samples: float32`. `num_to_sample` is read on the host.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn kmeans_plus_plus_initialization(
+    points: &Tensor,
+    num_to_sample: &Tensor,
+    seed: &Tensor,
+    num_retries_per_sample: &Tensor,
+) -> Result<Tensor> {
+    call::one(
+        &KMEANS_PLUS_PLUS_INITIALIZATION,
+        Attrs::new(),
+        &[points, num_to_sample, seed, num_retries_per_sample],
+    )
+}
+
 static LIST_DIFF: NamedOp = NamedOp::new("ListDiff");
 
 /// The optional arguments of [`list_diff_with`].

@@ -310,6 +310,20 @@ pub fn regex_replace_with(
     )
 }
 
+static SDCA_FPRINT: NamedOp = NamedOp::new("SdcaFprint");
+
+/// Gives the fingerprint of each string in two numbers.
+///
+/// `SdcaFprint`: `input: string` → `output: int64`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn sdca_fprint(input: &Tensor) -> Result<Tensor> {
+    call::one(&SDCA_FPRINT, Attrs::new(), &[input])
+}
+
 static STATIC_REGEX_FULL_MATCH: NamedOp = NamedOp::new("StaticRegexFullMatch");
 
 /// Tells whether a regular expression matches all of a string.

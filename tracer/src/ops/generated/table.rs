@@ -169,6 +169,69 @@ pub fn anonymous_mutable_hash_table_of_tensors_with(
     )
 }
 
+static GENERATE_VOCAB_REMAPPING: NamedOp = NamedOp::new("GenerateVocabRemapping");
+
+/// The optional arguments of [`generate_vocab_remapping_with`].
+#[derive(Clone, Debug)]
+pub struct GenerateVocabRemappingAttrs {
+    /// `old_vocab_size`: an integer from `-1`; `-1` unless set.
+    pub old_vocab_size: i64,
+}
+
+impl Default for GenerateVocabRemappingAttrs {
+    fn default() -> GenerateVocabRemappingAttrs {
+        GenerateVocabRemappingAttrs { old_vocab_size: -1 }
+    }
+}
+
+/// Gives the line of an old vocabulary for each line of a new one, and counts those.
+///
+/// `GenerateVocabRemapping`: `new_vocab_file: string`, `old_vocab_file: string` →
+/// `remapping: int64`, `num_present: int32`. `new_vocab_offset` is an integer from `0`.
+/// `num_new_vocab` is an integer from `0`. [`generate_vocab_remapping_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn generate_vocab_remapping(
+    new_vocab_file: &Tensor,
+    old_vocab_file: &Tensor,
+    new_vocab_offset: i64,
+    num_new_vocab: i64,
+) -> Result<[Tensor; 2]> {
+    call::fixed(
+        &GENERATE_VOCAB_REMAPPING,
+        Attrs::new()
+            .with("new_vocab_offset", new_vocab_offset)
+            .with("num_new_vocab", num_new_vocab),
+        &[new_vocab_file, old_vocab_file],
+    )
+}
+
+/// [`generate_vocab_remapping()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn generate_vocab_remapping_with(
+    new_vocab_file: &Tensor,
+    old_vocab_file: &Tensor,
+    new_vocab_offset: i64,
+    num_new_vocab: i64,
+    attrs: &GenerateVocabRemappingAttrs,
+) -> Result<[Tensor; 2]> {
+    call::fixed(
+        &GENERATE_VOCAB_REMAPPING,
+        Attrs::new()
+            .with("new_vocab_offset", new_vocab_offset)
+            .with("num_new_vocab", num_new_vocab)
+            .with("old_vocab_size", attrs.old_vocab_size),
+        &[new_vocab_file, old_vocab_file],
+    )
+}
+
 static HASH_TABLE_V2: NamedOp = NamedOp::new("HashTableV2");
 
 /// The optional arguments of [`hash_table_v2_with`].

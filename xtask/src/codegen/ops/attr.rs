@@ -85,6 +85,8 @@ pub(super) fn default_value(default: AttrDefault) -> String {
         AttrDefault::Required => unreachable!("only attributes with defaults are fields"),
         AttrDefault::String(text) => format!("{text:?}.into()"),
         AttrDefault::Int(value) => value.to_string(),
+        AttrDefault::Float(f32::INFINITY) => "f32::INFINITY".into(),
+        AttrDefault::Float(f32::NEG_INFINITY) => "f32::NEG_INFINITY".into(),
         AttrDefault::Float(value) => format!("{value:?}"),
         AttrDefault::Bool(value) => value.to_string(),
         AttrDefault::Type(dtype) => dtype_path(dtype),
