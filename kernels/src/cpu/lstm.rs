@@ -177,13 +177,14 @@ impl Plan {
     }
 
     fn cell(&self, sums: [f32; 4], peepholes: Option<[f32; 3]>, before: f32) -> Values {
-        let [w_input, w_forget, w_output] = peepholes.unwrap_or_default();
-        let input = sigmoid(sums[0] + before * w_input);
+        // Without peepholes states do not count at all: those that are not numbers would otherwise.
+        let peephole = |state: f32, gate: usize| peepholes.map_or(0.0, |w| state * w[gate]);
+        let input = sigmoid(sums[0] + peephole(before, 0));
         let candidate = sums[1].tanh();
-        let forget = sigmoid(sums[2] + self.forget_bias + before * w_forget);
+        let forget = sigmoid(sums[2] + self.forget_bias + peephole(before, 1));
         // What is not a number stays that.
         let state = (candidate * input + before * forget).clamp(-self.clip, self.clip);
-        let output = sigmoid(sums[3] + state * w_output);
+        let output = sigmoid(sums[3] + peephole(state, 2));
         Values { input, state, forget, output, candidate, squashed: state.tanh() }
     }
 }

@@ -121,7 +121,11 @@ unsafe fn add<X: Vector, const R: usize>(rows: [(f32, &[f32]); R], out: &mut [f3
     let (whole, out) = (cols / X::LANES * X::LANES, out.as_mut_ptr());
     // SAFETY: the caller vouches for the features; columns lie inside the rows and `out`.
     unsafe {
-        let factors = rows.map(|(factor, _)| X::splat(&factor));
+        // Not by `map`: a closure has not the features, and its vectors would go through memory.
+        let mut factors = [X::zero(); R];
+        for (factor, (number, _)) in factors.iter_mut().zip(&rows) {
+            *factor = X::splat(number);
+        }
         let rows = rows.map(|(_, row)| row.as_ptr());
         for col in (0..whole).step_by(X::LANES) {
             let mut sum = X::load(out.add(col));
