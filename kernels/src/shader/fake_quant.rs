@@ -16,7 +16,7 @@ pub(super) const SHADERS: &[(&str, super::Build)] = &[
 ];
 
 const ROUND: &str = "\
-let inside = max(min(x, high), low);
+let inside = max_(min_(x, high), low);
 var y = floor((inside - low) / scale + 0.5f) * scale + low;
 if (unset) { y = 0.0f; }
 out0[n] = y;
@@ -24,15 +24,15 @@ out0[n] = y;
 
 const ROUND_FROM_ZERO: &str = "\
 let inverse = 1.0f / scale;
-let inside = max(min(x, high), low);
+let inside = max_(min_(x, high), low);
 out0[n] = floor((inside - low) * inverse - floor(-low * inverse + 0.5f) + 0.5f) * scale;
 ";
 
 const SLOPE: &str = "\
-out0[n] = select(0.0f, in0[n], unset || (low <= x && x <= high));
+out0[n] = in0[n] * select(0.0f, 1.0f, unset || (low <= x && x <= high));
 ";
 
-/// The statements that move a range from `min_` to `max_` so that 0 is one of its values: `low`,
+/// The statements that move a range from `first_` to `last_` so that 0 is one of its values: `low`,
 /// `high` and `scale`; `unset` where the range is 0 alone.
 fn grid(call: &OpCall<'_>) -> Result<Option<String>> {
     let bits = call.attrs.int("num_bits")?;
@@ -43,7 +43,7 @@ fn grid(call: &OpCall<'_>) -> Result<Option<String>> {
     let most = ((1i64 << bits) - 1) as f32;
     // Halves are rounded away from zero.
     Ok(Some(format!(
-        "let scale = (max_ - min_) / {};\nlet exact = {least} - min_ / scale;\n\
+        "let scale = (last_ - first_) / {};\nlet exact = {least} - first_ / scale;\n\
          var zero = floor(exact + 0.5f);\nif (exact < {least}) {{ zero = {least}; }}\n\
          if (exact > {most}) {{ zero = {most}; }}\n\
          let low = ({least} - zero) * scale;\nlet high = ({most} - zero) * scale;\n",
@@ -58,7 +58,7 @@ fn fixed(call: &OpCall<'_>, x: usize, rule: &str) -> Result<Option<Shader>> {
     let (min, max) = (call.attrs.float("min")?, call.attrs.float("max")?);
     let Some(grid) = grid(call)?.filter(|_| min < max) else { return Ok(None) };
     let body = format!(
-        "let min_ = {};\nlet max_ = {};\nlet unset = false;\n{grid}let x = in{x}[n];\n{rule}",
+        "let first_ = {};\nlet last_ = {};\nlet unset = false;\n{grid}let x = in{x}[n];\n{rule}",
         float(min),
         float(max),
     );
@@ -69,7 +69,7 @@ fn fixed(call: &OpCall<'_>, x: usize, rule: &str) -> Result<Option<Shader>> {
 /// The statements that read the range of slice `slice` from these inputs.
 fn range(min: usize) -> String {
     format!(
-        "let min_ = in{min}[slice];\nlet max_ = in{}[slice];\nlet unset = min_ == 0.0f && max_ == 0.0f;\n",
+        "let first_ = in{min}[slice];\nlet last_ = in{}[slice];\nlet unset = first_ == 0.0f && last_ == 0.0f;\n",
         min + 1
     )
 }
@@ -95,8 +95,8 @@ fn vars_gradient(call: &OpCall<'_>, _: Caps) -> Result<Option<Shader>> {
         "let slice = n % {slices}u;\n{}{grid}let x = in1[n];\n{SLOPE}\
          if (n < {slices}u) {{\nvar below = 0.0f;\nvar above = 0.0f;\n\
          for (var i = n; i < {count}u; i = i + {slices}u) {{\n\
-         if (!unset && in1[i] < low) {{ below = below + in0[i]; }}\n\
-         if (!unset && in1[i] > high) {{ above = above + in0[i]; }}\n}}\n\
+         below = below + in0[i] * select(0.0f, 1.0f, !unset && in1[i] < low);\n\
+         above = above + in0[i] * select(0.0f, 1.0f, !unset && in1[i] > high);\n}}\n\
          out1[n] = below;\nout2[n] = above;\n}}\n",
         range(2),
     );

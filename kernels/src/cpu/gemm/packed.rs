@@ -83,12 +83,6 @@ pub(super) fn depth(sizes: GemmSizes) -> usize {
     sizes.k.div_ceil(sizes.k.div_ceil(most).max(1)).max(1)
 }
 
-/// Whether the rows of a tile, so far apart, share few sets of the first-level cache, in which a panel
-/// of `b` has to stay, too: powers of two do, from a quarter of a way of the cache on.
-fn collide(row_stride: usize) -> bool {
-    row_stride > 0 && (row_stride * size_of::<f32>()).is_multiple_of(1 << 10)
-}
-
 fn scratch(len: usize) -> Scratch<f32> {
     Scratch::new(len).expect("there are a few megabytes left")
 }
@@ -157,7 +151,8 @@ impl Part<'_> {
     /// Whether contiguous rows of `a` are read without a copy. What packing them saves grows with
     /// the columns.
     fn reads_rows(&self, most_cols: usize) -> bool {
-        let collide = self.sizes.n > self.machine.cols() && collide(self.a.row_stride);
+        let collide =
+            self.sizes.n > self.machine.cols() && self.machine.rows_collide(self.a.row_stride);
         self.a.col_stride == 1 && self.sizes.n <= most_cols && !collide
     }
 

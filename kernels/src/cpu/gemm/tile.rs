@@ -113,6 +113,17 @@ impl InstructionSet {
         }
     }
 
+    /// Whether the rows of a tile, so far apart, share few sets of the first-level cache, in which a
+    /// panel of the right operand has to stay, too: a way of it is 4 KiB, and what rows and panel need
+    /// of a set is more with AVX-512 than the cache has ways.
+    pub(super) const fn rows_collide(self, row_stride: usize) -> bool {
+        let distance = match self.0 {
+            Set::Avx2 => 1 << 11,
+            Set::Avx512 => 1 << 10,
+        };
+        row_stride > 0 && (row_stride * size_of::<f32>()).is_multiple_of(distance)
+    }
+
     /// The most columns of a tile.
     pub(in crate::cpu) const fn cols(self) -> usize {
         2 * self.lanes()
