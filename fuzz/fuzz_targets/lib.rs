@@ -17,7 +17,7 @@ mod targets;
 #[allow(dead_code, reason = "seeds are strings in recorded calls")]
 mod value;
 
-use programs::rng::Rng;
+use programs::rng::FuzzRng;
 use std::{cell::OnceCell, panic, path::Path, process};
 use targets::{TARGETS, FileTarget};
 
@@ -44,7 +44,7 @@ pub fn read(name: &str, bytes: &[u8]) {
 
 /// Mutates a file in place; its new size.
 pub fn mutated(name: &str, data: &mut [u8], size: usize, most: usize, seed: u32) -> usize {
-    let mut rng = Rng::new(seed.into(), size as u64);
+    let mut rng = FuzzRng::new(seed.into(), size as u64);
     let old = data[..size].to_vec();
     let new = mutate::mutate(find(name).format, &old, &old, &mut rng);
     let len = new.len().min(most);
