@@ -43,6 +43,12 @@ impl From<ferroflow_ir::Error> for WebError {
     }
 }
 
+impl From<ferroflow_saved_model::format::Error> for WebError {
+    fn from(error: ferroflow_saved_model::format::Error) -> WebError {
+        WebError::Model(error.into())
+    }
+}
+
 impl From<ferroflow_runtime::Error> for WebError {
     fn from(error: ferroflow_runtime::Error) -> WebError {
         WebError::Model(error.into())
