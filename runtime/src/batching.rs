@@ -8,7 +8,7 @@ use crate::{
     resource::Resource,
 };
 use ferroflow_ir::{Code, HostTensor, clock::Instant};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
     any::Any,
     collections::{HashMap, HashSet},
@@ -58,6 +58,21 @@ impl QueueState {
     }
 }
 
+impl QueueState {
+    /// Forgets a run that does not wait any more.
+    fn forget(&mut self, id: i64) {
+        self.complete.remove(&id);
+        self.served.remove(&id);
+        if let Some(batch) = &mut self.open {
+            batch.tasks.retain(|task| task.value.id != id);
+            let sizes = batch.tasks.iter().map(|task| task.value.n_rows);
+            batch.n_rows = sizes.fold(0, usize::saturating_add);
+        }
+        // The next run begins a batch with a time of its own.
+        self.open.take_if(|batch| batch.tasks.is_empty());
+    }
+}
+
 impl BatchQueue {
     /// Joins a batch and waits until it is complete: it has `most` rows, its time is over, or the
     /// next run does not fit in. The tasks of the batch for the last run, nothing for others.
@@ -74,7 +89,7 @@ impl BatchQueue {
         let (id, n_rows, n_tensors) = (task.id, task.n_rows, task.tensors.len());
         let task = KeptTensors::new(task, n_tensors)?;
         let mut state = self.state.lock();
-        if state.open.as_ref().is_some_and(|batch| batch.n_rows + n_rows > most) {
+        if state.open.as_ref().is_some_and(|batch| batch.n_rows.saturating_add(n_rows) > most) {
             state.complete();
             self.changed.notify_all();
         }
@@ -82,7 +97,7 @@ impl BatchQueue {
         let batch =
             state.open.get_or_insert_with(|| OpenBatch { tasks: Vec::new(), n_rows: 0, deadline });
         batch.tasks.push(task);
-        batch.n_rows += n_rows;
+        batch.n_rows = batch.n_rows.saturating_add(n_rows);
         if batch.n_rows >= most {
             state.complete();
             self.changed.notify_all();
@@ -102,10 +117,7 @@ impl BatchQueue {
                     self.changed.notify_all();
                 }
                 Err(error) => {
-                    if let Some(batch) = &mut state.open {
-                        batch.tasks.retain(|task| task.value.id != id);
-                        batch.n_rows = batch.tasks.iter().map(|task| task.value.n_rows).sum();
-                    }
+                    state.forget(id);
                     return Err(error);
                 }
             }
@@ -154,28 +166,41 @@ impl UnbatchState {
         if !state.waiting.insert(id) {
             return Err(twice("two runs"));
         }
+        let found = state.hand_in(rows, deadline).and_then(|()| {
+            self.changed.notify_all();
+            self.wait_for(&mut state, id, deadline)
+        });
+        state.waiting.remove(&id);
+        found
+    }
+
+    fn wait_for(
+        &self,
+        state: &mut MutexGuard<'_, UnbatchQueue>,
+        id: i64,
+        deadline: Instant,
+    ) -> Result<HostTensor> {
+        loop {
+            if let Some((_, tensor)) = state.arrived.remove(&id) {
+                return Ok(tensor.value);
+            }
+            if !wait_until(&self.changed, state, deadline)? {
+                let message = "the rows of the batch did not come in time".into();
+                return Err(Error::Status { code: Code::DeadlineExceeded, message });
+            }
+        }
+    }
+}
+
+impl UnbatchQueue {
+    fn hand_in(&mut self, rows: Vec<(i64, HostTensor)>, deadline: Instant) -> Result<()> {
         for (id, tensor) in rows {
             let kept = KeptTensors::new(tensor, 1)?;
-            if state.arrived.insert(id, (deadline, kept)).is_some() {
+            if self.arrived.insert(id, (deadline, kept)).is_some() {
                 return Err(twice("rows for two runs"));
             }
         }
-        self.changed.notify_all();
-        let found = loop {
-            if let Some((_, tensor)) = state.arrived.remove(&id) {
-                break Ok(tensor.value);
-            }
-            match wait_until(&self.changed, &mut state, deadline) {
-                Ok(true) => {}
-                Ok(false) => {
-                    let message = "the rows of the batch did not come in time".into();
-                    break Err(Error::Status { code: Code::DeadlineExceeded, message });
-                }
-                Err(error) => break Err(error),
-            }
-        };
-        state.waiting.remove(&id);
-        found
+        Ok(())
     }
 }
 
@@ -289,6 +314,17 @@ mod tests {
         assert_eq!(state.exchange(1, vec![rows(1), rows(2)], long).unwrap(), rows(1).1);
         assert_eq!(state.exchange(2, Vec::new(), long).unwrap(), rows(2).1);
         let error = state.exchange(2, Vec::new(), Duration::from_millis(1)).unwrap_err();
+        assert_eq!(error.code(), Code::DeadlineExceeded);
+    }
+
+    #[test]
+    fn a_run_that_fails_does_not_keep_its_number() {
+        let state = UnbatchState::default();
+        let short = Duration::from_millis(1);
+        let rows = [5, 5].map(|id: i64| (id, HostTensor::scalar(id)));
+        let error = state.exchange(1, rows.to_vec(), short).unwrap_err();
+        assert_eq!(error.code(), Code::AlreadyExists);
+        let error = state.exchange(1, Vec::new(), short).unwrap_err();
         assert_eq!(error.code(), Code::DeadlineExceeded);
     }
 }

@@ -9,7 +9,8 @@ use crate::{
     rows::{RowRun, join, row, stacked},
     runtime_call::infer_outputs,
 };
-use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape, entropy};
+use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape, entropy, workspace};
+use ferroflow_kernels::check_size;
 use std::{sync::Arc, time::Duration};
 
 /// The resource of the call's name, made when it is used first.
@@ -94,7 +95,10 @@ fn gathered(
 ) -> Result<HostTensor> {
     let first = &tasks[0].tensors[at];
     let row_shape = first.shape().get(1..).unwrap_or_default();
-    let mut parts = Vec::with_capacity(tasks.len());
+    let shape = stacked(n_rows, row_shape)?;
+    check_size(first.dtype(), &shape, call.context().limits().tensor_bytes)?;
+    // Attributes say how many rows there are to be, and files what attributes say.
+    let mut parts = workspace::reserve(tasks.len().saturating_add(n_rows))?;
     for task in tasks {
         let tensor = task.tensors.get(at).filter(|tensor| {
             tensor.dtype() == first.dtype() && tensor.shape().get(1..) == Some(row_shape)
@@ -108,7 +112,7 @@ fn gathered(
     let own: usize = tasks.iter().map(|task| task.n_rows).sum();
     let filling = row(first, 0)?;
     parts.extend((own..n_rows).map(|_| RowRun::Tensor(&filling)));
-    join(call.context(), first.dtype(), stacked(n_rows, row_shape)?, &parts)
+    join(call.context(), first.dtype(), shape, &parts)
 }
 
 fn index_rows(call: &RuntimeCall<'_>) -> Result<Vec<[i64; 3]>> {
@@ -168,3 +172,25 @@ fn unbatch_grad(call: &mut RuntimeCall<'_>) -> Result<Results> {
 
 pub(super) const BODIES: &[(&str, RuntimeOpBody)] =
     &[("Batch", batch), ("Unbatch", unbatch), ("UnbatchGrad", unbatch_grad)];
+
+#[cfg(test)]
+mod tests {
+    use crate::{Context, execute};
+    use ferroflow_ir::{Attrs, Code, DType, HostTensor, Shape};
+
+    #[test]
+    fn batches_are_not_filled_up_beyond_the_limits() {
+        let attrs = Attrs::new()
+            .with("num_batch_threads", 1)
+            .with("max_batch_size", 1i64 << 60)
+            .with("batch_timeout_micros", 0)
+            .with("grad_timeout_micros", 0)
+            .with("allowed_batch_sizes", vec![1i64 << 60]);
+        for row in [&[1usize, 2][..], &[1, 0]] {
+            let x = HostTensor::zeros(DType::F32, Shape::new(row.iter().copied()).unwrap());
+            let found = execute(&Context::new(), "Batch", attrs.clone(), &[x.unwrap().into()]);
+            let code = found.unwrap_err().code();
+            assert!([Code::InvalidArgument, Code::ResourceExhausted].contains(&code), "{code:?}");
+        }
+    }
+}
