@@ -92,6 +92,7 @@ pub mod type_dispatch;
 pub mod verify;
 pub mod view;
 pub mod window;
+pub mod wire;
 pub mod workspace;
 pub mod xla;
 

@@ -64,11 +64,11 @@ mod scratch;
 )]
 mod shader;
 mod simd;
+mod tensor_message;
 mod threads;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;
 mod wide;
-mod wire;
 
 pub use buffer::{Buffer, DeviceBuffer, DeviceMemory};
 #[cfg(feature = "text")]

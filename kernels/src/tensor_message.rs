@@ -1,8 +1,10 @@
 //! Tensors as messages: `TensorProto` (`tensorflow/core/framework/tensor.proto`).
 
-use super::{Damaged, fields, put_bytes, put_number, put_varint, take_varint};
 use bytes::Bytes;
-use ferroflow_ir::{DType, HostTensor, Shape};
+use ferroflow_ir::{
+    DType, HostTensor, Shape,
+    wire::{DamagedMessage, fields, put_bytes, put_number, put_varint, take_varint},
+};
 
 /// Numbers of the fields.
 mod field {
@@ -80,7 +82,7 @@ pub(crate) struct TensorMessage<'a> {
 }
 
 /// Takes a message apart.
-pub(crate) fn read(message: &[u8]) -> Result<TensorMessage<'_>, Damaged> {
+pub(crate) fn read(message: &[u8]) -> Result<TensorMessage<'_>, DamagedMessage> {
     let (mut dtype, mut dims) = (0, Vec::new());
     let mut content: &[u8] = &[];
     let mut strings = Vec::new();
@@ -93,13 +95,13 @@ pub(crate) fn read(message: &[u8]) -> Result<TensorMessage<'_>, Damaged> {
             _ => {}
         }
     }
-    let dtype = i32::try_from(dtype).ok().and_then(DType::from_number).ok_or(Damaged)?;
-    let shape = Shape::from_i64(&dims).map_err(|_| Damaged)?;
+    let dtype = i32::try_from(dtype).ok().and_then(DType::from_number).ok_or(DamagedMessage)?;
+    let shape = Shape::from_i64(&dims).map_err(|_| DamagedMessage)?;
     let listed = read_list(message, dtype)?;
     Ok(TensorMessage { dtype, shape, content, strings, listed })
 }
 
-fn read_dims(message: &[u8], dims: &mut Vec<i64>) -> Result<(), Damaged> {
+fn read_dims(message: &[u8], dims: &mut Vec<i64>) -> Result<(), DamagedMessage> {
     for part in fields(message) {
         let (field::DIM, dim) = part? else { continue };
         let mut size = 0;
@@ -114,7 +116,7 @@ fn read_dims(message: &[u8], dims: &mut Vec<i64>) -> Result<(), Damaged> {
 }
 
 /// The elements in the list of the dtype, as bytes.
-fn read_list(message: &[u8], dtype: DType) -> Result<Vec<u8>, Damaged> {
+fn read_list(message: &[u8], dtype: DType) -> Result<Vec<u8>, DamagedMessage> {
     let Some(size) = dtype.size() else { return Ok(Vec::new()) };
     let list = list(dtype);
     let mut bytes = Vec::new();
@@ -172,13 +174,13 @@ fn list(dtype: DType) -> Option<List> {
 impl TensorMessage<'_> {
     /// The tensor. Elements are those of the content, or of the list, whose last one repeats; none
     /// are zeros. The caller has checked that there is room for it.
-    pub(crate) fn tensor(&self) -> Result<HostTensor, Damaged> {
+    pub(crate) fn tensor(&self) -> Result<HostTensor, DamagedMessage> {
         match (self.dtype.size(), self.content) {
             (None, content) if self.dtype == DType::String => self.string_tensor(content),
-            (None, _) => Err(Damaged),
+            (None, _) => Err(DamagedMessage),
             (Some(size), []) => {
-                let mut tensor =
-                    HostTensor::zeros(self.dtype, self.shape.clone()).map_err(|_| Damaged)?;
+                let mut tensor = HostTensor::zeros(self.dtype, self.shape.clone())
+                    .map_err(|_| DamagedMessage)?;
                 let last = self.listed.len().checked_sub(size).map(|at| &self.listed[at..]);
                 if let Some(last) = last {
                     let listed = self.listed.chunks_exact(size).chain(std::iter::repeat(last));
@@ -189,29 +191,28 @@ impl TensorMessage<'_> {
                 }
                 Ok(tensor)
             }
-            (Some(_), content) => {
-                HostTensor::from_bytes(self.dtype, self.shape.clone(), content).map_err(|_| Damaged)
-            }
+            (Some(_), content) => HostTensor::from_bytes(self.dtype, self.shape.clone(), content)
+                .map_err(|_| DamagedMessage),
         }
     }
 
-    fn string_tensor(&self, mut content: &[u8]) -> Result<HostTensor, Damaged> {
+    fn string_tensor(&self, mut content: &[u8]) -> Result<HostTensor, DamagedMessage> {
         let n = self.shape.num_elements();
         let mut texts = Vec::new();
         if content.is_empty() {
             texts.extend(self.strings.iter().take(n).map(|text| Bytes::copy_from_slice(text)));
         } else {
-            let lengths: Result<Vec<u64>, Damaged> =
+            let lengths: Result<Vec<u64>, DamagedMessage> =
                 (0..n).map(|_| take_varint(&mut content)).collect();
             for length in lengths? {
-                let length = usize::try_from(length).map_err(|_| Damaged)?;
-                let text = content.split_off(..length).ok_or(Damaged)?;
+                let length = usize::try_from(length).map_err(|_| DamagedMessage)?;
+                let text = content.split_off(..length).ok_or(DamagedMessage)?;
                 texts.push(Bytes::copy_from_slice(text));
             }
         }
         let last = texts.last().cloned().unwrap_or_default();
         texts.resize(n, last);
-        HostTensor::from_strings(self.shape.clone(), texts).map_err(|_| Damaged)
+        HostTensor::from_strings(self.shape.clone(), texts).map_err(|_| DamagedMessage)
     }
 }
 

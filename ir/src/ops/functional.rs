@@ -9,6 +9,17 @@ use crate::{
     shape::{PartialShape, Shape},
 };
 
+/// Calls one function on its own results while the other gives true.
+pub(super) const LOOP: OpDef = OpDef {
+    inputs: &[args_list("input", "T")],
+    outputs: &[args_list("output", "T")],
+    attrs: &[types("T").at_least(0), func("cond"), func("body")],
+    effect: Effect::OfCallee,
+    lowering: Lowering::Runtime,
+    call: CallKind::While,
+    ..OpDef::PURE
+};
+
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "BatchFunction",
@@ -353,13 +364,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "XlaWhile",
         summary: "Calls `body` on its own results while `cond` is true.",
-        inputs: &[args_list("input", "T")],
-        outputs: &[args_list("output", "T")],
-        attrs: &[types("T").at_least(0), func("cond"), func("body")],
-        effect: Effect::OfCallee,
-        lowering: Lowering::Runtime,
-        call: CallKind::While,
-        ..OpDef::PURE
+        ..LOOP
     },
     OpDef {
         name: "_ReplicatedCall",

@@ -3,7 +3,7 @@
 //! Source: TensorFlow's `core/ops/functional_ops.cc`, `function_ops.cc`, `math_ops.cc` and
 //! `resource_variable_ops.cc` for the interfaces; what they compute was found by running them.
 
-use super::sets::*;
+use super::{functional, sets::*, state};
 use crate::{
     dtype::DType,
     emit::{Composite, Value, call, call_with},
@@ -166,13 +166,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "_While",
         summary: "Calls `body` on its own results while `cond` is true.",
-        inputs: &[args_list("input", "T")],
-        outputs: &[args_list("output", "T")],
-        attrs: &[types("T").at_least(0), func("cond"), func("body")],
-        effect: Effect::OfCallee,
-        lowering: Lowering::Runtime,
-        call: CallKind::While,
-        ..OpDef::PURE
+        ..functional::LOOP
     },
     OpDef {
         name: "_XlaAotOnlyVarHandleOp",
@@ -185,13 +179,7 @@ pub(super) static OPS: &[OpDef] = &[
             any_ty("dtype"),
             shape("shape"),
         ],
-        infer: |context| {
-            let dtype = context.attrs.dtype("dtype")?;
-            let shape = context.attrs.shape("shape")?.clone();
-            context.set(0, PartialShape::scalar());
-            context.set_pointee(0, TensorSpec::new(dtype, shape));
-            Ok(())
-        },
+        infer: state::var_handle,
         lowering: Lowering::Runtime,
         ..OpDef::PURE
     },

@@ -3,7 +3,7 @@
 //!
 //! Source: TensorFlow's `core/ops/data_flow_ops.cc` and `sdca_ops.cc` for the interfaces.
 
-use super::sets::*;
+use super::{sets::*, state};
 use crate::{
     dtype::DType,
     emit::{call, call_with},
@@ -29,13 +29,7 @@ const CHANGE: OpDef = OpDef { inputs: &[HANDLE], lowering: Lowering::Runtime, ..
 /// Makes a variable of one run.
 const TEMPORARY: OpDef = OpDef {
     outputs: &[arg_of("handle", DType::Resource)],
-    infer: |context| {
-        let dtype = context.attrs.dtype("dtype")?;
-        let shape = context.attrs.shape("shape")?.clone();
-        context.set(0, PartialShape::scalar());
-        context.set_pointee(0, TensorSpec::new(dtype, shape));
-        Ok(())
-    },
+    infer: state::var_handle,
     lowering: Lowering::Runtime,
     ..OpDef::STATEFUL
 };

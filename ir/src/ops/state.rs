@@ -110,7 +110,8 @@ pub(super) static OPS: &[OpDef] = &[
     },
 ];
 
-fn var_handle(context: &mut OpContext<'_>) -> Result<()> {
+/// A handle of a variable of the attributes' dtype and shape.
+pub(super) fn var_handle(context: &mut OpContext<'_>) -> Result<()> {
     context.set(0, PartialShape::scalar());
     let (dtype, shape) = (context.attrs.dtype("dtype")?, context.attrs.shape("shape")?.clone());
     context.set_pointee(0, TensorSpec::new(dtype, shape));

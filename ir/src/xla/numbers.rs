@@ -1,25 +1,12 @@
 //! Dimension numbers of XLA as graphs hold them: messages of `xla/xla_data.proto` in attributes.
 
 use super::{conv::ConvAxes, dot::DotAxes, gather::GatherAxes, scatter::ScatterAxes};
-use crate::{Error, Result};
+use crate::{Error, Result, wire::fields};
 use std::collections::HashMap;
 
 /// The integers of a message, by the numbers of their fields.
 #[derive(Debug, Default)]
 pub(crate) struct MessageNumbers(HashMap<u64, Vec<i64>>);
-
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0u64;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
-}
 
 impl MessageNumbers {
     /// Reads a message, of which only integers count.
@@ -30,29 +17,12 @@ impl MessageNumbers {
     pub(crate) fn read(op: &'static str, message: &[u8]) -> Result<MessageNumbers> {
         let wrong = || Error::argument(op, "dimension_numbers", "a message", "damaged bytes");
         let mut numbers = MessageNumbers::default();
-        let mut rest = message;
-        while !rest.is_empty() {
-            numbers.field(&mut rest).ok_or_else(wrong)?;
+        for field in fields(message) {
+            let (number, value) = field.map_err(|_| wrong())?;
+            let values = numbers.0.entry(number).or_default();
+            value.each_varint(|value| values.push(value as i64)).map_err(|_| wrong())?;
         }
         Ok(numbers)
-    }
-
-    fn field(&mut self, rest: &mut &[u8]) -> Option<()> {
-        let tag = varint(rest)?;
-        let values = self.0.entry(tag >> 3).or_default();
-        match tag & 7 {
-            0 => values.push(varint(rest)? as i64),
-            2 => {
-                let length = usize::try_from(varint(rest)?).ok()?;
-                let mut packed = rest.get(..length)?;
-                *rest = &rest[length..];
-                while !packed.is_empty() {
-                    values.push(varint(&mut packed)? as i64);
-                }
-            }
-            _ => return None,
-        }
-        Some(())
     }
 
     /// The elements of a repeated field as axes; one that cannot be an axis is far out of range.

@@ -3,7 +3,10 @@
 
 use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{eager_tensor::Results, error::Result, variant};
-use ferroflow_ir::{Error as IrError, Handle, HostTensor};
+use ferroflow_ir::{
+    Error as IrError, Handle, HostTensor,
+    wire::{DamagedMessage, WireValue, fields},
+};
 use std::any::Any;
 
 /// A composite tensor.
@@ -23,65 +26,23 @@ impl Handle for CompositeTensor {
 /// The number of the class in a message that describes a type: field 1 of its field 1.
 fn class(call: &RuntimeCall<'_>) -> Result<u64> {
     let metadata = call.attrs.bytes("metadata")?;
-    let found = field(metadata, 1).map(|spec| match spec {
-        None => Some(0),
-        Some(Field::Bytes(spec)) => match field(spec, 1)? {
-            None => Some(0),
-            Some(Field::Number(class)) => Some(class),
-            Some(Field::Bytes(_)) => None,
-        },
-        Some(Field::Number(_)) => None,
-    });
-    let damaged = || {
+    let damaged = |_| {
         let found = format!("{} bytes", metadata.len());
         IrError::argument(call.op.name, "metadata", "a message that describes a type", found)
     };
-    Ok(found.flatten().ok_or_else(damaged)?)
+    let spec = last(metadata, 1).and_then(|spec| spec.map_or(Ok(&[][..]), WireValue::bytes));
+    let class = spec.and_then(|spec| last(spec, 1)?.map_or(Ok(0), WireValue::varint));
+    Ok(class.map_err(damaged)?)
 }
 
-enum Field<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
-}
-
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0u64;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
-}
-
-/// The last field of this number in a message; `None` for a damaged message.
-fn field(mut message: &[u8], number: u64) -> Option<Option<Field<'_>>> {
+/// The last field of this number in a message.
+fn last(message: &[u8], number: u64) -> Result<Option<WireValue<'_>>, DamagedMessage> {
     let mut found = None;
-    while !message.is_empty() {
-        let tag = varint(&mut message)?;
-        let value = match tag & 7 {
-            0 => Field::Number(varint(&mut message)?),
-            2 => {
-                let length = usize::try_from(varint(&mut message)?).ok()?;
-                let (bytes, rest) = message.split_at_checked(length)?;
-                message = rest;
-                Field::Bytes(bytes)
-            }
-            kind @ (1 | 5) => {
-                let (bytes, rest) = message.split_at_checked(if kind == 1 { 8 } else { 4 })?;
-                message = rest;
-                Field::Bytes(bytes)
-            }
-            _ => return None,
-        };
-        if tag >> 3 == number {
-            found = Some(value);
-        }
+    for field in fields(message) {
+        let (at, value) = field?;
+        found = if at == number { Some(value) } else { found };
     }
-    Some(found)
+    Ok(found)
 }
 
 fn from_components(call: &mut RuntimeCall<'_>) -> Result<Results> {
@@ -128,10 +89,10 @@ mod tests {
 
     #[test]
     fn damaged_messages_are_told() {
-        assert!(field(&[], 1).is_some_and(|found| found.is_none()));
-        assert!(field(&[10, 5, 8], 1).is_none());
-        assert!(field(&[8], 1).is_none());
-        assert!(field(&[11], 1).is_none());
-        assert!(matches!(field(&[8, 7, 8, 9], 1), Some(Some(Field::Number(9)))));
+        assert_eq!(last(&[], 1), Ok(None));
+        for damaged in [&[10, 5, 8][..], &[8], &[11]] {
+            assert!(last(damaged, 1).is_err());
+        }
+        assert_eq!(last(&[8, 7, 8, 9], 1), Ok(Some(WireValue::Varint(9))));
     }
 }

@@ -7,10 +7,12 @@ use crate::{
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
-    wire::{Damaged, fields},
 };
 use bytes::Bytes;
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{
+    DType, Error, Shape,
+    wire::{DamagedMessage, fields},
+};
 use std::{ops::Range, sync::Arc};
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[
@@ -178,7 +180,7 @@ fn read(parse: &Parse, io: &Io<'_>) -> Result<Columns> {
 }
 
 /// The features of an example.
-fn features(example: &[u8]) -> Result<Features<'_>, Damaged> {
+fn features(example: &[u8]) -> Result<Features<'_>, DamagedMessage> {
     let mut features = Features::new();
     for part in fields(example) {
         if let (1, field) = part? {

@@ -1,13 +1,13 @@
 //! Features of examples: `tf.train.Feature` (`tensorflow/core/example/feature.proto`).
 
-use crate::{
-    cpu::cell::Cell,
-    error::Result,
-    kernel::Io,
-    wire::{Damaged, WireValue, fields},
-};
+use crate::{cpu::cell::Cell, error::Result, kernel::Io};
 use bytes::Bytes;
-use ferroflow_ir::{DType, Error, PartialShape, Shape, shape::Dim, workspace};
+use ferroflow_ir::{
+    DType, Error, PartialShape, Shape,
+    shape::Dim,
+    wire::{DamagedMessage, WireValue, fields},
+    workspace,
+};
 use std::collections::HashMap;
 
 /// Messages of features by their names.
@@ -19,7 +19,10 @@ pub(super) fn damaged(op: &'static str) -> crate::Error {
 }
 
 /// Adds the entries of map fields, which have a key and a message; the last one of a key counts.
-pub(super) fn read_map<'a>(message: &'a [u8], into: &mut Features<'a>) -> Result<(), Damaged> {
+pub(super) fn read_map<'a>(
+    message: &'a [u8],
+    into: &mut Features<'a>,
+) -> Result<(), DamagedMessage> {
     for part in fields(message) {
         let (1, entry) = part? else { continue };
         let (mut key, mut value): (&[u8], &[u8]) = (&[], &[]);
@@ -168,8 +171,8 @@ impl Values {
 
 fn each(
     list: &[u8],
-    mut take: impl FnMut(WireValue<'_>) -> Result<(), Damaged>,
-) -> Result<(), Damaged> {
+    mut take: impl FnMut(WireValue<'_>) -> Result<(), DamagedMessage>,
+) -> Result<(), DamagedMessage> {
     for part in fields(list) {
         if let (1, field) = part? {
             take(field)?;

@@ -10,10 +10,12 @@ use crate::{
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
-    wire::{Damaged, fields},
 };
 use bytes::Bytes;
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{
+    DType, Error, Shape,
+    wire::{DamagedMessage, fields},
+};
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[
@@ -167,7 +169,7 @@ impl ListColumn {
     fn push(&mut self, list: Option<&[u8]>) -> Result<()> {
         let before = self.steps.lengths.len();
         for part in fields(list.unwrap_or(&[])) {
-            let damaged = |_: Damaged| damaged(self.steps.op);
+            let damaged = |_: DamagedMessage| damaged(self.steps.op);
             if let (1, feature) = part.map_err(damaged)? {
                 self.steps.push(Some(feature.bytes().map_err(damaged)?))?;
             }
@@ -263,7 +265,7 @@ fn may_lack(parse: &Parse, io: &Io<'_>, dense: &[Bytes]) -> Result<Vec<bool>> {
 }
 
 /// The features of an example and its lists of features.
-fn features(example: &[u8]) -> Result<(Features<'_>, Features<'_>), Damaged> {
+fn features(example: &[u8]) -> Result<(Features<'_>, Features<'_>), DamagedMessage> {
     let (mut context, mut lists) = (Features::new(), Features::new());
     for part in fields(example) {
         match part? {

@@ -5,7 +5,7 @@ use crate::{
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
-    wire::tensor::{Strings, read, write_plain, write_strings},
+    tensor_message::{Strings, read, write_plain, write_strings},
 };
 use bytes::Bytes;
 use ferroflow_ir::{DType, Error, Shape};

@@ -7,7 +7,7 @@ use crate::{
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
-    wire::tensor::{Strings, write_plain, write_strings},
+    tensor_message::{Strings, write_plain, write_strings},
 };
 use bytes::Bytes;
 use ferroflow_ir::{DType, Error, Handle, HostTensor, Shape, workspace};

@@ -1,7 +1,7 @@
 //! The message that holds a model (`sentencepiece_model.proto`).
 
-use crate::wire::{Damaged, WireValue, fields};
 use bytes::Bytes;
+use ferroflow_ir::wire::{DamagedMessage, WireValue, fields};
 
 /// Role of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,16 +58,16 @@ pub(super) struct ModelProto {
     pub(super) denormalizer: Option<NormalizerSpec>,
 }
 
-fn string(field: WireValue<'_>) -> Result<Bytes, Damaged> {
+fn string(field: WireValue<'_>) -> Result<Bytes, DamagedMessage> {
     Ok(Bytes::copy_from_slice(field.bytes()?))
 }
 
-fn flag(field: WireValue<'_>) -> Result<bool, Damaged> {
+fn flag(field: WireValue<'_>) -> Result<bool, DamagedMessage> {
     Ok(field.varint()? != 0)
 }
 
 impl ModelProto {
-    pub(super) fn read(message: &[u8]) -> Result<ModelProto, Damaged> {
+    pub(super) fn read(message: &[u8]) -> Result<ModelProto, DamagedMessage> {
         let mut proto = ModelProto {
             pieces: Vec::new(),
             algorithm: ModelType::Unigram,
@@ -93,7 +93,7 @@ impl ModelProto {
         Ok(proto)
     }
 
-    fn read_trainer(&mut self, message: &[u8]) -> Result<(), Damaged> {
+    fn read_trainer(&mut self, message: &[u8]) -> Result<(), DamagedMessage> {
         for field in fields(message) {
             match field? {
                 (3, kind) => {
@@ -118,7 +118,7 @@ impl ModelProto {
 }
 
 /// Sets the name of a special piece; an empty one leaves it as it is.
-fn set_piece(known: &mut Bytes, field: WireValue<'_>) -> Result<(), Damaged> {
+fn set_piece(known: &mut Bytes, field: WireValue<'_>) -> Result<(), DamagedMessage> {
     let name = string(field)?;
     if !name.is_empty() {
         *known = name;
@@ -127,13 +127,13 @@ fn set_piece(known: &mut Bytes, field: WireValue<'_>) -> Result<(), Damaged> {
 }
 
 impl PieceProto {
-    fn read(message: &[u8]) -> Result<PieceProto, Damaged> {
+    fn read(message: &[u8]) -> Result<PieceProto, DamagedMessage> {
         let mut piece = PieceProto { text: Bytes::new(), score: 0.0, kind: PieceKind::Normal };
         for field in fields(message) {
             match field? {
                 (1, text) => piece.text = string(text)?,
                 (2, WireValue::Fixed32(score)) => piece.score = f32::from_le_bytes(score),
-                (2, _) => return Err(Damaged),
+                (2, _) => return Err(DamagedMessage),
                 (3, kind) => {
                     piece.kind = match kind.varint()? {
                         2 => PieceKind::Unknown,
@@ -162,7 +162,7 @@ impl NormalizerSpec {
         }
     }
 
-    fn read(&mut self, message: &[u8]) -> Result<(), Damaged> {
+    fn read(&mut self, message: &[u8]) -> Result<(), DamagedMessage> {
         for field in fields(message) {
             match field? {
                 (2, characters) => self.characters = string(characters)?,
