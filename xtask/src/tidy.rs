@@ -84,6 +84,10 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/src/threads/joint.rs",
 ];
 
+/// The sets of vector instructions that code is compiled for: those that `kernels/src/simd.rs` looks for.
+/// With fewer, what a set lacks becomes calls, or instructions that nobody has looked for.
+const VECTOR_SETS: &[&str] = &["avx2,fma,f16c", "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"];
+
 /// Macros that are for work in progress.
 const UNFINISHED: &[&str] = &["todo", "unimplemented", "dbg"];
 
@@ -144,6 +148,15 @@ fn check_source(name: &str, text: &str) -> Vec<String> {
             }
         }
     }
+    for (index, line) in text.lines().enumerate() {
+        let set = line.trim().strip_prefix("#[target_feature(enable = \"");
+        if let Some(set) = set.and_then(|rest| rest.strip_suffix("\")]"))
+            && set.starts_with("avx")
+            && !VECTOR_SETS.contains(&set)
+        {
+            findings.push(format!("{name}:{}: not a set that processors are asked for", index + 1));
+        }
+    }
     findings.extend(glossary::bad_beginnings(text).into_iter().map(|line| {
         format!("{name}:{line}: documentation begins with a noun, not with a question word")
     }));
@@ -163,6 +176,8 @@ mod tests {
         assert!(findings[0].starts_with("ir/src/lib.rs:3: unsafe"));
         assert!(findings[1].starts_with("ir/src/lib.rs:4: `todo!`"));
         assert!(check_source("kernels/src/simd.rs", "unsafe {}").is_empty());
+        let source = "#[target_feature(enable = \"avx512f,avx2,fma\")]\nfn f() {}";
+        assert!(check_source("ir/src/lib.rs", source)[0].starts_with("ir/src/lib.rs:1: not a set"));
         let source = "/// Size.\n/// What follows.\nfn f() {}\n//! What it is.\n";
         let findings = check_source("ir/src/lib.rs", source);
         assert_eq!(findings.len(), 1);

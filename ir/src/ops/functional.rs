@@ -9,7 +9,7 @@ use crate::{
     shape::{PartialShape, Shape},
 };
 
-/// Calls one function on its own results while the other gives true.
+/// Calls one function on its own results while the other returns true.
 pub(super) const LOOP: OpDef = OpDef {
     inputs: &[args_list("input", "T")],
     outputs: &[args_list("output", "T")],

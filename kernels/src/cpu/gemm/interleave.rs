@@ -40,10 +40,10 @@ pub(super) fn interleave<const N: usize>(
 ///
 /// # Safety
 ///
-/// The processor has AVX2. Each row points to `len` floats, a multiple of [`LANES`], and `panel` to
-/// as many steps, `pitch` floats apart.
+/// The processor has what [`has_avx2`](crate::simd::has_avx2) asks for. Each row points to `len` floats, a
+/// multiple of [`LANES`], and `panel` to as many steps, `pitch` floats apart.
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn transpose<const N: usize>(
     rows: [*const f32; N],
     len: usize,
