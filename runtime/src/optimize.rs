@@ -57,7 +57,7 @@ pub(crate) fn optimize(
     let Placed { mut function, devices } = Placed::new(context, specialized, captured, request)?;
     check(&function, "placement")?;
     if options.hoist {
-        function.for_each_body(&mut hoist)?;
+        function.for_each_body(&mut |body| hoist(body, evaluate))?;
         check(&function, "hoisting")?;
     }
     let device = |node: &NodeDef| match &*node.device {

@@ -10,6 +10,7 @@ mod devices;
 mod eager;
 mod functions;
 mod gather;
+mod hoisting;
 mod hostile;
 mod lists;
 mod loops;

@@ -1,0 +1,215 @@
+//! Items of a list that is the same in all rounds, as in recurrent layers: the list was made from the
+//! rows of a tensor, and each round reads one of them.
+//!
+//! - Rounds gather the row from the tensor: no list is made.
+//! - Where a round multiplies the row by weights that never change, one matmul of all rows before the
+//!   loop stands for those of the rounds, which gather from its result. Rounds that never come are
+//!   computed in vain; so that holds for loops that run at least once, and for items of few rows,
+//!   whose own matmuls wait for the weights.
+//!
+//! The index stays that of the round, and with it the error for an item that is not there.
+
+use super::{Outer, loop_call::LoopCall};
+use crate::{
+    attr::Attrs,
+    build::infer_attrs,
+    dtype::DType,
+    emit::check_call,
+    error::{Error, Result},
+    graph::{Graph, NodeDef, NodeId, Outlet},
+    host_tensor::HostTensor,
+    infer::InputFacts,
+    op::OpDef,
+    pass::execution::constant,
+    registry,
+    shape::Shape,
+    spec::ValueType,
+};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+
+/// The most rows of an item that is multiplied. The weights are read once for so many rows anyway.
+const MAX_ROWS: usize = 32;
+
+/// The most bytes of the matmuls of all rounds.
+const MAX_BYTES: usize = 1 << 26;
+
+/// A read of an item of a list.
+struct ListItem {
+    /// The tensor before the loop whose rows the list holds.
+    rows: Outlet,
+    shape: Shape,
+    index: Outlet,
+}
+
+/// A matmul of an item by weights that never change.
+struct ItemMatmul {
+    node: NodeId,
+    item: NodeId,
+    weights: Outlet,
+    /// The shape of the matmuls of all rounds.
+    shape: [usize; 3],
+}
+
+/// Lets rounds gather items, and multiplies all items at once before the loop; the latter if it
+/// `runs` at least once.
+///
+/// # Errors
+///
+/// None on a well-formed body.
+pub(super) fn gather(call: &mut LoopCall<'_>, outer: &mut Outer, runs: bool) -> Result<()> {
+    let ids: Vec<NodeId> = call.functions[1].graph.ids().collect();
+    let find = |&id: &NodeId| Some((id, ListItem::find(call, outer, id)?));
+    let items: HashMap<NodeId, ListItem> = ids.iter().filter_map(find).collect();
+    if items.is_empty() {
+        return Ok(());
+    }
+    for &id in ids.iter().filter(|_| runs) {
+        if let Some(matmul) = ItemMatmul::find(call, &items, id) {
+            matmul.move_before(call, outer, &items[&matmul.item])?;
+        }
+    }
+    let mut variables: HashMap<Outlet, Outlet> = HashMap::new();
+    for (id, item) in ids.iter().filter_map(|id| Some((*id, items.get(id)?))) {
+        let rows = match variables.get(&item.rows) {
+            Some(&rows) => rows,
+            None => add_variable(call, outer, item.rows)?,
+        };
+        variables.insert(item.rows, rows);
+        gather_row(call, id, rows, item.index)?;
+    }
+    Ok(())
+}
+
+fn is_host(node: &NodeDef, op: &str) -> bool {
+    node.op.name() == op && node.device.is_empty()
+}
+
+impl ListItem {
+    fn find(call: &LoopCall<'_>, outer: &Outer, id: NodeId) -> Option<ListItem> {
+        let graph = &call.functions[1].graph;
+        let node = &graph[id];
+        let &[list, index, expected] = node.inputs() else { return None };
+        if !is_host(node, "TensorListGetItem") {
+            return None;
+        }
+        let list = &outer.graph[call.fixed_input(1, list)?.node];
+        if !is_host(list, "TensorListFromTensor") {
+            return None;
+        }
+        let &[rows, required] = list.inputs() else { return None };
+        // Only what these say of the shape could fail.
+        let _ = (constant(graph, expected)?, constant(&outer.graph, required)?);
+        let ty = outer.graph.ty(rows)?;
+        let shape = ty.shape.known().filter(|_| ty.dtype.size().is_some())?;
+        let item = &node.outputs()[0];
+        let is_row = item.dtype == ty.dtype && item.shape.known()?[..] == *shape.get(1..)?;
+        // A gather of nothing does not look at its indices.
+        let has_elements = shape[1..].iter().all(|&dim| dim > 0);
+        (is_row && has_elements).then_some(ListItem { rows, shape, index })
+    }
+}
+
+impl ItemMatmul {
+    fn find(
+        call: &LoopCall<'_>,
+        items: &HashMap<NodeId, ListItem>,
+        id: NodeId,
+    ) -> Option<ItemMatmul> {
+        let graph = &call.functions[1].graph;
+        let node = &graph[id];
+        let is_plain = |flag: &str| node.attrs.bool(flag).is_ok_and(|flag| !flag);
+        if !is_host(node, "MatMul") || !is_plain("transpose_a") || !is_plain("transpose_b") {
+            return None;
+        }
+        let &[item, weights] = node.inputs() else { return None };
+        let [n_items, n_rows, _] = items.get(&item.node)?.shape[..] else { return None };
+        let ty = graph.ty(weights)?;
+        let [_, width] = ty.shape.known()?[..] else { return None };
+        let sizes = [n_items, n_rows, width, ty.dtype.size()?];
+        let bytes = sizes.iter().try_fold(1usize, |bytes, &size| bytes.checked_mul(size))?;
+        let is_fixed = constant(graph, weights).is_some() || call.fixed_input(1, weights).is_some();
+        let pays = is_fixed && width > 0 && n_rows <= MAX_ROWS && bytes <= MAX_BYTES;
+        let shape = [n_items, n_rows, width];
+        pays.then_some(ItemMatmul { node: id, item: item.node, weights, shape })
+    }
+
+    fn move_before(
+        &self,
+        call: &mut LoopCall<'_>,
+        outer: &mut Outer,
+        item: &ListItem,
+    ) -> Result<()> {
+        let graph = &call.functions[1].graph;
+        let matmul = graph[self.node].clone();
+        let weights = match call.fixed_input(1, self.weights) {
+            Some(weights) => weights,
+            None => call.copy(outer, &graph[self.weights.node], &HashMap::new())?.into(),
+        };
+        let mut add = |op: &str, attrs: Attrs, inputs: &[Outlet]| -> Result<Outlet> {
+            let name = call.outer_name(outer, &matmul.name);
+            add_call(&mut outer.graph, name, op, attrs, inputs)
+        };
+        let depth = item.shape.last().copied().unwrap_or(0);
+        let flat = add("Const", sizes(&[self.shape[0] * self.shape[1], depth])?, &[])?;
+        let flat = add("Reshape", Attrs::new(), &[item.rows, flat])?;
+        let products = add("MatMul", (*matmul.attrs).clone(), &[flat, weights])?;
+        let shape = add("Const", sizes(&self.shape)?, &[])?;
+        let products = add("Reshape", Attrs::new(), &[products, shape])?;
+        let products = add_variable(call, outer, products)?;
+        gather_row(call, self.node, products, item.index)
+    }
+}
+
+/// Adds a variable that is this value from before the loop in all rounds; returns it in the body.
+fn add_variable(call: &mut LoopCall<'_>, outer: &Outer, outlet: Outlet) -> Result<Outlet> {
+    let missing = || Error::NotFound { kind: "value", name: format!("{outlet:?}") };
+    let ty: ValueType = outer.graph.ty(outlet).cloned().ok_or_else(missing)?;
+    Ok(call.add_variable(outlet, &ty, "")?[1])
+}
+
+/// Makes a node of the body a read of a row.
+fn gather_row(call: &mut LoopCall<'_>, id: NodeId, rows: Outlet, index: Outlet) -> Result<()> {
+    let graph = &mut call.functions[1].graph;
+    let op = record("Gather")?;
+    let dtypes: Option<SmallVec<[DType; 2]>> =
+        [rows, index].iter().map(|&input| Some(graph.ty(input)?.dtype)).collect();
+    let attrs = infer_attrs(op, Attrs::new(), &dtypes.unwrap_or_default());
+    let controls = graph[id].controls().to_vec();
+    let node = graph.node_mut(id);
+    *node.attrs = op.complete_attrs(attrs)?.into();
+    *node.op = op.into();
+    graph.connect(id, [rows, index], controls)
+}
+
+/// Attributes of a constant that holds sizes.
+fn sizes(sizes: &[usize]) -> Result<Attrs> {
+    let sizes: Vec<i64> = sizes.iter().map(|&size| size as i64).collect();
+    Ok(Attrs::new().with("dtype", DType::I64).with("value", HostTensor::vector(&sizes)?))
+}
+
+fn record(op: &str) -> Result<&'static OpDef> {
+    registry::find(op).ok_or_else(|| Error::NotFound { kind: "op", name: op.into() })
+}
+
+/// Adds a call on the host.
+fn add_call(
+    graph: &mut Graph,
+    name: Box<str>,
+    op: &str,
+    attrs: Attrs,
+    inputs: &[Outlet],
+) -> Result<Outlet> {
+    let op = record(op)?;
+    let (attrs, types) = {
+        let facts = |&input: &Outlet| {
+            let ty = graph.ty(input)?;
+            Some(InputFacts { ty, value: constant(graph, input) })
+        };
+        let facts: SmallVec<[InputFacts<'_>; 4]> = inputs.iter().filter_map(facts).collect();
+        let dtypes: SmallVec<[DType; 4]> = facts.iter().map(|input| input.ty.dtype).collect();
+        check_call(op, infer_attrs(op, attrs, &dtypes), &facts)?
+    };
+    let node = NodeDef::new(name, op, attrs);
+    Ok(graph.add(node.with_inputs(inputs.iter().copied()).with_outputs(types))?.into())
+}

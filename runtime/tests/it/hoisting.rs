@@ -1,0 +1,128 @@
+//! What loops compute once, before their first round.
+
+use crate::support::*;
+use ferroflow_ir::{
+    Attrs, DType, FunctionDef, HostTensor, PartialShape, Shape, TensorSpec, ValueType,
+};
+use ferroflow_runtime::{
+    CapturedInput, CompileOptions, Context, ContextOptions, EagerTensor, ResourceVariable,
+    RunOptions, TraceLevel,
+};
+
+const N_ITEMS: usize = 3;
+
+fn int() -> ValueType {
+    ValueType::new(DType::I32, Shape::scalar())
+}
+
+fn handle() -> ValueType {
+    ValueType::handle(DType::Resource, TensorSpec::new(DType::F32, Shape::new([2, 4]).unwrap()))
+}
+
+/// The variables of the loop: `h += item(i) @ read(weights)` for `i < n`.
+fn variables() -> Vec<(&'static str, ValueType)> {
+    let list = ValueType::new(DType::Variant, PartialShape::scalar());
+    vec![("i", int()), ("h", f32s(&[5, 4])), ("list", list), ("weights", handle())]
+}
+
+/// A recurrent layer over `[3, 5, 2]`: `n` rounds. If `writes`, rounds double the weights too.
+fn recurrent(n: i32, writes: bool) -> (FunctionDef, Vec<FunctionDef>) {
+    let below = function("below", &variables(), |b, args| {
+        let n = b.constant("n", HostTensor::scalar(n))?;
+        b.call("Less", "less", &[args[0], n])
+    });
+    let dtype = || Attrs::new().with("dtype", DType::F32);
+    let body = function("body", &variables(), |b, args| {
+        let one = b.constant("one", HostTensor::scalar(1i32))?;
+        let next = b.call("AddV2", "next", &[args[0], one])?[0];
+        let shape = b.constant("shape", HostTensor::vector(&[-1i32, 2])?)?;
+        let element = Attrs::new().with("element_dtype", DType::F32);
+        let item = [args[2], args[0], shape];
+        let item = b.call_with("TensorListGetItem", "item", element, &item)?[0];
+        let weights = b.call_with("ReadVariableOp", "read", dtype(), &args[3..])?[0];
+        if writes {
+            b.call_with("AssignAddVariableOp", "double", dtype(), &[args[3], weights])?;
+        }
+        let product = b.call("MatMul", "product", &[item, weights])?[0];
+        Ok(vec![next, b.call("AddV2", "sum", &[args[1], product])?[0], args[2], args[3]])
+    });
+    let outer = [("x", f32s(&[N_ITEMS, 5, 2])), ("h", f32s(&[5, 4])), ("weights", handle())];
+    let run = function("run", &outer, |b, args| {
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let shape = b.constant("shape", HostTensor::vector(&[-1i32, 2])?)?;
+        let list = b.call("TensorListFromTensor", "list", &[args[0], shape])?[0];
+        let types = vec![DType::I32, DType::F32, DType::Variant, DType::Resource];
+        let attrs = Attrs::new().with("T", types).with("cond", func("below"));
+        let attrs = attrs.with("body", func("body"));
+        let inputs = [zero, args[1], list, args[2]];
+        Ok(b.call_with("While", "loop", attrs, &inputs)?[1..2].to_vec())
+    });
+    (run, vec![below, body])
+}
+
+fn counted(values: usize, dims: &[usize]) -> HostTensor {
+    let values: Vec<f32> = (0..values).map(|value| value as f32 - 3.0).collect();
+    HostTensor::from_slice(Shape::new(dims.iter().copied()).unwrap(), &values).unwrap()
+}
+
+fn weights() -> ResourceVariable {
+    ResourceVariable::new("weights", counted(8, &[2, 4]))
+}
+
+/// The result of a call, and how often the nodes of these names ran.
+fn run(
+    hoist: bool,
+    function: (FunctionDef, Vec<FunctionDef>),
+    weights: &ResourceVariable,
+    names: [&str; 2],
+) -> ferroflow_runtime::Result<(Vec<f32>, [usize; 2])> {
+    let compile = CompileOptions { hoist, ..Default::default() };
+    let context = Context::with_options(ContextOptions { compile, ..Default::default() });
+    let captures = vec![CapturedInput::Resource(weights.handle())];
+    let function = concrete(&context, function.0, function.1, captures);
+    let args: [EagerTensor; 2] =
+        [counted(N_ITEMS * 10, &[N_ITEMS, 5, 2]).into(), counted(20, &[5, 4]).into()];
+    let options = RunOptions { trace_level: TraceLevel::Ops };
+    let (results, metadata) = function.call_with_options(&options, &args.each_ref())?;
+    let count = |name: &str| metadata.ops.iter().filter(|op| op.node.ends_with(name)).count();
+    Ok((values(&results, 0), names.map(count)))
+}
+
+const NAMES: [&str; 2] = ["read", "product"];
+
+#[test]
+fn items_of_lists_are_multiplied_at_once() {
+    let (plain, counts) = run(false, recurrent(3, false), &weights(), NAMES).unwrap();
+    assert_eq!(counts, [3, 3]);
+    let metadata = |names| run(true, recurrent(3, false), &weights(), names).unwrap();
+    let (hoisted, [reads, _]) = metadata(NAMES);
+    assert_eq!((hoisted, reads), (plain, 1));
+    // The matmul before the loop has a name of its own; the rounds read items in its place.
+    assert_eq!(metadata(["product_2", "product"]).1, [1, 3]);
+}
+
+#[test]
+fn variables_that_rounds_write_are_read_in_each() {
+    let (before, after) = (weights(), weights());
+    let plain = run(false, recurrent(3, true), &before, NAMES).unwrap();
+    assert_eq!(plain, run(true, recurrent(3, true), &after, NAMES).unwrap());
+    assert_eq!(plain.1[0], 3);
+    assert_eq!(before.read().unwrap().bytes(), after.read().unwrap().bytes());
+}
+
+#[test]
+fn a_loop_that_does_not_run_reads_nothing() {
+    let shape = Shape::new([2, 4]).unwrap();
+    let unset = ResourceVariable::uninitialized("weights", DType::F32, shape.into(), true);
+    let (result, counts) = run(true, recurrent(0, false), &unset, NAMES).unwrap();
+    assert_eq!((result, counts), (counted(20, &[5, 4]).as_slice().unwrap().to_vec(), [0, 0]));
+    assert!(run(true, recurrent(1, false), &unset, NAMES).is_err());
+}
+
+#[test]
+fn items_that_are_not_there_are_errors() {
+    for hoist in [false, true] {
+        let error = run(hoist, recurrent(4, false), &weights(), NAMES).unwrap_err().to_string();
+        assert!(error.contains("3 is outside [0, 3)"), "{error}");
+    }
+}
