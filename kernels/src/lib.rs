@@ -51,6 +51,8 @@ mod number;
 pub mod optimizer;
 pub mod philox;
 pub mod plan;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod program_cache;
 #[cfg(feature = "cuda")]
 mod schedule;
 mod scratch;

@@ -7,10 +7,10 @@ use super::{compile, driver::Driver};
 use crate::{
     error::{Error, Result},
     hash::fingerprint::fingerprint64,
+    program_cache::ProgramCache,
 };
 use cudarc::driver::CudaFunction;
-use parking_lot::Mutex;
-use std::{collections::HashMap, env, fs, path::PathBuf, process};
+use std::{env, fs, path::PathBuf, process};
 
 /// Magic number of files of this format. Another way of compiling is another format.
 const MAGIC: &[u8] = b"ferroflow cuda 1\n";
@@ -18,7 +18,7 @@ const MAGIC: &[u8] = b"ferroflow cuda 1\n";
 /// The programs of one device.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
-    by_text: Mutex<HashMap<Box<str>, CudaFunction>>,
+    by_text: ProgramCache<CudaFunction>,
 }
 
 impl Programs {
@@ -34,8 +34,8 @@ impl Programs {
         op: &'static str,
         text: &str,
     ) -> Result<CudaFunction> {
-        if let Some(found) = self.by_text.lock().get(text) {
-            return Ok(found.clone());
+        if let Some(found) = self.by_text.get(text) {
+            return Ok(found);
         }
         let wrong = |reason: String| Error::Compile { device: driver.name.to_string(), op, reason };
         let file = file(&driver.architecture.to_string(), text);
@@ -50,7 +50,7 @@ impl Programs {
                 driver.load(code).map_err(wrong)?
             }
         };
-        self.by_text.lock().insert(text.into(), program.clone());
+        self.by_text.insert(text, program.clone());
         Ok(program)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     error::{Error, Result},
+    program_cache::ProgramCache,
     shader::{Caps, Grid, ShaderDialect},
 };
 use ferroflow_ir::device_name::DeviceName;
@@ -36,7 +37,7 @@ pub(super) struct Gpu {
     device: wgpu::Device,
     queue: wgpu::Queue,
     most_bytes: u64,
-    pipelines: Mutex<HashMap<Box<str>, Pipeline>>,
+    pipelines: ProgramCache<Pipeline>,
     recorded: Mutex<Recorded>,
     /// Free buffers by size.
     pool: Mutex<HashMap<u64, Vec<wgpu::Buffer>>>,
@@ -112,7 +113,7 @@ impl Gpu {
                 * 256,
             device,
             queue,
-            pipelines: Mutex::default(),
+            pipelines: ProgramCache::default(),
             recorded: Mutex::default(),
             pool: Mutex::default(),
             pooled: AtomicUsize::new(0),
@@ -173,8 +174,8 @@ impl Gpu {
         text: &str,
         (n_inputs, n_outputs): (usize, usize),
     ) -> Result<Pipeline> {
-        if let Some(found) = self.pipelines.lock().get(text) {
-            return Ok(found.clone());
+        if let Some(found) = self.pipelines.get(text) {
+            return Ok(found);
         }
         self.alive()?;
         let made = self.checked(wgpu::ErrorFilter::Validation, || {
@@ -203,7 +204,7 @@ impl Gpu {
             let device = self.name.to_string();
             Error::Compile { device, op, reason: error.to_string() }
         })?;
-        self.pipelines.lock().insert(text.into(), made.clone());
+        self.pipelines.insert(text, made.clone());
         Ok(made)
     }
 
