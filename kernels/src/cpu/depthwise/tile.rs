@@ -95,7 +95,8 @@ unsafe fn avx512(call: &StripPointers<'_>) {
     unsafe { strip::<__m512>(call) }
 }
 
-/// Computes all windows: four at a time, then two, then one.
+/// Computes all windows: four at a time, then two, then one. Where windows share inputs, as the rows of
+/// common filters say, four of them read each input once.
 ///
 /// # Safety
 ///
@@ -104,10 +105,16 @@ unsafe fn avx512(call: &StripPointers<'_>) {
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
 #[inline(always)]
 unsafe fn strip<X: Vector>(call: &StripPointers<'_>) {
-    let mut window = 0;
     // SAFETY: the caller vouches for the features and the memory; `window` and what is added to it do
     // not exceed the number of windows.
     unsafe {
+        let mut window = match shared_rows(call) {
+            Some((3, 1)) => shared_windows::<X, 3, 1>(call),
+            Some((3, 2)) => shared_windows::<X, 3, 2>(call),
+            Some((5, 1)) => shared_windows::<X, 5, 1>(call),
+            Some((5, 2)) => shared_windows::<X, 5, 2>(call),
+            _ => 0,
+        };
         while window + 4 <= call.windows {
             channels::<X, 4>(call, window);
             window += 4;
@@ -120,6 +127,22 @@ unsafe fn strip<X: Vector>(call: &StripPointers<'_>) {
             channels::<X, 1>(call, window);
         }
     }
+}
+
+/// Windows that are computed together.
+const SHARING: usize = 4;
+
+/// Length of the rows of taps, and distance of windows, both in inputs, if taps of a row and windows are
+/// neighbours.
+fn shared_rows(call: &StripPointers<'_>) -> Option<(usize, usize)> {
+    let StripPointers { taps, width, .. } = *call;
+    let stride = call.step.checked_div(width)?;
+    let follows = |pair: &[KernelOffset]| {
+        (pair[0].weight + width, pair[0].factor + width) == (pair[1].weight, pair[1].factor)
+    };
+    let row = 1 + taps.windows(2).take_while(|pair| follows(pair)).count();
+    let is_row = |taps: &[KernelOffset]| taps.len() == row && taps.windows(2).all(follows);
+    (stride * width == call.step && taps.chunks(row).all(is_row)).then_some((row, stride))
 }
 
 /// Computes all channels of `T` windows: two vectors at a time, then one, then a part of one.
@@ -175,6 +198,106 @@ unsafe fn tile<X: Vector, const T: usize, const V: usize, const PART: bool>(
                 }
             }
         }
+        store::<X, T, V, PART>(&sums, call, window, channel);
+    }
+}
+
+/// Computes all channels of the windows that share inputs, four at a time; returns the next window.
+///
+/// # Safety
+///
+/// As for [`strip`]; the taps are rows of `K` neighbours, and windows are `S` inputs apart.
+#[expect(unsafe_code, reason = "the registers are filled through pointers")]
+#[inline(always)]
+unsafe fn shared_windows<X: Vector, const K: usize, const S: usize>(
+    call: &StripPointers<'_>,
+) -> usize {
+    let mut window = 0;
+    // SAFETY: as above; tiles do not go beyond the last window or channel.
+    unsafe {
+        while window + SHARING <= call.windows {
+            let mut channel = 0;
+            while channel + 2 * X::LANES <= call.width {
+                shared_tile::<X, 2, false, K, S>(call, window, channel);
+                channel += 2 * X::LANES;
+            }
+            if channel + X::LANES <= call.width {
+                shared_tile::<X, 1, false, K, S>(call, window, channel);
+                channel += X::LANES;
+            }
+            if channel < call.width {
+                shared_tile::<X, 1, true, K, S>(call, window, channel);
+            }
+            window += SHARING;
+        }
+    }
+    window
+}
+
+/// As [`tile`], for windows that share inputs: each is loaded once for all of them.
+///
+/// # Safety
+///
+/// As for [`tile`] and [`shared_windows`].
+#[expect(unsafe_code, reason = "the registers are filled through pointers")]
+#[inline(always)]
+unsafe fn shared_tile<
+    X: Vector,
+    const V: usize,
+    const PART: bool,
+    const K: usize,
+    const S: usize,
+>(
+    call: &StripPointers<'_>,
+    window: usize,
+    channel: usize,
+) {
+    // SAFETY: the caller vouches for the features and the memory.
+    unsafe {
+        let part = X::part(call.width - channel);
+        let load = |at: *const f32| if PART { X::load_part(at, part) } else { X::load(at) };
+        let mut sums = [[X::zero(); V]; SHARING];
+        for row in call.taps.chunks_exact(K) {
+            let at = call.weights.add(row[0].weight + channel);
+            let factors = call.factors.add(row[0].factor + window * call.step + channel);
+            let mut weights = [[X::zero(); V]; K];
+            for (tap, weights) in weights.iter_mut().enumerate() {
+                for (vector, weight) in weights.iter_mut().enumerate() {
+                    *weight = load(at.add(tap * call.width + vector * X::LANES));
+                }
+            }
+            for input in 0..S * (SHARING - 1) + K {
+                for vector in 0..V {
+                    let factor = load(factors.add(input * call.width + vector * X::LANES));
+                    for (index, sums) in sums.iter_mut().enumerate() {
+                        if (S * index..S * index + K).contains(&input) {
+                            let weight = weights[input - S * index][vector];
+                            sums[vector] = weight.times_plus(factor, sums[vector]);
+                        }
+                    }
+                }
+            }
+        }
+        store::<X, SHARING, V, PART>(&sums, call, window, channel);
+    }
+}
+
+/// Writes the sums of a tile.
+///
+/// # Safety
+///
+/// As for [`tile`].
+#[expect(unsafe_code, reason = "the registers are filled through pointers")]
+#[inline(always)]
+unsafe fn store<X: Vector, const T: usize, const V: usize, const PART: bool>(
+    sums: &[[X; V]; T],
+    call: &StripPointers<'_>,
+    window: usize,
+    channel: usize,
+) {
+    // SAFETY: the caller vouches for the features and the memory.
+    unsafe {
+        let part = X::part(call.width - channel);
         for (index, sums) in sums.iter().enumerate() {
             for (vector, sum) in sums.iter().enumerate() {
                 let at = (window + index) * call.width + channel + vector * X::LANES;

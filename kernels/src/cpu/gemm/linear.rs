@@ -31,6 +31,8 @@ pub(in crate::cpu) struct LinearSteps<'a> {
 #[derive(Debug)]
 pub(in crate::cpu) struct LinearEpilogue<'a> {
     steps: LinearSteps<'a>,
+    /// The [form](form) of the steps.
+    form: usize,
     cols: usize,
     len: usize,
 }
@@ -50,7 +52,7 @@ impl<'a> LinearEpilogue<'a> {
             assert_eq!(columns.len(), cols, "an element for each column");
         }
         assert!(steps.residual.is_none_or(|all| all.len() == len), "an element for each result");
-        LinearEpilogue { steps, cols, len }
+        LinearEpilogue { form: form(&steps), steps, cols, len }
     }
 
     /// For a tile whose first result is this one, and whose rows are every `step`th of all.
@@ -86,18 +88,10 @@ impl LinearTile<'_> {
         let end = last.and_then(|at| at.checked_add(self.at + tile.cols()));
         let inside = self.col + tile.cols() <= self.epilogue.cols;
         assert!(inside && end.is_some_and(|end| end <= self.epilogue.len), "a tile of the results");
-        let steps = &self.epilogue.steps;
-        let run = match (machine.0, steps.flushes, steps.residual.is_some()) {
-            (Set::Avx2, false, false) => avx2::<false, false>,
-            (Set::Avx2, false, true) => avx2::<false, true>,
-            (Set::Avx2, true, false) => avx2::<true, false>,
-            (Set::Avx2, true, true) => avx2::<true, true>,
-            (Set::Avx512, false, false) => avx512::<false, false>,
-            (Set::Avx512, false, true) => avx512::<false, true>,
-            (Set::Avx512, true, false) => avx512::<true, false>,
-            (Set::Avx512, true, true) => avx512::<true, true>,
+        let run = match machine.0 {
+            Set::Avx2 => AVX2[self.epilogue.form],
+            Set::Avx512 => AVX512[self.epilogue.form],
         };
-        let run: unsafe fn(&LinearTile<'_>, &Rect<'_>) = run;
         // SAFETY: `machine` proves that the processor has the features; `tile` is an exclusive borrow
         // of its rows; the operands have an element for each column, or for each result, and the tile
         // lies inside.
@@ -105,22 +99,62 @@ impl LinearTile<'_> {
     }
 }
 
+/// A function for tiles of one form.
+type Run = unsafe fn(&LinearTile<'_>, &Rect<'_>);
+
+/// Subnormal numbers count as zero.
+const FLUSH: usize = 1;
+const RESIDUAL: usize = 2;
+const BIAS: usize = 4;
+const FACTOR: usize = 8;
+/// Subnormal numbers count as zero, as negative ones do: one comparison is for both.
+const RECTIFY: usize = 16 | FLUSH;
+
+/// The functions of an instruction set for all forms, by their bits.
+macro_rules! forms {
+    ($set:ident, $($form:literal)*) => { [$($set::<$form>),*] };
+    ($set:ident) => {
+        forms!($set, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15
+            16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
+    };
+}
+
+static AVX2: [Run; 32] = forms!(avx2);
+static AVX512: [Run; 32] = forms!(avx512);
+
+/// The bits of the form of some steps.
+fn form(steps: &LinearSteps<'_>) -> usize {
+    let rectifies = steps.bounds.is_some_and(|(low, high)| low == 0.0 && high >= f32::MIN_POSITIVE);
+    let bits = [
+        (FLUSH, steps.flushes),
+        (RESIDUAL, steps.residual.is_some()),
+        (BIAS, steps.bias.is_some()),
+        (FACTOR, steps.factor.is_some()),
+        (RECTIFY, steps.flushes && rectifies),
+    ];
+    bits.iter().filter(|(_, is_set)| *is_set).fold(0, |form, (bit, _)| form | bit)
+}
+
+const fn has(form: usize, bits: usize) -> bool {
+    form & bits == bits
+}
+
 /// # Safety
 ///
 /// As for [`steps`]; the processor has what [`has_avx2`](crate::simd::has_avx2) asks for.
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn avx2<const FLUSH: bool, const RESIDUAL: bool>(at: &LinearTile<'_>, tile: &Rect<'_>) {
+unsafe fn avx2<const FORM: usize>(at: &LinearTile<'_>, tile: &Rect<'_>) {
     // SAFETY: the caller vouches for it.
-    unsafe { steps::<__m256, FLUSH, RESIDUAL>(at, tile) }
+    unsafe { steps::<__m256, FORM>(at, tile) }
 }
 
 /// # Safety
 ///
 /// As for [`steps`]; the processor has what [`has_avx512`](crate::simd::has_avx512) asks for.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-unsafe fn avx512<const FLUSH: bool, const RESIDUAL: bool>(at: &LinearTile<'_>, tile: &Rect<'_>) {
+unsafe fn avx512<const FORM: usize>(at: &LinearTile<'_>, tile: &Rect<'_>) {
     // SAFETY: the caller vouches for it.
-    unsafe { steps::<__m512, FLUSH, RESIDUAL>(at, tile) }
+    unsafe { steps::<__m512, FORM>(at, tile) }
 }
 
 /// Does the steps, to a vector of columns after the other.
@@ -128,33 +162,29 @@ unsafe fn avx512<const FLUSH: bool, const RESIDUAL: bool>(at: &LinearTile<'_>, t
 /// # Safety
 ///
 /// The processor has the features of the vector. Nobody else refers to the tile, which lies inside the
-/// results of the epilogue; there is a residual if `RESIDUAL` says so.
+/// results of the epilogue, whose steps have the form.
 #[inline(always)]
-unsafe fn steps<X: Vector, const FLUSH: bool, const RESIDUAL: bool>(
-    at: &LinearTile<'_>,
-    tile: &Rect<'_>,
-) {
+unsafe fn steps<X: Vector, const FORM: usize>(at: &LinearTile<'_>, tile: &Rect<'_>) {
     let whole = tile.cols() / X::LANES * X::LANES;
     // SAFETY: the caller vouches for the processor and the memory.
     unsafe {
         let part = X::part(tile.cols() - whole);
         for col in (0..whole).step_by(X::LANES) {
-            columns::<X, FLUSH, RESIDUAL, false>(at, tile, col, part);
+            columns::<X, FORM, false>(at, tile, col, part);
         }
         if whole < tile.cols() {
-            columns::<X, FLUSH, RESIDUAL, true>(at, tile, whole, part);
+            columns::<X, FORM, true>(at, tile, whole, part);
         }
     }
 }
 
-/// Does the steps to a vector of columns of all rows, or with `PART` to a part of one. What is not
-/// there is a number that changes no bit.
+/// Does the steps to a vector of columns of all rows, or with `PART` to a part of one.
 ///
 /// # Safety
 ///
 /// As for [`steps`].
 #[inline(always)]
-unsafe fn columns<X: Vector, const FLUSH: bool, const RESIDUAL: bool, const PART: bool>(
+unsafe fn columns<X: Vector, const FORM: usize, const PART: bool>(
     at: &LinearTile<'_>,
     tile: &Rect<'_>,
     col: usize,
@@ -170,22 +200,35 @@ unsafe fn columns<X: Vector, const FLUSH: bool, const RESIDUAL: bool, const PART
     // SAFETY: the caller vouches for the processor and the memory.
     unsafe {
         let none = X::zero().to_lanes();
+        // What is not there is a number that changes no bit.
         let bias = operand::<X, PART>(&steps.bias, -0.0, first, part);
         let factor = operand::<X, PART>(&steps.factor, 1.0, first, part);
         let shift = operand::<X, PART>(&steps.shift, -0.0, first, part);
         let (low, high) = (none.fill(low), none.fill(high));
+        let normal = none.fill(f32::MIN_POSITIVE);
         for _ in 0..tile.rows() {
             let mut x = load::<X, PART>(results, part);
-            if FLUSH {
+            if has(FORM, FLUSH) {
                 x = x.flush();
             }
-            x = x.plus(bias).times(factor).plus(shift);
-            if RESIDUAL {
+            if has(FORM, BIAS) {
+                x = x.plus(bias);
+            }
+            if has(FORM, FACTOR) {
+                x = x.times(factor);
+            }
+            x = x.plus(shift);
+            if has(FORM, RESIDUAL) {
                 x = x.plus(load::<X, PART>(residual, part).flush());
             }
-            x = x.is_nan().choose(x, x.max_or(low).min_or(high));
-            if FLUSH {
-                x = x.flush();
+            if has(FORM, RECTIFY) {
+                // Comparisons with NaN are false, and the smaller of it and a number is NaN here.
+                x = x.is_lt(normal).choose(none, high.min_or(x));
+            } else {
+                x = x.is_nan().choose(x, x.max_or(low).min_or(high));
+                if has(FORM, FLUSH) {
+                    x = x.flush();
+                }
             }
             match PART {
                 true => X::of_lanes(x).store_part(results, part),

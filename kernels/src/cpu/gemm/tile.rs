@@ -266,17 +266,10 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
         for span in call.spans {
             let mut a = call.a.add(span.left);
             let mut b = call.b.add(span.right);
-            for _ in 0..span.len / UNROLLED {
-                for index in 0..UNROLLED {
-                    // The first tile of a panel takes it from far away, over borders of pages.
-                    X::prefetch(b.wrapping_add(AHEAD));
-                    let at = a.wrapping_add(index * step_stride);
-                    step::<X, PART, R, V>(&mut sums, at, row_stride, b, part);
-                    b = b.wrapping_add(b_stride);
-                }
-                a = a.wrapping_add(UNROLLED * step_stride);
-            }
-            for _ in 0..span.len % UNROLLED {
+            // Not unrolled: the loads of several steps would not all find registers.
+            for _ in 0..span.len {
+                // The first tile of a panel takes it from far away, over borders of pages.
+                X::prefetch(b.wrapping_add(AHEAD));
                 step::<X, PART, R, V>(&mut sums, a, row_stride, b, part);
                 a = a.wrapping_add(step_stride);
                 b = b.wrapping_add(b_stride);
@@ -296,9 +289,6 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
         }
     }
 }
-
-/// Steps that are written out one after the other.
-const UNROLLED: usize = 4;
 
 /// Floats of a packed panel that are asked for before they are read. Other operands have something
 /// near there, too: asking for as many steps of theirs would fill the cache.
