@@ -13,13 +13,22 @@ use crate::{
     threads::Threads,
 };
 
-/// Results that are finished together, while they are in the nearest cache.
-const FINISHED: usize = 1 << 12;
+/// The most results that are finished together, while they are in the nearest cache.
+const FINISHED: usize = 1 << 13;
 
 /// The windows of so many channels that are finished together: whole tiles.
 fn group_of(width: usize) -> usize {
-    (FINISHED / width).next_multiple_of(4).max(4)
+    (FINISHED / 2 / width).next_multiple_of(4).max(4)
 }
+
+/// Bytes of the inputs of a line of windows that stay in the nearest cache, which results pass, too.
+const CACHED: usize = 24 << 10;
+
+/// The fewest channels of a block: shorter runs of memory take longer to come.
+const LEAST_BLOCK: usize = 128;
+
+/// Pieces of work for each thread, where there are several.
+const PIECES: usize = 4;
 
 /// A convolution with one filter for each channel.
 pub(super) struct DepthwiseLines<'a> {
@@ -54,39 +63,66 @@ impl<'a> DepthwiseLines<'a> {
         if out.is_empty() {
             return;
         }
-        let linear = finish.and_then(BlockEpilogue::linear);
-        let epilogue = finish.filter(|_| linear.is_none());
         let stretches = Stretch::along(columns);
-        threads.for_each_piece(out, (PIECE / line).max(1) * line, |start, out| {
+        let pieces = if threads.count() > 1 { PIECES * threads.count() } else { 1 };
+        let lines = (out.len() / line).div_ceil(pieces).max(PIECE / line).max(1);
+        threads.for_each_piece(out, lines * line, |start, out| {
             let mut offsets = Vec::new();
-            for (index, out) in out.chunks_mut(line).enumerate() {
-                let index = start / line + index;
-                for stretch in &stretches {
-                    let windows = &stretch.windows;
-                    let out = &mut out[windows.start * width..windows.end * width];
-                    self.list(stretch, index / rows.output, index % rows.output, &mut offsets);
-                    let step = columns.stride * width;
-                    let group = if linear.is_some() { group_of(width) } else { windows.len() };
-                    for (number, out) in out.chunks_mut(group * width).enumerate() {
-                        let first = number * group;
-                        // Windows without taps may be more than the input has.
-                        let factors = self.input.get(first * step..).unwrap_or_default();
-                        let weights = self.filter;
-                        let strip = Strip { weights, factors, taps: &offsets, step, width };
-                        strip.sum(self.machine, out);
-                        if let Some((epilogue, before)) = linear {
-                            let row = before + index * columns.output + windows.start + first;
-                            let tile = Rect::new(out, out.len() / width, width, width);
-                            epilogue.tile(row, 0, 1).run(self.machine, tile);
+            for first in (0..width).step_by(self.block()) {
+                let channels = first..width.min(first + self.block());
+                // The results that are finished together: those of a line, or of a few windows.
+                let few = match columns.output * channels.len() > FINISHED {
+                    true => group_of(channels.len()).min(columns.output),
+                    false => columns.output,
+                };
+                for (index, out) in out.chunks_mut(line).enumerate() {
+                    let index = start / line + index;
+                    let finish = |window: usize, out: &mut [f32]| {
+                        let Some(epilogue) = finish else { return };
+                        let (row, windows) = (index * columns.output + window, out.len() / width);
+                        let results = Rect::new(&mut out[first..], windows, channels.len(), width);
+                        match epilogue.linear() {
+                            Some((linear, before)) => {
+                                linear.tile(before + row, first, 1).run(self.machine, results);
+                            }
+                            None => epilogue.apply(row, first, results),
                         }
+                    };
+                    for stretch in &stretches {
+                        let windows = &stretch.windows;
+                        self.list(stretch, index / rows.output, index % rows.output, &mut offsets);
+                        let out = &mut out[windows.start * width..windows.end * width];
+                        let step = columns.stride * width;
+                        for (number, out) in out.chunks_mut(few * width).enumerate() {
+                            let before = number * few;
+                            // Windows without taps may be more than the input has.
+                            let factors = self.input.get(before * step..).unwrap_or_default();
+                            let (weights, channels) = (self.filter, channels.clone());
+                            let taps = &offsets;
+                            let strip = Strip { weights, factors, taps, step, width, channels };
+                            strip.sum(self.machine, out);
+                            if few < columns.output {
+                                finish(windows.start + before, out);
+                            }
+                        }
+                    }
+                    if few == columns.output {
+                        finish(0, out);
                     }
                 }
             }
-            if let Some(finish) = epilogue {
-                let rows = out.len() / width;
-                finish.apply(start / width, 0, Rect::new(out, rows, width, width));
-            }
         });
+    }
+
+    /// Channels that are computed together: so many that the inputs of a line stay cached from one line
+    /// to the next, and whole tiles; all where those would be few.
+    fn block(&self) -> usize {
+        let [_, rows, columns] = &self.g.sweep.slides;
+        let line = (rows.size * columns.input * size_of::<f32>()).max(1);
+        match CACHED / line / self.machine.cols() * self.machine.cols() {
+            block if block >= LEAST_BLOCK => block,
+            _ => self.g.sweep.channels.max(1),
+        }
     }
 
     /// Lists the kernel offsets of the first window of a stretch of a row.

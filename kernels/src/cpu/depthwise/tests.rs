@@ -74,7 +74,14 @@ fn taps_outside_are_refused() {
     let (weights, factors) = ([1.0; 4], [1.0; 12]);
     let sum = |factor: usize| {
         let taps = [KernelOffset { weight: 0, factor }];
-        let strip = Strip { weights: &weights, factors: &factors, taps: &taps, step: 4, width: 4 };
+        let strip = Strip {
+            weights: &weights,
+            factors: &factors,
+            taps: &taps,
+            step: 4,
+            width: 4,
+            channels: 0..4,
+        };
         catch_unwind(|| strip.sum(machine, &mut [0.0; 8])).is_ok()
     };
     assert_eq!([4, 5, 9].map(sum), [true, false, false]);

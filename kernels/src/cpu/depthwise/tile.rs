@@ -3,7 +3,10 @@
 //! AVX-512.
 
 use crate::cpu::gemm::{tile::InstructionSet, vector::Vector};
-use std::arch::x86_64::{__m256, __m512};
+use std::{
+    arch::x86_64::{__m256, __m512},
+    ops::Range,
+};
 
 /// A term that contributes to a window: where its weights begin, and where its factors do in the
 /// first window of a strip.
@@ -22,22 +25,25 @@ pub(super) struct Strip<'a> {
     pub(super) step: usize,
     /// The number of channels.
     pub(super) width: usize,
+    /// Those that are computed.
+    pub(super) channels: Range<usize>,
 }
 
 impl Strip<'_> {
-    /// Computes the windows that fill `out`, `[windows, channels]`. Every element is a chain of
+    /// Computes its channels of the windows that fill `out`, `[windows, channels]`. Every element is a chain of
     /// fused multiplications and additions, in the order of the taps.
     ///
     /// # Panics
     ///
     /// When the weights or factors are too few, or the windows of `out` are not whole.
     pub(super) fn sum(&self, machine: InstructionSet, out: &mut [f32]) {
-        let Strip { weights, factors, taps, step, width } = *self;
+        let Strip { weights, factors, taps, step, width, ref channels } = *self;
         let windows = out.len().checked_div(width).unwrap_or(0);
         if windows == 0 {
             return;
         }
         assert_eq!(windows * width, out.len(), "whole windows");
+        assert!(channels.start <= channels.end && channels.end <= width, "channels of a window");
         for tap in taps {
             let last = tap.factor + (windows - 1) * step + width;
             assert!(tap.weight + width <= weights.len() && last <= factors.len(), "a whole tap");
@@ -49,6 +55,8 @@ impl Strip<'_> {
             taps,
             step,
             width,
+            first: channels.start,
+            end: channels.end,
             windows,
         };
         // SAFETY: `machine` proves that the processor has the features; the assertions above say that
@@ -72,6 +80,9 @@ struct StripPointers<'a> {
     taps: &'a [KernelOffset],
     step: usize,
     width: usize,
+    /// The first channel, and the end of them.
+    first: usize,
+    end: usize,
     windows: usize,
 }
 
@@ -145,7 +156,7 @@ fn shared_rows(call: &StripPointers<'_>) -> Option<(usize, usize)> {
     (stride * width == call.step && taps.chunks(row).all(is_row)).then_some((row, stride))
 }
 
-/// Computes all channels of `T` windows: two vectors at a time, then one, then a part of one.
+/// Computes the channels of `T` windows: two vectors at a time, then one, then a part of one.
 ///
 /// # Safety
 ///
@@ -153,18 +164,23 @@ fn shared_rows(call: &StripPointers<'_>) -> Option<(usize, usize)> {
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
 #[inline(always)]
 unsafe fn channels<X: Vector, const T: usize>(call: &StripPointers<'_>, window: usize) {
-    let mut channel = 0;
+    let mut channel = call.first;
     // SAFETY: as above; tiles do not go beyond the last channel.
     unsafe {
-        while channel + 2 * X::LANES <= call.width {
+        // One window has few sums for the length of a chain.
+        while T == 1 && channel + 4 * X::LANES <= call.end {
+            tile::<X, T, 4, false>(call, window, channel);
+            channel += 4 * X::LANES;
+        }
+        while channel + 2 * X::LANES <= call.end {
             tile::<X, T, 2, false>(call, window, channel);
             channel += 2 * X::LANES;
         }
-        if channel + X::LANES <= call.width {
+        if channel + X::LANES <= call.end {
             tile::<X, T, 1, false>(call, window, channel);
             channel += X::LANES;
         }
-        if channel < call.width {
+        if channel < call.end {
             tile::<X, T, 1, true>(call, window, channel);
         }
     }
@@ -184,7 +200,7 @@ unsafe fn tile<X: Vector, const T: usize, const V: usize, const PART: bool>(
 ) {
     // SAFETY: the caller vouches for the features and the memory.
     unsafe {
-        let part = X::part(call.width - channel);
+        let part = X::part(call.end - channel);
         let load = |at: *const f32| if PART { X::load_part(at, part) } else { X::load(at) };
         let mut sums = [[X::zero(); V]; T];
         for tap in call.taps {
@@ -216,16 +232,16 @@ unsafe fn shared_windows<X: Vector, const K: usize, const S: usize>(
     // SAFETY: as above; tiles do not go beyond the last window or channel.
     unsafe {
         while window + SHARING <= call.windows {
-            let mut channel = 0;
-            while channel + 2 * X::LANES <= call.width {
+            let mut channel = call.first;
+            while channel + 2 * X::LANES <= call.end {
                 shared_tile::<X, 2, false, K, S>(call, window, channel);
                 channel += 2 * X::LANES;
             }
-            if channel + X::LANES <= call.width {
+            if channel + X::LANES <= call.end {
                 shared_tile::<X, 1, false, K, S>(call, window, channel);
                 channel += X::LANES;
             }
-            if channel < call.width {
+            if channel < call.end {
                 shared_tile::<X, 1, true, K, S>(call, window, channel);
             }
             window += SHARING;
@@ -254,7 +270,7 @@ unsafe fn shared_tile<
 ) {
     // SAFETY: the caller vouches for the features and the memory.
     unsafe {
-        let part = X::part(call.width - channel);
+        let part = X::part(call.end - channel);
         let load = |at: *const f32| if PART { X::load_part(at, part) } else { X::load(at) };
         let mut sums = [[X::zero(); V]; SHARING];
         for row in call.taps.chunks_exact(K) {
@@ -297,7 +313,7 @@ unsafe fn store<X: Vector, const T: usize, const V: usize, const PART: bool>(
 ) {
     // SAFETY: the caller vouches for the features and the memory.
     unsafe {
-        let part = X::part(call.width - channel);
+        let part = X::part(call.end - channel);
         for (index, sums) in sums.iter().enumerate() {
             for (vector, sum) in sums.iter().enumerate() {
                 let at = (window + index) * call.width + channel + vector * X::LANES;
