@@ -22,6 +22,7 @@ use ferroflow_ir::{
         prune::prune,
         region::regions,
         specialize::{Argument, Evaluate, Specialized, Specializer},
+        strides::move_strides,
         verify::{verify, verify_devices},
         widen::widen,
     },
@@ -78,6 +79,10 @@ pub(crate) fn optimize(
         };
         with_call(context, graph, node, support) == Some(Support::Pays)
     };
+    if options.fuse {
+        function.for_each_body(&mut move_strides)?;
+        check(&function, "strides")?;
+    }
     function.for_each_body(&mut |body| {
         let mut results = std::mem::take(&mut body.results);
         if options.cse {

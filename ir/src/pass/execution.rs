@@ -1,13 +1,16 @@
 //! Executions: the ways in which the nodes of a specialised graph run.
 
 use crate::{
+    dtype::DType,
     error::Result,
+    expr::Expr,
     graph::{Graph, NodeDef, Outlet},
     host_tensor::HostTensor,
     op::{CallKind, Lowering, OpDef},
     ops::copy::is_copy,
     spec::ValueType,
 };
+use smallvec::SmallVec;
 
 /// The way in which a node runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,4 +78,14 @@ pub fn constant(graph: &Graph, outlet: Outlet) -> Option<&HostTensor> {
     let node = &graph[outlet.node];
     let is_source = node.op.def().is_some_and(|op: &OpDef| op.inputs.is_empty());
     node.attrs.tensor("value").ok().filter(|_| is_source)
+}
+
+/// Whether an elementwise node returns a result whatever its operands are.
+pub(super) fn cannot_fail(graph: &Graph, node: &NodeDef) -> bool {
+    let Some(op) = node.op.def() else { return false };
+    let dtypes: Option<SmallVec<[DType; 4]>> =
+        node.inputs().iter().map(|&input| Some(graph.ty(input)?.dtype)).collect();
+    let result = node.outputs().first().map(|ty| ty.dtype);
+    let (Some(dtypes), Some(result)) = (dtypes, result) else { return false };
+    Expr::of(op, &node.attrs, &dtypes, result).is_ok_and(|expr| !expr.is_fallible())
 }

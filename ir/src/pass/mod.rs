@@ -1,11 +1,12 @@
 //! Graph to graph: each pass returns a graph that means the same and costs less.
 //!
 //! The order in which a runtime uses them: [`specialize`] (inline calls, infer types, fold
-//! constants, expand formulas), [`hoist`], [`cse`], [`prune`], [`mod@widen`], [`pad`], [`fuse`],
+//! constants, expand formulas), [`hoist`], [`strides`], [`cse`], [`prune`], [`mod@widen`], [`pad`], [`fuse`],
 //! [`attention`], [`region`]. [`functionalize`] is for those who load graphs, [`carve`] and
 //! [`infer_types`] are for whoever asks for a part of one.
 
 pub mod attention;
+mod call;
 pub mod carve;
 pub mod cse;
 pub mod execution;
@@ -18,5 +19,6 @@ pub mod placement;
 pub mod prune;
 pub mod region;
 pub mod specialize;
+pub mod strides;
 pub mod verify;
 pub mod widen;

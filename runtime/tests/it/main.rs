@@ -17,5 +17,6 @@ mod loops;
 mod pools;
 mod products;
 mod regions;
+mod strides;
 mod support;
 mod variables;

@@ -2,11 +2,12 @@
 
 use super::loop_call::LoopCall;
 use crate::{
-    dtype::DType,
-    expr::Expr,
     graph::{Graph, NodeDef, NodeId, Outlet},
     op::{CallKind, Effect, Lowering, OpDef},
-    pass::{execution::constant, specialize::Specialized},
+    pass::{
+        execution::{cannot_fail, constant},
+        specialize::Specialized,
+    },
     spec::ValueType,
 };
 use smallvec::SmallVec;
@@ -75,28 +76,17 @@ fn may_move(graph: &Graph, node: &NodeDef, permission: Permission) -> bool {
     let Some(inputs) = inputs.filter(|_| node.outputs().iter().all(plain)) else { return false };
     let all_plain = inputs.iter().all(|ty| plain(ty));
     match (op.effect, op.call) {
-        (Effect::Pure, CallKind::None) => all_plain && !fails(op, node, &inputs, permission),
+        (Effect::Pure, CallKind::None) => all_plain && !fails(graph, op, node, permission),
         (Effect::Reads, CallKind::None) => permission.reads,
         _ => false,
     }
 }
 
 /// Whether a node without effects may fail though it must not.
-fn fails(
-    op: &'static OpDef,
-    node: &NodeDef,
-    inputs: &[&ValueType],
-    permission: Permission,
-) -> bool {
+fn fails(graph: &Graph, op: &OpDef, node: &NodeDef, permission: Permission) -> bool {
     match op.lowering {
-        Lowering::Elementwise(_) if !permission.fallible => {
-            let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|ty| ty.dtype).collect();
-            let expr = Expr::of(op, &node.attrs, &dtypes, node.outputs()[0].dtype);
-            !expr.is_ok_and(|expr| !expr.is_fallible())
-        }
-        Lowering::Elementwise(_) | Lowering::Reduce(_) | Lowering::Alias(_) | Lowering::View(_) => {
-            false
-        }
+        Lowering::Elementwise(_) => !permission.fallible && !cannot_fail(graph, node),
+        Lowering::Reduce(_) | Lowering::Alias(_) | Lowering::View(_) => false,
         Lowering::Composite(_) | Lowering::Kernel | Lowering::Runtime => !permission.fallible,
         Lowering::Fused | Lowering::Interface => true,
     }

@@ -14,14 +14,12 @@ use crate::{
     attr::Attrs,
     build::infer_attrs,
     dtype::DType,
-    emit::check_call,
     error::{Error, Result},
-    graph::{Graph, NodeDef, NodeId, Outlet},
-    host_tensor::HostTensor,
-    infer::InputFacts,
-    op::OpDef,
-    pass::execution::constant,
-    registry,
+    graph::{NodeDef, NodeId, Outlet},
+    pass::{
+        call::{add_call, add_sizes, record},
+        execution::constant,
+    },
     shape::Shape,
     spec::ValueType,
 };
@@ -146,16 +144,14 @@ impl ItemMatmul {
             Some(weights) => weights,
             None => call.copy(outer, &graph[self.weights.node], &HashMap::new())?.into(),
         };
-        let mut add = |op: &str, attrs: Attrs, inputs: &[Outlet]| -> Result<Outlet> {
-            let name = call.outer_name(outer, &matmul.name);
-            add_call(&mut outer.graph, name, op, attrs, inputs)
-        };
+        let (graph, name) = (&mut outer.graph, call.outer_name(&matmul.name));
         let depth = item.shape.last().copied().unwrap_or(0);
-        let flat = add("Const", sizes(&[self.shape[0] * self.shape[1], depth])?, &[])?;
-        let flat = add("Reshape", Attrs::new(), &[item.rows, flat])?;
-        let products = add("MatMul", (*matmul.attrs).clone(), &[flat, weights])?;
-        let shape = add("Const", sizes(&self.shape)?, &[])?;
-        let products = add("Reshape", Attrs::new(), &[products, shape])?;
+        let flat = add_sizes(graph, &name, &[self.shape[0] * self.shape[1], depth])?;
+        let flat = add_call(graph, &name, "Reshape", Attrs::new(), &[item.rows, flat])?;
+        let attrs = (*matmul.attrs).clone();
+        let products = add_call(graph, &name, "MatMul", attrs, &[flat, weights])?;
+        let shape = add_sizes(graph, &name, &self.shape)?;
+        let products = add_call(graph, &name, "Reshape", Attrs::new(), &[products, shape])?;
         let products = add_variable(call, outer, products)?;
         gather_row(call, self.node, products, item.index)
     }
@@ -180,36 +176,4 @@ fn gather_row(call: &mut LoopCall<'_>, id: NodeId, rows: Outlet, index: Outlet) 
     *node.attrs = op.complete_attrs(attrs)?.into();
     *node.op = op.into();
     graph.connect(id, [rows, index], controls)
-}
-
-/// Attributes of a constant that holds sizes.
-fn sizes(sizes: &[usize]) -> Result<Attrs> {
-    let sizes: Vec<i64> = sizes.iter().map(|&size| size as i64).collect();
-    Ok(Attrs::new().with("dtype", DType::I64).with("value", HostTensor::vector(&sizes)?))
-}
-
-fn record(op: &str) -> Result<&'static OpDef> {
-    registry::find(op).ok_or_else(|| Error::NotFound { kind: "op", name: op.into() })
-}
-
-/// Adds a call on the host.
-fn add_call(
-    graph: &mut Graph,
-    name: Box<str>,
-    op: &str,
-    attrs: Attrs,
-    inputs: &[Outlet],
-) -> Result<Outlet> {
-    let op = record(op)?;
-    let (attrs, types) = {
-        let facts = |&input: &Outlet| {
-            let ty = graph.ty(input)?;
-            Some(InputFacts { ty, value: constant(graph, input) })
-        };
-        let facts: SmallVec<[InputFacts<'_>; 4]> = inputs.iter().filter_map(facts).collect();
-        let dtypes: SmallVec<[DType; 4]> = facts.iter().map(|input| input.ty.dtype).collect();
-        check_call(op, infer_attrs(op, attrs, &dtypes), &facts)?
-    };
-    let node = NodeDef::new(name, op, attrs);
-    Ok(graph.add(node.with_inputs(inputs.iter().copied()).with_outputs(types))?.into())
 }

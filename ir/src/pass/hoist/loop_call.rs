@@ -172,13 +172,13 @@ impl<'a> LoopCall<'a> {
         let inputs: SmallVec<[Outlet; 4]> =
             node.inputs().iter().map(|input| outside[input]).collect();
         let mut copy = node.clone().with_inputs(inputs).with_controls([]);
-        copy.name = self.outer_name(outer, &node.name);
+        copy.name = outer.graph.unique_name(&self.outer_name(&node.name)).into();
         outer.graph.add(copy)
     }
 
-    /// A name for a node before the loop that stands for one in it.
-    pub(super) fn outer_name(&self, outer: &mut Outer, name: &str) -> Box<str> {
-        outer.graph.unique_name(&format!("{}/{name}", self.node.name)).into()
+    /// The name, but for a number, of a node before the loop that stands for one in it.
+    pub(super) fn outer_name(&self, name: &str) -> String {
+        format!("{}/{name}", self.node.name)
     }
 
     /// The call with its new variables.

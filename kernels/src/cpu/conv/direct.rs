@@ -285,7 +285,7 @@ impl<'a> Direct<'a> {
             true => (c.stride * channels, 1),
             false => (b.stride * c.input * channels, c.output),
         };
-        let tile_rows = inner.div_ceil(inner.div_ceil(self.machine.strided_rows()));
+        let tile_rows = inner.div_ceil(inner.div_ceil(self.machine.rows()));
         let right = Right { data: panel, step_stride: self.machine.cols() };
         let x = image * a.input + of_a.first(a, plane);
         for (index, block) in area.blocks.iter().enumerate() {

@@ -10,6 +10,8 @@ use super::{
 use crate::elementwise::tile::Lanes;
 use std::arch::x86_64::{__m256, __m512};
 
+const FLOATS_PER_CACHE_LINE: usize = 16;
+
 /// Linear steps on each result `x`: `(x + bias) * factor + shift + residual`, no less than a number and
 /// no more than another. What is not there is left out; NaN stays.
 #[derive(Debug, Default)]
@@ -74,6 +76,19 @@ pub(in crate::cpu) struct LinearTile<'a> {
 }
 
 impl LinearTile<'_> {
+    /// Asks for the residuals of a tile that is about to be computed: they may be far away.
+    #[inline]
+    pub(in crate::cpu) fn prefetch(&self, tile: &Rect<'_>) {
+        let Some(residual) = self.epilogue.steps.residual else { return };
+        for row in 0..tile.rows() {
+            let line = residual.as_ptr().wrapping_add(self.at + row * self.row_step);
+            for col in (0..tile.cols()).step_by(FLOATS_PER_CACHE_LINE) {
+                __m256::prefetch(line.wrapping_add(col));
+            }
+            __m256::prefetch(line.wrapping_add(tile.cols() - 1));
+        }
+    }
+
     /// Does the steps to a tile.
     ///
     /// # Panics

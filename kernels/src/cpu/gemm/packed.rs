@@ -31,10 +31,7 @@ const FEW_ROWS_DEPTH: usize = 256;
 const BLOCK_ROWS: usize = 288;
 
 /// The most columns for which contiguous rows of `a` are read without a copy.
-const DIRECT_COLS: usize = 192;
-
-/// As [`DIRECT_COLS`], where a block or two hold all rows.
-const FEW_ROWS_DIRECT_COLS: usize = 512;
+const DIRECT_COLS: usize = 512;
 
 /// Columns of a block of `b`, where several blocks of `a` use it.
 const BLOCK_COLS: usize = 4096;
@@ -141,19 +138,17 @@ impl Part<'_> {
     /// share. Rows that have to be packed should serve many columns.
     fn has_few_rows(&self) -> bool {
         let GemmSizes { m, n, .. } = self.sizes;
-        let least = match self.reads_rows(FEW_ROWS_DIRECT_COLS) {
+        let least = match self.reads_rows() {
             true => self.machine.cols(),
-            false => FEW_ROWS_DIRECT_COLS,
+            false => DIRECT_COLS,
         };
         m <= BLOCK_ROWS.saturating_mul(self.threads.count()) && n > least
     }
 
     /// Whether contiguous rows of `a` are read without a copy. What packing them saves grows with
     /// the columns.
-    fn reads_rows(&self, most_cols: usize) -> bool {
-        let collide =
-            self.sizes.n > self.machine.cols() && self.machine.rows_collide(self.a.row_stride);
-        self.a.col_stride == 1 && self.sizes.n <= most_cols && !collide
+    fn reads_rows(&self) -> bool {
+        self.a.col_stride == 1 && self.sizes.n <= DIRECT_COLS
     }
 
     /// Packs all of `a`, unless it is read without a copy; threads share the columns.
@@ -161,7 +156,7 @@ impl Part<'_> {
         let (high, wide, len) = (self.machine.rows(), self.machine.cols(), self.steps.len());
         let GemmSizes { m, n, .. } = self.sizes;
         let two_tiles = self.a.col_stride == 1 && m <= 2 * high;
-        let unpacked_a = two_tiles || self.reads_rows(FEW_ROWS_DIRECT_COLS);
+        let unpacked_a = two_tiles || self.reads_rows();
         let mut packed = scratch(if unpacked_a { 0 } else { m.next_multiple_of(high) * len });
         let piece = 8 * high * len;
         self.threads.for_each_piece(&mut packed, piece, |start, packed| {
@@ -188,7 +183,7 @@ impl Part<'_> {
         let one_tile = n <= wide;
         let b = self.b.matrix;
         let unpacked_b = one_tile && b.col_stride == 1;
-        let unpacked_a = self.reads_rows(DIRECT_COLS) || (one_tile && self.a.row_stride == 1);
+        let unpacked_a = self.reads_rows() || (one_tile && self.a.row_stride == 1);
         let block_cols = n.min(BLOCK_COLS).next_multiple_of(wide);
         let mut room = None;
         let n_tiles = m.div_ceil(high);
@@ -255,10 +250,7 @@ impl Part<'_> {
         mut out: Rect<'_>,
     ) {
         let (wide, len) = (self.machine.cols(), self.steps.len());
-        let high = match a {
-            Rows::AsTheyLie(_) if self.a.col_stride == 1 => self.machine.strided_rows(),
-            _ => self.machine.rows(),
-        };
+        let high = self.machine.rows();
         let mut panel = panel;
         while out.cols() > 0 {
             let mut column = out.take_cols(wide);

@@ -21,8 +21,8 @@ pub(super) fn serves(
 ) -> bool {
     let GemmSizes { m, k, n } = sizes;
     // Each element of `b` is read for one tile, or for two.
-    let few = m <= machine.strided_rows()
-        || (m <= 2 * machine.rows() && k.saturating_mul(n) <= machine.cached());
+    let few =
+        m <= machine.rows() || (m <= 2 * machine.rows() && k.saturating_mul(n) <= machine.cached());
     a.col_stride == 1 && b.col_stride == 1 && (few || sizes.work() <= SMALL)
 }
 
@@ -71,7 +71,7 @@ impl Part<'_> {
         let Part { machine, a, b, len, add } = *self;
         let rows = out.rows();
         // Tiles of like heights: those of two rows wait for their sums.
-        let height = rows.div_ceil(rows.div_ceil(machine.strided_rows())).max(1);
+        let height = rows.div_ceil(rows.div_ceil(machine.rows())).max(1);
         let spans = [Span { left: 0, right: 0, len }];
         let cols = out.cols();
         for col in (0..cols).step_by(machine.cols()) {

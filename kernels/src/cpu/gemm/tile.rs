@@ -96,32 +96,12 @@ impl InstructionSet {
         }
     }
 
-    /// The most rows of a tile whose rows are not contiguous: there are registers for so many
-    /// addresses.
-    pub(in crate::cpu) const fn strided_rows(self) -> usize {
-        match self.0 {
-            Set::Avx2 => 6,
-            Set::Avx512 => 10,
-        }
-    }
-
     /// Elements that the second-level cache has room for, about half of it.
     pub(in crate::cpu) const fn cached(self) -> usize {
         match self.0 {
             Set::Avx2 => 1 << 17,
             Set::Avx512 => 1 << 18,
         }
-    }
-
-    /// Whether the rows of a tile, so far apart, share few sets of the first-level cache, in which a
-    /// panel of the right operand has to stay, too: a way of it is 4 KiB, and what rows and panel need
-    /// of a set is more with AVX-512 than the cache has ways.
-    pub(super) const fn rows_collide(self, row_stride: usize) -> bool {
-        let distance = match self.0 {
-            Set::Avx2 => 1 << 11,
-            Set::Avx512 => 1 << 10,
-        };
-        row_stride > 0 && (row_stride * size_of::<f32>()).is_multiple_of(distance)
     }
 
     /// The most columns of a tile.
@@ -181,6 +161,9 @@ impl InstructionSet {
             cols,
             add,
         };
+        if let Some(epilogue) = &epilogue {
+            epilogue.prefetch(&out);
+        }
         // SAFETY: this value proves that the processor has the features; the assertions above say
         // that the operands hold every step; `out` is a place of as many rows and columns as the
         // function computes.
@@ -266,9 +249,20 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
         for span in call.spans {
             let mut a = call.a.add(span.left);
             let mut b = call.b.add(span.right);
-            // Not unrolled: the loads of several steps would not all find registers.
-            for _ in 0..span.len {
-                // The first tile of a panel takes it from far away, over borders of pages.
+            // Rows that are apart are not unrolled: the loads of several steps would not all find
+            // registers.
+            let unrolled = if BY_ROWS { 0 } else { span.len / UNROLLED };
+            for _ in 0..unrolled {
+                for index in 0..UNROLLED {
+                    // The first tile of a panel takes it from far away, over borders of pages.
+                    X::prefetch(b.wrapping_add(AHEAD));
+                    let at = a.wrapping_add(index * step_stride);
+                    step::<X, PART, R, V>(&mut sums, at, row_stride, b, part);
+                    b = b.wrapping_add(b_stride);
+                }
+                a = a.wrapping_add(UNROLLED * step_stride);
+            }
+            for _ in 0..span.len - unrolled * UNROLLED {
                 X::prefetch(b.wrapping_add(AHEAD));
                 step::<X, PART, R, V>(&mut sums, a, row_stride, b, part);
                 a = a.wrapping_add(step_stride);
@@ -289,6 +283,9 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
         }
     }
 }
+
+/// Steps of packed rows that are written out one after the other.
+const UNROLLED: usize = 4;
 
 /// Floats of a packed panel that are asked for before they are read. Other operands have something
 /// near there, too: asking for as many steps of theirs would fill the cache.

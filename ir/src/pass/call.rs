@@ -1,0 +1,78 @@
+//! Calls that passes add to a graph.
+
+use super::execution::constant;
+use crate::{
+    attr::Attrs,
+    build::infer_attrs,
+    dtype::DType,
+    emit::check_call,
+    error::{Error, Result},
+    graph::{Graph, NodeDef, Outlet},
+    host_tensor::HostTensor,
+    infer::InputFacts,
+    op::OpDef,
+    registry,
+    spec::ValueType,
+};
+use smallvec::SmallVec;
+
+/// The record of an op of the library.
+///
+/// # Errors
+///
+/// [`Error::NotFound`] when there is none.
+pub(super) fn record(op: &str) -> Result<&'static OpDef> {
+    registry::find(op).ok_or_else(|| Error::NotFound { kind: "op", name: op.into() })
+}
+
+/// Adds a call on the host, of one result; attributes that follow from the inputs may be left out.
+///
+/// # Errors
+///
+/// [`Error::NotFound`] for an unknown op, [`Error::Argument`] when the call does not fit it.
+pub(super) fn add_call(
+    graph: &mut Graph,
+    name: &str,
+    op: &str,
+    attrs: Attrs,
+    inputs: &[Outlet],
+) -> Result<Outlet> {
+    let op = record(op)?;
+    let dtypes: SmallVec<[DType; 4]> =
+        inputs.iter().filter_map(|&input| graph.ty(input)).map(|ty| ty.dtype).collect();
+    let attrs = infer_attrs(op, attrs, &dtypes);
+    let (attrs, types) = call_types(graph, op, attrs, inputs)?;
+    let node = NodeDef::new(graph.unique_name(name), op, attrs);
+    Ok(graph.add(node.with_inputs(inputs.iter().copied()).with_outputs(types))?.into())
+}
+
+/// Adds a constant vector of sizes.
+///
+/// # Errors
+///
+/// None for as many as a shape has.
+pub(super) fn add_sizes(graph: &mut Graph, name: &str, sizes: &[usize]) -> Result<Outlet> {
+    let sizes: Vec<i64> = sizes.iter().map(|&size| size as i64).collect();
+    let value = HostTensor::vector(&sizes)?;
+    let attrs = Attrs::new().with("dtype", value.dtype()).with("value", value);
+    add_call(graph, name, "Const", attrs, &[])
+}
+
+/// The complete attributes of a call in a graph, and the types of its results.
+///
+/// # Errors
+///
+/// [`Error::Argument`] when the call does not fit the op.
+pub(super) fn call_types(
+    graph: &Graph,
+    op: &'static OpDef,
+    attrs: Attrs,
+    inputs: &[Outlet],
+) -> Result<(Attrs, SmallVec<[ValueType; 2]>)> {
+    let facts = |&input: &Outlet| {
+        let ty = graph.ty(input)?;
+        Some(InputFacts { ty, value: constant(graph, input) })
+    };
+    let facts: SmallVec<[InputFacts<'_>; 4]> = inputs.iter().filter_map(facts).collect();
+    check_call(op, attrs, &facts)
+}
