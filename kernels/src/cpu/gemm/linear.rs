@@ -99,10 +99,7 @@ impl LinearTile<'_> {
         if tile.rows() == 0 || tile.cols() == 0 {
             return;
         }
-        let last = (tile.rows() - 1).checked_mul(self.row_step);
-        let end = last.and_then(|at| at.checked_add(self.at + tile.cols()));
-        let inside = self.col + tile.cols() <= self.epilogue.cols;
-        assert!(inside && end.is_some_and(|end| end <= self.epilogue.len), "a tile of the results");
+        self.check(&tile);
         let run = match machine.0 {
             Set::Avx2 => AVX2[self.epilogue.form],
             Set::Avx512 => AVX512[self.epilogue.form],
@@ -111,6 +108,101 @@ impl LinearTile<'_> {
         // of its rows; the operands have an element for each column, or for each result, and the tile
         // lies inside.
         unsafe { run(self, &tile) }
+    }
+
+    /// Checks that a tile, which is not empty, lies inside the results.
+    ///
+    /// # Panics
+    ///
+    /// When it does not.
+    #[inline]
+    pub(super) fn check(&self, tile: &Rect<'_>) {
+        let last = (tile.rows() - 1).checked_mul(self.row_step);
+        let end = last.and_then(|at| at.checked_add(self.at + tile.cols()));
+        let inside = self.col + tile.cols() <= self.epilogue.cols;
+        assert!(inside && end.is_some_and(|end| end <= self.epilogue.len), "a tile of the results");
+    }
+
+    /// Does the steps to the sums of a tile while they are in registers: each step to all of them, so
+    /// that what there is to do is asked once.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the features of the vector; the tile was [checked](LinearTile::check), and is of
+    /// `R` rows and of `V` vectors, of whose last `part` counts with `PART`.
+    #[inline(always)]
+    pub(super) unsafe fn finish<X: Vector, const PART: bool, const R: usize, const V: usize>(
+        &self,
+        sums: &mut [[X; V]; R],
+        part: X::Part,
+    ) {
+        let LinearEpilogue { steps, form, .. } = self.epilogue;
+        // No closures: they would not always become a part of a function with the features.
+        macro_rules! each {
+            (|$x:ident| $result:expr) => {
+                for sums in sums.iter_mut() {
+                    for sum in sums.iter_mut() {
+                        let $x = sum.to_lanes();
+                        *sum = X::of_lanes($result);
+                    }
+                }
+            };
+        }
+        macro_rules! each_column {
+            ($columns:expr, |$x:ident, $operand:ident| $result:expr) => {
+                if let Some(columns) = $columns {
+                    let columns = columns.as_ptr().wrapping_add(self.col);
+                    for vector in 0..V {
+                        let at = columns.wrapping_add(vector * X::LANES);
+                        let $operand = match PART && vector + 1 == V {
+                            true => load::<X, true>(at, part),
+                            false => load::<X, false>(at, part),
+                        };
+                        for sums in sums.iter_mut() {
+                            let $x = sums[vector].to_lanes();
+                            sums[vector] = X::of_lanes($result);
+                        }
+                    }
+                }
+            };
+        }
+        // SAFETY: the caller vouches for the processor and the memory.
+        unsafe {
+            let none = X::zero().to_lanes();
+            if has(*form, FLUSH) {
+                each!(|x| x.flush());
+            }
+            each_column!(&steps.bias, |x, bias| x.plus(bias));
+            each_column!(&steps.factor, |x, factor| x.times(factor));
+            each_column!(&steps.shift, |x, shift| x.plus(shift));
+            if let Some(residual) = steps.residual {
+                let mut row = residual.as_ptr().wrapping_add(self.at);
+                for sums in sums.iter_mut() {
+                    for (vector, sum) in sums.iter_mut().enumerate() {
+                        let at = row.wrapping_add(vector * X::LANES);
+                        let residual = match PART && vector + 1 == V {
+                            true => load::<X, true>(at, part),
+                            false => load::<X, false>(at, part),
+                        };
+                        *sum = X::of_lanes(sum.to_lanes().plus(residual.flush()));
+                    }
+                    row = row.wrapping_add(self.row_step);
+                }
+            }
+            let (low, high) = steps.bounds.unwrap_or((f32::NEG_INFINITY, f32::INFINITY));
+            let (low, high) = (none.fill(low), none.fill(high));
+            if has(*form, RECTIFY) {
+                let normal = none.fill(f32::MIN_POSITIVE);
+                each!(|x| x.is_lt(normal).choose(none, high.min_or(x)));
+            } else {
+                if steps.bounds.is_some() {
+                    each!(|x| x.is_nan().choose(x, x.max_or(low).min_or(high)));
+                }
+                if has(*form, FLUSH) {
+                    each!(|x| x.flush());
+                }
+            }
+        }
     }
 }
 

@@ -149,6 +149,9 @@ impl InstructionSet {
             Set::Avx2 => AVX2[rows - 1][specialization],
             Set::Avx512 => AVX512[rows - 1][specialization],
         };
+        if let Some(epilogue) = &epilogue {
+            epilogue.check(&out);
+        }
         let call = Call {
             a: a.data.as_ptr(),
             out: out.as_ptr(),
@@ -160,20 +163,17 @@ impl InstructionSet {
             spans,
             cols,
             add,
+            epilogue: epilogue.as_ref(),
         };
         if let Some(epilogue) = &epilogue {
             epilogue.prefetch(&out);
         }
         // SAFETY: this value proves that the processor has the features; the assertions above say
         // that the operands hold every step; `out` is a place of as many rows and columns as the
-        // function computes.
+        // function computes, inside the results of the epilogue.
         #[expect(unsafe_code, reason = "the registers are filled through pointers")]
         unsafe {
             run(&call);
-        }
-        // What is in the nearest cache still, and costs no registers above.
-        if let Some(epilogue) = epilogue {
-            epilogue.run(self, out);
         }
     }
 }
@@ -190,6 +190,7 @@ struct Call<'a> {
     spans: &'a [Span],
     cols: usize,
     add: bool,
+    epilogue: Option<&'a LinearTile<'a>>,
 }
 
 /// # Safety
@@ -222,7 +223,8 @@ unsafe fn avx512<const BY_ROWS: bool, const PART: bool, const R: usize, const V:
 /// # Safety
 ///
 /// The processor has the features of the vector. The spans lie inside the operands; `out` points to
-/// `R` rows of `cols` floats that nobody else refers to, `out_stride` apart.
+/// `R` rows of `cols` floats that nobody else refers to, `out_stride` apart, and a tile that the epilogue
+/// has checked.
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
 #[inline(always)]
 unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize, const V: usize>(
@@ -269,15 +271,27 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
                 b = b.wrapping_add(b_stride);
             }
         }
+        if call.add {
+            for (row, sums) in sums.iter_mut().enumerate() {
+                for (vector, sum) in sums.iter_mut().enumerate() {
+                    let address = call.out.add(row * call.out_stride + vector * X::LANES);
+                    let before = match PART && vector + 1 == V {
+                        true => X::load_part(address, part),
+                        false => X::load(address),
+                    };
+                    *sum = before.plus(*sum);
+                }
+            }
+        }
+        if let Some(epilogue) = call.epilogue {
+            epilogue.finish::<X, PART, R, V>(&mut sums, part);
+        }
         for (row, sums) in sums.iter().enumerate() {
             for (vector, &sum) in sums.iter().enumerate() {
                 let address = call.out.add(row * call.out_stride + vector * X::LANES);
-                if PART && vector + 1 == V {
-                    let sum = if call.add { X::load_part(address, part).plus(sum) } else { sum };
-                    sum.store_part(address, part);
-                } else {
-                    let sum = if call.add { X::load(address).plus(sum) } else { sum };
-                    sum.store(address);
+                match PART && vector + 1 == V {
+                    true => sum.store_part(address, part),
+                    false => sum.store(address),
                 }
             }
         }
