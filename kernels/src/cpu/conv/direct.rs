@@ -286,7 +286,7 @@ impl<'a> Direct<'a> {
             false => (b.stride * c.input * channels, c.output),
         };
         let tile_rows = inner.div_ceil(inner.div_ceil(self.machine.rows()));
-        let right = Right { data: panel, step_stride: self.machine.cols() };
+        let right = Right::new(panel, self.machine.cols());
         let x = image * a.input + of_a.first(a, plane);
         for (index, block) in area.blocks.iter().enumerate() {
             for outer in 0..outer {

@@ -129,7 +129,7 @@ impl<'a> DirectFilter<'a> {
             while out.cols() > 0 {
                 let part = out.take_cols(self.machine.cols());
                 let cols = part.cols();
-                let right = Right { data: &self.dy[first..], step_stride: self.g.filters };
+                let right = Right::new(&self.dy[first..], self.g.filters);
                 self.machine.tile(left, right, spans, part, add, None);
                 first += cols;
             }

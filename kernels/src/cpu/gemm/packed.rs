@@ -254,13 +254,8 @@ impl Part<'_> {
         let mut panel = panel;
         while out.cols() > 0 {
             let mut column = out.take_cols(wide);
-            let right = match b {
-                Columns::Packed(data) => {
-                    Right { data: &data[panel * wide * len..], step_stride: wide }
-                }
-                Columns::AsTheyLie(data) => Right { data, step_stride: self.b.matrix.row_stride },
-            };
-            let mut row = 0;
+            let n_tiles = column.rows().div_ceil(high);
+            let (mut row, mut tile) = (0, 0);
             while column.rows() > 0 {
                 let left = match a {
                     Rows::Packed(data) => {
@@ -271,6 +266,12 @@ impl Part<'_> {
                         let at = (first + row) * row_stride + self.steps.start * col_stride;
                         LeftOperand { data: &data[at..], row_stride, step_stride: col_stride }
                     }
+                };
+                let right = match b {
+                    Columns::Packed(data) => {
+                        Right::panel(&data[panel * wide * len..], wide, len, (tile, n_tiles))
+                    }
+                    Columns::AsTheyLie(data) => Right::new(data, self.b.matrix.row_stride),
                 };
                 let spans = [Span { left: 0, right: 0, len }];
                 // Tiles of like heights: those of a row or two wait for their sums.
@@ -284,6 +285,7 @@ impl Part<'_> {
                 let output = column.take_rows(height);
                 self.machine.tile(left, right, &spans, output, self.add, epilogue);
                 row += height;
+                tile += 1;
             }
             panel += 1;
         }

@@ -76,7 +76,7 @@ impl Part<'_> {
         let cols = out.cols();
         for col in (0..cols).step_by(machine.cols()) {
             let mut column = out.take_cols(machine.cols());
-            let right = Right { data: &b.data[first + col..], step_stride: b.row_stride };
+            let right = Right::new(&b.data[first + col..], b.row_stride);
             for row in (0..rows).step_by(height) {
                 let data = &a.data[row * a.row_stride..];
                 let left = LeftOperand { data, row_stride: a.row_stride, step_stride: 1 };

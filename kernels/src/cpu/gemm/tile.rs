@@ -29,6 +29,39 @@ pub(in crate::cpu) struct LeftOperand<'a> {
 pub(in crate::cpu) struct Right<'a> {
     pub(in crate::cpu) data: &'a [f32],
     pub(in crate::cpu) step_stride: usize,
+    pub(in crate::cpu) ahead: Ahead,
+}
+
+/// The memory that a tile asks for before it is read: from an offset of its first step on, so many floats
+/// further with each step. It may be anywhere.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cpu) struct Ahead {
+    offset: usize,
+    step: usize,
+}
+
+impl<'a> Right<'a> {
+    /// An operand that is read for the first time: it is asked for some steps before.
+    pub(in crate::cpu) fn new(data: &'a [f32], step_stride: usize) -> Right<'a> {
+        Right { data, step_stride, ahead: Ahead { offset: NEAR, step: step_stride } }
+    }
+
+    /// A packed panel of `len` steps of `wide` floats, which tile `tile` of so many reads. Together they
+    /// ask for the panel that follows it in memory, which may come from the third-level cache: one tile
+    /// alone would wait for it.
+    pub(in crate::cpu) fn panel(
+        data: &'a [f32],
+        wide: usize,
+        len: usize,
+        (tile, n_tiles): (usize, usize),
+    ) -> Right<'a> {
+        if n_tiles < 2 {
+            return Right::new(data, wide);
+        }
+        let part = (wide * len).div_ceil(n_tiles);
+        let ahead = Ahead { offset: wide * len + tile * part, step: wide.div_ceil(n_tiles) };
+        Right { data, step_stride: wide, ahead }
+    }
 }
 
 /// Steps that are contiguous in both operands.
@@ -160,6 +193,7 @@ impl InstructionSet {
             step_stride: a.step_stride,
             out_stride: out.row_stride(),
             b_stride: b.step_stride,
+            ahead: b.ahead,
             spans,
             cols,
             add,
@@ -187,6 +221,7 @@ struct Call<'a> {
     step_stride: usize,
     out_stride: usize,
     b_stride: usize,
+    ahead: Ahead,
     spans: &'a [Span],
     cols: usize,
     add: bool,
@@ -251,13 +286,14 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
         for span in call.spans {
             let mut a = call.a.add(span.left);
             let mut b = call.b.add(span.right);
-            // Rows that are apart are not unrolled: the loads of several steps would not all find
+            let mut ahead = b.wrapping_add(call.ahead.offset);
+            // Many rows that are apart are not unrolled: the loads of several steps would not all find
             // registers.
-            let unrolled = if BY_ROWS { 0 } else { span.len / UNROLLED };
+            let unrolled = if BY_ROWS && R > UNROLLED { 0 } else { span.len / UNROLLED };
             for _ in 0..unrolled {
                 for index in 0..UNROLLED {
-                    // The first tile of a panel takes it from far away, over borders of pages.
-                    X::prefetch(b.wrapping_add(AHEAD));
+                    X::prefetch(ahead);
+                    ahead = ahead.wrapping_add(call.ahead.step);
                     let at = a.wrapping_add(index * step_stride);
                     step::<X, PART, R, V>(&mut sums, at, row_stride, b, part);
                     b = b.wrapping_add(b_stride);
@@ -265,7 +301,8 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
                 a = a.wrapping_add(UNROLLED * step_stride);
             }
             for _ in 0..span.len - unrolled * UNROLLED {
-                X::prefetch(b.wrapping_add(AHEAD));
+                X::prefetch(ahead);
+                ahead = ahead.wrapping_add(call.ahead.step);
                 step::<X, PART, R, V>(&mut sums, a, row_stride, b, part);
                 a = a.wrapping_add(step_stride);
                 b = b.wrapping_add(b_stride);
@@ -301,9 +338,9 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
 /// Steps of packed rows that are written out one after the other.
 const UNROLLED: usize = 4;
 
-/// Floats of a packed panel that are asked for before they are read. Other operands have something
-/// near there, too: asking for as many steps of theirs would fill the cache.
-const AHEAD: usize = 1 << 10;
+/// Floats from a step to what is asked for then, where nothing else is. Operands that are not packed have
+/// something near there, too: asking for as many steps of theirs would fill the cache.
+const NEAR: usize = 1 << 10;
 
 /// Adds the terms of one step to the sums.
 ///
