@@ -45,6 +45,7 @@ mod elementwise;
 pub mod error;
 pub mod frame;
 mod hash;
+pub mod instructions;
 pub mod kernel;
 pub mod kernel_graph;
 mod number;

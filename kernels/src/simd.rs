@@ -1,6 +1,8 @@
 //! Choosing the instruction set while running.
 
 #[cfg(target_arch = "x86_64")]
+use crate::instructions::{InstructionLevel, allowed};
+#[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
 /// A loop worth compiling for wide vectors. Implementations mark `run` `#[inline(always)]`, so
@@ -48,10 +50,11 @@ fn widest() -> Width {
     })
 }
 
-/// Whether this processor has AVX2, FMA and F16C.
+/// Whether this processor has AVX2, FMA and F16C, and kernels may use them.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_avx2() -> bool {
-    std::arch::is_x86_feature_detected!("avx2")
+    allowed() >= InstructionLevel::Avx2
+        && std::arch::is_x86_feature_detected!("avx2")
         && std::arch::is_x86_feature_detected!("fma")
         && std::arch::is_x86_feature_detected!("f16c")
 }
@@ -72,7 +75,8 @@ fn avx2<V: Vectorized>(body: V) -> V::Output {
 /// [`has_avx2`] asks for.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_avx512() -> bool {
-    std::arch::is_x86_feature_detected!("avx512f")
+    allowed() >= InstructionLevel::Avx512
+        && std::arch::is_x86_feature_detected!("avx512f")
         && std::arch::is_x86_feature_detected!("avx512bw")
         && std::arch::is_x86_feature_detected!("avx512dq")
         && std::arch::is_x86_feature_detected!("avx512vl")

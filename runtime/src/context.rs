@@ -16,7 +16,7 @@ use ferroflow_ir::{
     budget::{self, CallBudget, CallOptions, Entered, MemoryAccount},
     device_name::DeviceName,
 };
-use ferroflow_kernels::{CpuDevice, Device, Precision, Threads};
+use ferroflow_kernels::{CpuDevice, Device, Precision, Threads, instructions};
 use parking_lot::{Mutex, RwLock};
 use std::{
     collections::HashMap,
@@ -24,7 +24,7 @@ use std::{
     num::NonZeroUsize,
     path::Path,
     ptr,
-    sync::{Arc, Weak},
+    sync::{Arc, Once, Weak},
 };
 
 /// Options of a [`Context`].
@@ -142,6 +142,7 @@ impl Context {
 
     /// A context made to order.
     pub fn with_options(options: ContextOptions) -> Context {
+        warn_of_unknown_level();
         let threads = options.threads.map_or_else(Threads::available, Threads::new);
         let devices = Devices::default();
         let default = options.device.as_ref().and_then(|name| devices.find(name));
@@ -455,4 +456,17 @@ impl Context {
             }),
         }
     }
+}
+
+/// Says once that the instruction sets that the environment asks for are unknown.
+fn warn_of_unknown_level() {
+    static WARNED: Once = Once::new();
+    WARNED.call_once(|| {
+        if let Some(name) = instructions::unknown_name() {
+            tracing::warn!(
+                "{}={name} is not `portable`, `avx2` or `avx512`",
+                instructions::VARIABLE
+            );
+        }
+    });
 }

@@ -6,6 +6,7 @@
 
 #![expect(unsafe_code, reason = "instructions that the language has no names for")]
 
+use crate::simd::has_avx512;
 use std::{arch::asm, marker::PhantomData, sync::OnceLock};
 
 /// Rows of a tile register.
@@ -74,7 +75,7 @@ fn has_instructions() -> bool {
         // SAFETY: the caller has seen that the system has enabled the instruction.
         unsafe { _xgetbv(0) }
     }
-    if __cpuid(0).eax < 7 || __cpuid(1).ecx & OSXSAVE == 0 {
+    if !has_avx512() || __cpuid(0).eax < 7 || __cpuid(1).ecx & OSXSAVE == 0 {
         return false;
     }
     let has = __cpuid_count(7, 0).edx & BF16_TILE_INT8 == BF16_TILE_INT8;

@@ -1,0 +1,57 @@
+//! The instruction sets of the processor that kernels may use.
+//!
+//! Kernels take the widest vectors that the processor has. The environment variable `FERROFLOW_CPU`
+//! narrows that for a whole process, to test or to measure the code for other processors: `portable`
+//! for the code of every processor, `avx2`, or `avx512`, the default, for everything. Results of
+//! different instruction sets differ by the order in which sums are rounded.
+
+use std::{env, sync::OnceLock};
+
+/// The environment variable that narrows the instruction sets.
+pub const VARIABLE: &str = "FERROFLOW_CPU";
+
+/// Instruction sets, each of which includes those before it.
+///
+/// ```
+/// use ferroflow_kernels::instructions::InstructionLevel;
+///
+/// assert_eq!(InstructionLevel::parse("avx2"), Some(InstructionLevel::Avx2));
+/// assert!(InstructionLevel::Portable < InstructionLevel::Avx2);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InstructionLevel {
+    /// Instructions that every processor of the architecture has.
+    Portable,
+    /// AVX2, FMA and F16C.
+    Avx2,
+    /// AVX-512 F, BW, DQ and VL, and whatever comes on top: tiles of AMX.
+    Avx512,
+}
+
+impl InstructionLevel {
+    /// The level of a name; `None` if there is none of that name.
+    pub fn parse(name: &str) -> Option<InstructionLevel> {
+        match name {
+            "portable" => Some(InstructionLevel::Portable),
+            "avx2" => Some(InstructionLevel::Avx2),
+            "avx512" => Some(InstructionLevel::Avx512),
+            _ => None,
+        }
+    }
+}
+
+/// The highest level that kernels of this process may use, whatever the processor has. It is read
+/// once; a name that is no level allows everything, and [`unknown_name`] returns it.
+pub fn allowed() -> InstructionLevel {
+    static ALLOWED: OnceLock<InstructionLevel> = OnceLock::new();
+    *ALLOWED.get_or_init(|| {
+        let name = env::var(VARIABLE).ok();
+        name.and_then(|name| InstructionLevel::parse(&name)).unwrap_or(InstructionLevel::Avx512)
+    })
+}
+
+/// The value of [`VARIABLE`] if it names no level.
+pub fn unknown_name() -> Option<String> {
+    let name = env::var_os(VARIABLE)?.to_string_lossy().into_owned();
+    (!name.is_empty() && InstructionLevel::parse(&name).is_none()).then_some(name)
+}
