@@ -1,5 +1,5 @@
-//! Compiled programs of a device by their text. The cache is bounded: whoever runs a program keeps
-//! it alive, so that one that is forgotten here is only compiled again when it is next asked for.
+//! Compiled programs of a device by their text. The cache is bounded: executables keep the programs
+//! that they run, so that one that is forgotten here is only compiled again when it is next asked for.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;

@@ -31,11 +31,21 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     })
 }
 
+/// Tests of what is written for each instruction set.
+const OF_PROCESSORS: &str = "package(ferroflow-kernels) & test(/^cpu::|^elementwise::/) \
+                             + package(ferroflow) & test(recorded)";
+
 fn test(root: &Path) -> Result<()> {
     let all = ["--workspace", "--all-features"];
     let nextest = command::output(command::cargo(root, &["nextest", "--version"]));
     if nextest.is_ok() {
         cargo(root, &[&["nextest", "run"], &all[..]].concat())?;
+        for level in ["avx2", "portable"] {
+            println!("== test with FERROFLOW_CPU={level}");
+            let mut nextest = command::cargo(root, &["nextest", "run"]);
+            nextest.args(all).args(["-E", OF_PROCESSORS]).env("FERROFLOW_CPU", level);
+            command::run(nextest)?;
+        }
         cargo(root, &[&["test", "--doc"], &all[..]].concat())
     } else {
         cargo(root, &[&["test"], &all[..]].concat())

@@ -88,9 +88,9 @@ fn sampled_values(body: &Specialized) -> HashMap<NodeId, Strides> {
     // Elementwise calls gain nothing if all that they read is there in full.
     for &id in &ids {
         let node = &graph[id];
-        let gains = slides(graph, node).is_some()
+        let is_profitable = slides(graph, node).is_some()
             || node.inputs().iter().any(|input| sampled.contains_key(&input.node));
-        if !gains {
+        if !is_profitable {
             sampled.remove(&id);
         }
     }

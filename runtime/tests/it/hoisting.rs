@@ -1,4 +1,4 @@
-//! What loops compute once, before their first round.
+//! Nodes that loops compute once, before their first round.
 
 use crate::support::*;
 use ferroflow_ir::{

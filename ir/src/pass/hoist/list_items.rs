@@ -149,11 +149,11 @@ impl ItemMatmul {
         let flat = add_sizes(graph, &name, &[self.shape[0] * self.shape[1], depth])?;
         let flat = add_call(graph, &name, "Reshape", Attrs::new(), &[item.rows, flat])?;
         let attrs = (*matmul.attrs).clone();
-        let products = add_call(graph, &name, "MatMul", attrs, &[flat, weights])?;
+        let matmuls = add_call(graph, &name, "MatMul", attrs, &[flat, weights])?;
         let shape = add_sizes(graph, &name, &self.shape)?;
-        let products = add_call(graph, &name, "Reshape", Attrs::new(), &[products, shape])?;
-        let products = add_variable(call, outer, products)?;
-        gather_row(call, self.node, products, item.index)
+        let matmuls = add_call(graph, &name, "Reshape", Attrs::new(), &[matmuls, shape])?;
+        let matmuls = add_variable(call, outer, matmuls)?;
+        gather_row(call, self.node, matmuls, item.index)
     }
 }
 

@@ -98,8 +98,8 @@ impl<'a> DepthwiseLines<'a> {
                             // Windows without taps may be more than the input has.
                             let factors = self.input.get(before * step..).unwrap_or_default();
                             let (weights, channels) = (self.filter, channels.clone());
-                            let taps = &offsets;
-                            let strip = Strip { weights, factors, taps, step, width, channels };
+                            let strip =
+                                Strip { weights, factors, taps: &offsets, step, width, channels };
                             strip.sum(self.machine, out);
                             if few < columns.output {
                                 finish(windows.start + before, out);

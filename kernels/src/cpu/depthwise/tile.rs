@@ -143,16 +143,16 @@ unsafe fn strip<X: Vector>(call: &StripPointers<'_>) {
 /// Windows that are computed together.
 const SHARING: usize = 4;
 
-/// Length of the rows of taps, and distance of windows, both in inputs, if taps of a row and windows are
-/// neighbours.
+/// Length of the rows of kernel offsets, and distance of windows, both in inputs, if offsets of a row and
+/// windows are neighbours.
 fn shared_rows(call: &StripPointers<'_>) -> Option<(usize, usize)> {
     let StripPointers { taps, width, .. } = *call;
     let stride = call.step.checked_div(width)?;
-    let follows = |pair: &[KernelOffset]| {
+    let is_next = |pair: &[KernelOffset]| {
         (pair[0].weight + width, pair[0].factor + width) == (pair[1].weight, pair[1].factor)
     };
-    let row = 1 + taps.windows(2).take_while(|pair| follows(pair)).count();
-    let is_row = |taps: &[KernelOffset]| taps.len() == row && taps.windows(2).all(follows);
+    let row = 1 + taps.windows(2).take_while(|pair| is_next(pair)).count();
+    let is_row = |taps: &[KernelOffset]| taps.len() == row && taps.windows(2).all(is_next);
     (stride * width == call.step && taps.chunks(row).all(is_row)).then_some((row, stride))
 }
 

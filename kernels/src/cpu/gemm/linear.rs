@@ -110,7 +110,7 @@ impl LinearTile<'_> {
         unsafe { run(self, &tile) }
     }
 
-    /// Checks that a tile, which is not empty, lies inside the results.
+    /// Checks that a tile, which is not empty, is inside the results.
     ///
     /// # Panics
     ///
