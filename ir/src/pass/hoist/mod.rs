@@ -1,8 +1,8 @@
 //! Hoisting: what a loop computes anew each time round, though nothing it depends on changes, is
 //! computed once before the loop.
 //!
-//! - [`invariant`]: nodes whose operands are the same in all rounds.
-//! - [`list_items`]: the items of a list that is the same in all rounds, and matmuls of them.
+//! - `invariant`: nodes whose operands are the same in all rounds.
+//! - `list_items`: the items of a list that is the same in all rounds, and matmuls of them.
 //!
 //! A loop may not run at all: what can fail moves only if the first evaluation of the condition is
 //! known to be true, and from the condition itself, which is always evaluated.
