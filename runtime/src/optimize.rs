@@ -11,8 +11,7 @@ use crate::{
     scope::OwnedScope,
 };
 use ferroflow_ir::{
-    Attrs, FunctionDef, Graph, HostTensor, Limits, NodeDef, OpDef, Outlet,
-    infer::InputFacts,
+    FunctionDef, Graph, HostTensor, Limits, NodeDef, Outlet,
     pass::{
         attention::attention,
         cse::cse,
@@ -21,7 +20,7 @@ use ferroflow_ir::{
         pad::pad_in_convolutions,
         prune::prune,
         region::regions,
-        specialize::{Argument, Evaluate, Specialized, Specializer},
+        specialize::{Argument, Evaluate, NoFolding, Specialized, Specializer},
         strides::move_strides,
         verify::{verify, verify_devices},
         widen::widen,
@@ -111,20 +110,6 @@ pub(crate) fn optimize(
     })?;
     check(&function, "fusion")?;
     Ok(Placed { function, devices })
-}
-
-/// Computes nothing ahead.
-struct NoFolding;
-
-impl Evaluate for NoFolding {
-    fn evaluate(
-        &self,
-        _: &'static OpDef,
-        _: &Attrs,
-        _: &[InputFacts<'_>],
-    ) -> Option<Vec<HostTensor>> {
-        None
-    }
 }
 
 fn prune_body(body: &mut Specialized, results: &[Outlet]) -> ferroflow_ir::Result<()> {

@@ -17,6 +17,7 @@ pub mod infer_types;
 pub mod pad;
 pub mod placement;
 pub mod prune;
+mod rebuild;
 pub mod region;
 pub mod specialize;
 pub mod strides;

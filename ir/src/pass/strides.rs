@@ -10,7 +10,7 @@
 use super::{
     call::{add_call, add_sizes, call_types},
     execution::cannot_fail,
-    placement::Reason,
+    rebuild::{Rebuilt, rebuild},
     specialize::{Specialized, live},
 };
 use crate::{
@@ -41,26 +41,10 @@ pub fn move_strides(body: &mut Specialized) -> Result<()> {
     if sampled.is_empty() {
         return Ok(());
     }
-    let source = std::mem::take(&mut body.graph);
-    let mut rebuilt = Rebuilt {
-        source: &source,
-        sampled: &sampled,
-        graph: Graph::new(),
-        moved: HashMap::new(),
-        reasons: HashMap::new(),
-        slices: HashMap::new(),
-    };
-    let mut nested = std::mem::take(&mut body.nested);
-    for id in source.ids() {
-        let new = rebuilt.add(id)?;
-        body.nested.extend(nested.remove(&id).map(|functions| (new, functions)));
-        rebuilt.reasons.extend(body.reasons.get(&id).map(|&reason| (new, reason)));
-    }
-    for outlet in body.args.iter_mut().chain(&mut body.results) {
-        *outlet = rebuilt.outlet(*outlet);
-    }
-    (body.graph, body.reasons) = (rebuilt.graph, rebuilt.reasons);
-    Ok(())
+    let mut slices = HashMap::new();
+    rebuild(body, |rebuilt, source, id, _| {
+        Sampling { source, sampled: &sampled, slices: &mut slices, rebuilt }.add(id)
+    })
 }
 
 /// The values of which only some positions are to be computed, and their distances.
@@ -155,54 +139,39 @@ fn is_of_image(graph: &Graph, node: &NodeDef, input: usize) -> bool {
     }
 }
 
-/// The body, built anew.
-struct Rebuilt<'a> {
+/// The body, and what is there again.
+struct Sampling<'a> {
     source: &'a Graph,
     sampled: &'a HashMap<NodeId, Strides>,
-    graph: Graph,
-    moved: HashMap<NodeId, NodeId>,
-    reasons: HashMap<NodeId, Reason>,
     /// Parts of values that are computed in full.
-    slices: HashMap<(Outlet, Strides), Outlet>,
+    slices: &'a mut HashMap<(Outlet, Strides), Outlet>,
+    rebuilt: &'a mut Rebuilt,
 }
 
-impl Rebuilt<'_> {
-    fn outlet(&self, outlet: Outlet) -> Outlet {
-        Outlet { node: self.moved[&outlet.node], index: outlet.index }
-    }
-
+impl Sampling<'_> {
     fn add(&mut self, id: NodeId) -> Result<NodeId> {
         let node = &self.source[id];
         let own = self.sampled.get(&id).copied();
-        let mut inputs: SmallVec<[Outlet; 4]> = SmallVec::new();
-        let mut changes = own.is_some();
+        let is_whole = |input: &Outlet| !self.sampled.contains_key(&input.node);
+        let mut new = self.rebuilt.node(node);
+        let Some(op) =
+            node.op.def().filter(|_| own.is_some() || !node.inputs().iter().all(is_whole))
+        else {
+            return self.rebuilt.graph.add(new);
+        };
+        let mut inputs: SmallVec<[Outlet; 4]> = new.inputs().iter().copied().collect();
         for (index, &input) in node.inputs().iter().enumerate() {
-            let is_whole = !self.sampled.contains_key(&input.node);
-            changes |= !is_whole;
-            inputs.push(match own {
-                Some(strides)
-                    if is_whole
-                        && maps(self.source, node)
-                        && is_of_image(self.source, node, index) =>
-                {
-                    self.slice(input, strides)?
-                }
-                _ => self.outlet(input),
-            });
+            if let Some(strides) = own.filter(|_| !self.sampled.contains_key(&input.node))
+                && maps(self.source, node)
+                && is_of_image(self.source, node, index)
+            {
+                inputs[index] = self.slice(input, strides)?;
+            }
         }
-        let controls: SmallVec<[NodeId; 2]> =
-            node.controls().iter().map(|control| self.moved[control]).collect();
-        let mut new = node.clone().with_inputs(inputs.iter().copied()).with_controls(controls);
-        new.name = self.graph.unique_name(&node.name).into();
-        if let (true, Some(op)) = (changes, node.op.def()) {
-            let attrs = self.attrs(node, own.unwrap_or(ALL))?;
-            let (attrs, types) = call_types(&self.graph, op, attrs, &inputs)?;
-            new.attrs = attrs.into();
-            new = new.with_outputs(types);
-        }
-        let new = self.graph.add(new)?;
-        self.moved.insert(id, new);
-        Ok(new)
+        let attrs = self.attrs(node, own.unwrap_or(ALL))?;
+        let (attrs, types) = call_types(&self.rebuilt.graph, op, attrs, &inputs)?;
+        new.attrs = attrs.into();
+        self.rebuilt.graph.add(new.with_inputs(inputs).with_outputs(types))
     }
 
     /// The attributes of a node of whose result these positions are computed.
@@ -237,13 +206,15 @@ impl Rebuilt<'_> {
         if let Some(&slice) = self.slices.get(&(value, strides)) {
             return Ok(slice);
         }
-        let (name, graph) = (format!("{}/part", self.source[value.node].name), &mut self.graph);
+        let name = format!("{}/part", self.source[value.node].name);
+        let whole_value = self.rebuilt.outlet(value);
+        let graph = &mut self.rebuilt.graph;
         let whole = add_sizes(graph, &name, &[0; 4])?;
         let [rows, cols] = strides;
         let steps = add_sizes(graph, &name, &[1, rows, cols, 1])?;
         let attrs = Attrs::new().with("begin_mask", 15i64).with("end_mask", 15i64);
-        let inputs = [self.outlet(value), whole, whole, steps];
-        let slice = add_call(&mut self.graph, &name, "StridedSlice", attrs, &inputs)?;
+        let inputs = [whole_value, whole, whole, steps];
+        let slice = add_call(graph, &name, "StridedSlice", attrs, &inputs)?;
         self.slices.insert((value, strides), slice);
         Ok(slice)
     }
@@ -257,26 +228,11 @@ mod tests {
         dtype::DType,
         function::{FunctionDef, FunctionLibrary},
         host_tensor::HostTensor,
-        infer::InputFacts,
         limits::Limits,
-        op::OpDef,
-        pass::specialize::{Argument, Evaluate, Specializer},
+        pass::specialize::{Argument, NoFolding, Specializer},
         shape::Shape,
         spec::ValueType,
     };
-
-    struct Nothing;
-
-    impl Evaluate for Nothing {
-        fn evaluate(
-            &self,
-            _: &'static OpDef,
-            _: &Attrs,
-            _: &[InputFacts<'_>],
-        ) -> Option<Vec<HostTensor>> {
-            None
-        }
-    }
 
     fn images(dims: [usize; 4]) -> ValueType {
         ValueType::new(DType::F32, Shape::new(dims).unwrap())
@@ -309,7 +265,7 @@ mod tests {
         let named: Vec<(&str, Outlet)> = names.iter().map(String::as_str).zip(results).collect();
         let def: FunctionDef = b.finish_function("f", &named);
         let (library, limits) = (FunctionLibrary::new(), Limits::default());
-        let specializer = Specializer { library: &library, evaluate: &Nothing, limits: &limits };
+        let specializer = Specializer { library: &library, evaluate: &NoFolding, limits: &limits };
         let args = [Argument::from(images([1, 9, 9, 4]))];
         let mut body = specializer.specialize(&def, &args).unwrap();
         move_strides(&mut body).unwrap();

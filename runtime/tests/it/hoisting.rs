@@ -126,3 +126,74 @@ fn items_that_are_not_there_are_errors() {
         assert!(error.contains("3 is outside [0, 3)"), "{error}");
     }
 }
+
+/// Another caller may change what a loop waits for.
+#[test]
+fn reads_that_end_a_loop_stay_in_it() {
+    let dtype = || Attrs::new().with("dtype", DType::F32);
+    let args = [("i", int()), ("weights", handle())];
+    let below = function("below", &args, |b, args| {
+        let weights = b.call_with("ReadVariableOp", "watched", dtype(), &args[1..])?[0];
+        let axes = b.constant("axes", HostTensor::vector(&[0i32, 1])?)?;
+        let sum = b.call("Sum", "sum", &[weights, axes])?[0];
+        let (n, most) = (HostTensor::scalar(3i32), HostTensor::scalar(1e9f32));
+        let (n, most) = (b.constant("n", n)?, b.constant("most", most)?);
+        let goes_on = b.call("Less", "goes_on", &[sum, most])?[0];
+        let counts = b.call("Less", "counts", &[args[0], n])?[0];
+        b.call("LogicalAnd", "both", &[goes_on, counts])
+    });
+    let body = function("body", &args, |b, args| {
+        let one = b.constant("one", HostTensor::scalar(1i32))?;
+        Ok(vec![b.call("AddV2", "next", &[args[0], one])?[0], args[1]])
+    });
+    let def = function("run", &args[1..], |b, args| {
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let attrs = Attrs::new().with("T", vec![DType::I32, DType::Resource]);
+        let attrs = attrs.with("cond", func("below")).with("body", func("body"));
+        Ok(b.call_with("While", "loop", attrs, &[zero, args[0]])?[..1].to_vec())
+    });
+    let weights = weights();
+    let captures = vec![CapturedInput::Resource(weights.handle())];
+    let run = concrete(&context(), def, vec![below, body], captures);
+    let options = RunOptions { trace_level: TraceLevel::Ops };
+    let (results, metadata) = run.call_with_options(&options, &[]).unwrap();
+    assert_eq!(results[0].host().unwrap().as_scalar::<i32>().unwrap(), 3);
+    assert_eq!(metadata.ops.iter().filter(|op| op.node.ends_with("watched")).count(), 4);
+}
+
+/// A call of a function may do anything in each round, whatever the record says of its op.
+#[test]
+fn calls_of_functions_stay_in_loops() {
+    let x = || f32s(&[5, 4]);
+    let args = [("i", int()), ("x", x()), ("y", x())];
+    let below = function("below", &args, |b, args| {
+        let n = b.constant("n", HostTensor::scalar(3i32))?;
+        b.call("Less", "less", &[args[0], n])
+    });
+    let twice = function("twice", &[("row", f32s(&[4]))], |b, args| {
+        b.call("AddV2", "sum", &[args[0], args[0]])
+    });
+    let body = function("body", &args, |b, args| {
+        let one = b.constant("one", HostTensor::scalar(1i32))?;
+        let attrs = Attrs::new()
+            .with("Targuments", vec![DType::F32])
+            .with("Tcaptured", Vec::<DType>::new())
+            .with("output_types", vec![DType::F32])
+            .with("output_shapes", vec![PartialShape::from(&Shape::new([4])?)])
+            .with("f", func("twice"));
+        let mapped = b.call_with("MapDefun", "mapped", attrs, &args[1..2])?[0];
+        Ok(vec![b.call("AddV2", "next", &[args[0], one])?[0], args[1], mapped])
+    });
+    let def = function("run", &args[1..2], |b, args| {
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let attrs = Attrs::new().with("T", vec![DType::I32, DType::F32, DType::F32]);
+        let attrs = attrs.with("cond", func("below")).with("body", func("body"));
+        Ok(b.call_with("While", "loop", attrs, &[zero, args[0], args[0]])?[2..].to_vec())
+    });
+    let run = concrete(&context(), def, vec![below, body, twice], Vec::new());
+    let options = RunOptions { trace_level: TraceLevel::Ops };
+    let x: EagerTensor = counted(20, &[5, 4]).into();
+    let (results, metadata) = run.call_with_options(&options, &[&x]).unwrap();
+    assert_eq!(values(&results, 0)[..2], [-6.0, -4.0]);
+    assert_eq!(metadata.ops.iter().filter(|op| op.node.ends_with("mapped")).count(), 3);
+}

@@ -2,6 +2,7 @@
 
 use super::loop_call::LoopCall;
 use crate::{
+    function::callees,
     graph::{Graph, NodeDef, NodeId, Outlet},
     op::{CallKind, Effect, Lowering, OpDef},
     pass::{
@@ -28,7 +29,7 @@ struct Permission {
 impl Invariants {
     /// The invariants of a loop, whose body `runs` at least once.
     pub(super) fn of(call: &LoopCall<'_>, runs: bool) -> Invariants {
-        let reads = call.functions.iter().all(|function| is_read_only(function));
+        let reads = call.functions.iter().all(|function| is_read_only(function)) && !waits(call);
         let of = |side: usize, fallible: bool| {
             movable(call, side, Permission { fallible, reads: fallible && reads })
         };
@@ -36,15 +37,40 @@ impl Invariants {
     }
 }
 
-/// Whether all effects in a function, and in those inside it, are reads.
+/// Whether all effects in a function, and in those inside it, are reads. Other functions that nodes
+/// refer to may do anything.
 fn is_read_only(function: &Specialized) -> bool {
-    let reads = |node: &NodeDef| match node.op.def().map(|op| op.effect) {
-        Some(Effect::Pure | Effect::Reads | Effect::OfCallee) => true,
+    let reads = |(id, node): (NodeId, &NodeDef)| match node.op.def().map(|op| op.effect) {
+        Some(Effect::Pure | Effect::Reads) => callees(&node.attrs).is_empty(),
+        Some(Effect::OfCallee) => function.nested.contains_key(&id),
         Some(Effect::Writes | Effect::Stateful) | None => false,
     };
     function.failure.is_none()
-        && function.graph.iter().all(|(_, node)| reads(node))
+        && function.graph.iter().all(reads)
         && function.nested.values().flatten().all(is_read_only)
+}
+
+/// Whether the number of rounds may depend on what is read in them.
+fn waits(call: &LoopCall<'_>) -> bool {
+    let [condition, body] = &call.functions;
+    // The arguments that a result is computed from, unless more than they counts.
+    let arguments = |function: &Specialized, result: usize| -> Option<Vec<usize>> {
+        let root = function.results.get(result)?.node;
+        let reached = function.graph.reachable_from([root]);
+        let is_argument = |id: &NodeId| function.args.iter().any(|arg| arg.node == *id);
+        let is_pure = |id: &NodeId| function.graph[*id].op.effect() == Effect::Pure;
+        let known = reached.iter().all(|id| is_argument(id) || is_pure(id));
+        let positions = function.args.iter().enumerate();
+        let found = positions.filter(|(_, arg)| reached.contains(&arg.node));
+        known.then(|| found.map(|(position, _)| position).collect())
+    };
+    let Some(mut open) = arguments(condition, 0) else { return true };
+    let mut steering: BTreeSet<usize> = open.iter().copied().collect();
+    while let Some(variable) = open.pop() {
+        let Some(found) = arguments(body, variable) else { return true };
+        open.extend(found.into_iter().filter(|&variable| steering.insert(variable)));
+    }
+    false
 }
 
 /// The nodes that depend on variables that never change and on constants, and can be computed
@@ -69,7 +95,9 @@ fn movable(call: &LoopCall<'_>, side: usize, permission: Permission) -> BTreeSet
 }
 
 fn may_move(graph: &Graph, node: &NodeDef, permission: Permission) -> bool {
-    let Some(op) = node.op.def() else { return false };
+    let Some(op) = node.op.def().filter(|_| callees(&node.attrs).is_empty()) else {
+        return false;
+    };
     let plain = |ty: &ValueType| ty.shape.is_known() && ty.dtype.size().is_some();
     let inputs = node.inputs().iter().map(|&input| graph.ty(input));
     let inputs: Option<SmallVec<[&ValueType; 4]>> = inputs.collect();

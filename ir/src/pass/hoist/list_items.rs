@@ -9,7 +9,7 @@
 //!
 //! The index stays that of the round, and with it the error for an item that is not there.
 
-use super::{Outer, loop_call::LoopCall};
+use super::loop_call::LoopCall;
 use crate::{
     attr::Attrs,
     build::infer_attrs,
@@ -19,6 +19,7 @@ use crate::{
     pass::{
         call::{add_call, add_sizes, record},
         execution::constant,
+        rebuild::Rebuilt,
     },
     shape::Shape,
     spec::ValueType,
@@ -55,7 +56,7 @@ struct ItemMatmul {
 /// # Errors
 ///
 /// None on a well-formed body.
-pub(super) fn gather(call: &mut LoopCall<'_>, outer: &mut Outer, runs: bool) -> Result<()> {
+pub(super) fn gather(call: &mut LoopCall<'_>, outer: &mut Rebuilt, runs: bool) -> Result<()> {
     let ids: Vec<NodeId> = call.functions[1].graph.ids().collect();
     let find = |&id: &NodeId| Some((id, ListItem::find(call, outer, id)?));
     let items: HashMap<NodeId, ListItem> = ids.iter().filter_map(find).collect();
@@ -84,7 +85,7 @@ fn is_host(node: &NodeDef, op: &str) -> bool {
 }
 
 impl ListItem {
-    fn find(call: &LoopCall<'_>, outer: &Outer, id: NodeId) -> Option<ListItem> {
+    fn find(call: &LoopCall<'_>, outer: &Rebuilt, id: NodeId) -> Option<ListItem> {
         let graph = &call.functions[1].graph;
         let node = &graph[id];
         let &[list, index, expected] = node.inputs() else { return None };
@@ -135,7 +136,7 @@ impl ItemMatmul {
     fn move_before(
         &self,
         call: &mut LoopCall<'_>,
-        outer: &mut Outer,
+        outer: &mut Rebuilt,
         item: &ListItem,
     ) -> Result<()> {
         let graph = &call.functions[1].graph;
@@ -158,7 +159,7 @@ impl ItemMatmul {
 }
 
 /// Adds a variable that is this value from before the loop in all rounds; returns it in the body.
-fn add_variable(call: &mut LoopCall<'_>, outer: &Outer, outlet: Outlet) -> Result<Outlet> {
+fn add_variable(call: &mut LoopCall<'_>, outer: &Rebuilt, outlet: Outlet) -> Result<Outlet> {
     let missing = || Error::NotFound { kind: "value", name: format!("{outlet:?}") };
     let ty: ValueType = outer.graph.ty(outlet).cloned().ok_or_else(missing)?;
     Ok(call.add_variable(outlet, &ty, "")?[1])

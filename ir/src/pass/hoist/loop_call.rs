@@ -1,6 +1,5 @@
 //! A call of a loop that gets more variables.
 
-use super::Outer;
 use super::invariant::Invariants;
 use crate::{
     attr::Attrs,
@@ -13,6 +12,7 @@ use crate::{
     pass::{
         execution::constant,
         placement::{location, own_location, set_locations},
+        rebuild::Rebuilt,
         specialize::{Evaluate, Specialized, truthiness},
     },
     registry,
@@ -105,7 +105,7 @@ impl<'a> LoopCall<'a> {
     /// Moves nodes of both functions before the loop.
     pub(super) fn move_invariants(
         &mut self,
-        outer: &mut Outer,
+        outer: &mut Rebuilt,
         invariants: &Invariants,
     ) -> Result<()> {
         for (side, nodes) in invariants.0.iter().enumerate() {
@@ -127,7 +127,7 @@ impl<'a> LoopCall<'a> {
     /// stand for them.
     fn copy_before(
         &self,
-        outer: &mut Outer,
+        outer: &mut Rebuilt,
         side: usize,
         nodes: &BTreeSet<NodeId>,
     ) -> Result<Vec<(Outlet, Outlet)>> {
@@ -165,7 +165,7 @@ impl<'a> LoopCall<'a> {
     /// Adds a copy of a node of the loop before it.
     pub(super) fn copy(
         &self,
-        outer: &mut Outer,
+        outer: &mut Rebuilt,
         node: &NodeDef,
         outside: &HashMap<Outlet, Outlet>,
     ) -> Result<NodeId> {
