@@ -120,28 +120,24 @@ unsafe fn strip<X: Vector>(call: &StripPointers<'_>) {
     // not exceed the number of windows.
     unsafe {
         let mut window = match shared_rows(call) {
-            Some((3, 1)) => shared_windows::<X, 3, 1>(call),
-            Some((3, 2)) => shared_windows::<X, 3, 2>(call),
-            Some((5, 1)) => shared_windows::<X, 5, 1>(call),
-            Some((5, 2)) => shared_windows::<X, 5, 2>(call),
-            _ => 0,
+            Some((3, 1)) => groups::<X, 3, 1>(call),
+            Some((3, 2)) => groups::<X, 3, 2>(call),
+            Some((5, 1)) => groups::<X, 5, 1>(call),
+            Some((5, 2)) => groups::<X, 5, 2>(call),
+            _ => groups::<X, 0, 0>(call),
         };
-        while window + 4 <= call.windows {
-            channels::<X, 4>(call, window);
-            window += 4;
-        }
         if window + 2 <= call.windows {
-            channels::<X, 2>(call, window);
+            channels::<X, 2, 0, 0>(call, window);
             window += 2;
         }
         if window < call.windows {
-            channels::<X, 1>(call, window);
+            channels::<X, 1, 0, 0>(call, window);
         }
     }
 }
 
 /// Windows that are computed together.
-const SHARING: usize = 4;
+const GROUP: usize = 4;
 
 /// Length of the rows of kernel offsets, and distance of windows, both in inputs, if offsets of a row and
 /// windows are neighbours.
@@ -156,32 +152,53 @@ fn shared_rows(call: &StripPointers<'_>) -> Option<(usize, usize)> {
     (stride * width == call.step && taps.chunks(row).all(is_row)).then_some((row, stride))
 }
 
+/// Computes all groups of windows; returns the first window that is left.
+///
+/// # Safety
+///
+/// As for [`channels`].
+#[expect(unsafe_code, reason = "the registers are filled through pointers")]
+#[inline(always)]
+unsafe fn groups<X: Vector, const K: usize, const S: usize>(call: &StripPointers<'_>) -> usize {
+    let mut window = 0;
+    while window + GROUP <= call.windows {
+        // SAFETY: the caller vouches for everything but the windows, which are there.
+        unsafe { channels::<X, GROUP, K, S>(call, window) }
+        window += GROUP;
+    }
+    window
+}
+
 /// Computes the channels of `T` windows: two vectors at a time, then one, then a part of one.
 ///
 /// # Safety
 ///
-/// As for [`strip`]; there are `T` windows from `window` on.
+/// As for [`strip`]; there are `T` windows from `window` on. Unless `K` is 0, the offsets are rows of `K`
+/// neighbours, and windows are `S` inputs apart.
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
 #[inline(always)]
-unsafe fn channels<X: Vector, const T: usize>(call: &StripPointers<'_>, window: usize) {
+unsafe fn channels<X: Vector, const T: usize, const K: usize, const S: usize>(
+    call: &StripPointers<'_>,
+    window: usize,
+) {
     let mut channel = call.first;
     // SAFETY: as above; tiles do not go beyond the last channel.
     unsafe {
         // One window has few sums for the length of a chain.
         while T == 1 && channel + 4 * X::LANES <= call.end {
-            tile::<X, T, 4, false>(call, window, channel);
+            tile::<X, T, 4, false, K, S>(call, window, channel);
             channel += 4 * X::LANES;
         }
         while channel + 2 * X::LANES <= call.end {
-            tile::<X, T, 2, false>(call, window, channel);
+            tile::<X, T, 2, false, K, S>(call, window, channel);
             channel += 2 * X::LANES;
         }
         if channel + X::LANES <= call.end {
-            tile::<X, T, 1, false>(call, window, channel);
+            tile::<X, T, 1, false, K, S>(call, window, channel);
             channel += X::LANES;
         }
         if channel < call.end {
-            tile::<X, T, 1, true>(call, window, channel);
+            tile::<X, T, 1, true, K, S>(call, window, channel);
         }
     }
 }
@@ -193,72 +210,9 @@ unsafe fn channels<X: Vector, const T: usize>(call: &StripPointers<'_>, window: 
 /// As for [`channels`]; there are as many channels from `channel` on.
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
 #[inline(always)]
-unsafe fn tile<X: Vector, const T: usize, const V: usize, const PART: bool>(
-    call: &StripPointers<'_>,
-    window: usize,
-    channel: usize,
-) {
-    // SAFETY: the caller vouches for the features and the memory.
-    unsafe {
-        let part = X::part(call.end - channel);
-        let load = |at: *const f32| if PART { X::load_part(at, part) } else { X::load(at) };
-        let mut sums = [[X::zero(); V]; T];
-        for tap in call.taps {
-            let weights = call.weights.add(tap.weight + channel);
-            let factors = call.factors.add(tap.factor + window * call.step + channel);
-            for vector in 0..V {
-                let weight = load(weights.add(vector * X::LANES));
-                for (index, sums) in sums.iter_mut().enumerate() {
-                    let factor = load(factors.add(index * call.step + vector * X::LANES));
-                    sums[vector] = weight.times_plus(factor, sums[vector]);
-                }
-            }
-        }
-        store::<X, T, V, PART>(&sums, call, window, channel);
-    }
-}
-
-/// Computes all channels of the windows that share inputs, four at a time; returns the next window.
-///
-/// # Safety
-///
-/// As for [`strip`]; the taps are rows of `K` neighbours, and windows are `S` inputs apart.
-#[expect(unsafe_code, reason = "the registers are filled through pointers")]
-#[inline(always)]
-unsafe fn shared_windows<X: Vector, const K: usize, const S: usize>(
-    call: &StripPointers<'_>,
-) -> usize {
-    let mut window = 0;
-    // SAFETY: as above; tiles do not go beyond the last window or channel.
-    unsafe {
-        while window + SHARING <= call.windows {
-            let mut channel = call.first;
-            while channel + 2 * X::LANES <= call.end {
-                shared_tile::<X, 2, false, K, S>(call, window, channel);
-                channel += 2 * X::LANES;
-            }
-            if channel + X::LANES <= call.end {
-                shared_tile::<X, 1, false, K, S>(call, window, channel);
-                channel += X::LANES;
-            }
-            if channel < call.end {
-                shared_tile::<X, 1, true, K, S>(call, window, channel);
-            }
-            window += SHARING;
-        }
-    }
-    window
-}
-
-/// As [`tile`], for windows that share inputs: each is loaded once for all of them.
-///
-/// # Safety
-///
-/// As for [`tile`] and [`shared_windows`].
-#[expect(unsafe_code, reason = "the registers are filled through pointers")]
-#[inline(always)]
-unsafe fn shared_tile<
+unsafe fn tile<
     X: Vector,
+    const T: usize,
     const V: usize,
     const PART: bool,
     const K: usize,
@@ -271,8 +225,78 @@ unsafe fn shared_tile<
     // SAFETY: the caller vouches for the features and the memory.
     unsafe {
         let part = X::part(call.end - channel);
+        let mut sums = [[X::zero(); V]; T];
+        match K {
+            0 => sum_each::<X, T, V, PART>(&mut sums, call, window, channel),
+            _ => sum_shared::<X, T, V, PART, K, S>(&mut sums, call, window, channel),
+        }
+        for (index, sums) in sums.iter().enumerate() {
+            for (vector, sum) in sums.iter().enumerate() {
+                let at = (window + index) * call.width + channel + vector * X::LANES;
+                match PART {
+                    true => sum.store_part(call.out.add(at), part),
+                    false => sum.store(call.out.add(at)),
+                }
+            }
+        }
+    }
+}
+
+/// Adds the terms of each window.
+///
+/// # Safety
+///
+/// As for [`tile`].
+#[expect(unsafe_code, reason = "the registers are filled through pointers")]
+#[inline(always)]
+unsafe fn sum_each<X: Vector, const T: usize, const V: usize, const PART: bool>(
+    sums: &mut [[X; V]; T],
+    call: &StripPointers<'_>,
+    window: usize,
+    channel: usize,
+) {
+    // SAFETY: the caller vouches for the features and the memory.
+    unsafe {
+        let part = X::part(call.end - channel);
         let load = |at: *const f32| if PART { X::load_part(at, part) } else { X::load(at) };
-        let mut sums = [[X::zero(); V]; SHARING];
+        for tap in call.taps {
+            let weights = call.weights.add(tap.weight + channel);
+            let factors = call.factors.add(tap.factor + window * call.step + channel);
+            for vector in 0..V {
+                let weight = load(weights.add(vector * X::LANES));
+                for (index, sums) in sums.iter_mut().enumerate() {
+                    let factor = load(factors.add(index * call.step + vector * X::LANES));
+                    sums[vector] = weight.times_plus(factor, sums[vector]);
+                }
+            }
+        }
+    }
+}
+
+/// Adds the terms of windows that share inputs: each is loaded once for all of them.
+///
+/// # Safety
+///
+/// As for [`tile`], and `K` is not 0.
+#[expect(unsafe_code, reason = "the registers are filled through pointers")]
+#[inline(always)]
+unsafe fn sum_shared<
+    X: Vector,
+    const T: usize,
+    const V: usize,
+    const PART: bool,
+    const K: usize,
+    const S: usize,
+>(
+    sums: &mut [[X; V]; T],
+    call: &StripPointers<'_>,
+    window: usize,
+    channel: usize,
+) {
+    // SAFETY: the caller vouches for the features and the memory.
+    unsafe {
+        let part = X::part(call.end - channel);
+        let load = |at: *const f32| if PART { X::load_part(at, part) } else { X::load(at) };
         for row in call.taps.chunks_exact(K) {
             let at = call.weights.add(row[0].weight + channel);
             let factors = call.factors.add(row[0].factor + window * call.step + channel);
@@ -282,7 +306,7 @@ unsafe fn shared_tile<
                     *weight = load(at.add(tap * call.width + vector * X::LANES));
                 }
             }
-            for input in 0..S * (SHARING - 1) + K {
+            for input in 0..S * (T - 1) + K {
                 for vector in 0..V {
                     let factor = load(factors.add(input * call.width + vector * X::LANES));
                     for (index, sums) in sums.iter_mut().enumerate() {
@@ -291,35 +315,6 @@ unsafe fn shared_tile<
                             sums[vector] = weight.times_plus(factor, sums[vector]);
                         }
                     }
-                }
-            }
-        }
-        store::<X, SHARING, V, PART>(&sums, call, window, channel);
-    }
-}
-
-/// Writes the sums of a tile.
-///
-/// # Safety
-///
-/// As for [`tile`].
-#[expect(unsafe_code, reason = "the registers are filled through pointers")]
-#[inline(always)]
-unsafe fn store<X: Vector, const T: usize, const V: usize, const PART: bool>(
-    sums: &[[X; V]; T],
-    call: &StripPointers<'_>,
-    window: usize,
-    channel: usize,
-) {
-    // SAFETY: the caller vouches for the features and the memory.
-    unsafe {
-        let part = X::part(call.end - channel);
-        for (index, sums) in sums.iter().enumerate() {
-            for (vector, sum) in sums.iter().enumerate() {
-                let at = (window + index) * call.width + channel + vector * X::LANES;
-                match PART {
-                    true => sum.store_part(call.out.add(at), part),
-                    false => sum.store(call.out.add(at)),
                 }
             }
         }

@@ -231,7 +231,8 @@ static AVX512: [Run; 32] = forms!(avx512);
 
 /// The bits of the form of some steps.
 fn form(steps: &LinearSteps<'_>) -> usize {
-    let rectifies = steps.bounds.is_some_and(|(low, high)| low == 0.0 && high >= f32::MIN_POSITIVE);
+    let rectifies =
+        steps.bounds.is_some_and(|(low, high)| low.to_bits() == 0 && high >= f32::MIN_POSITIVE);
     let bits = [
         (FLUSH, steps.flushes),
         (RESIDUAL, steps.residual.is_some()),
