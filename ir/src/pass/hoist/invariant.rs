@@ -65,10 +65,10 @@ fn waits(call: &LoopCall<'_>) -> bool {
         known.then(|| found.map(|(position, _)| position).collect())
     };
     let Some(mut open) = arguments(condition, 0) else { return true };
-    let mut steering: BTreeSet<usize> = open.iter().copied().collect();
+    let mut deciding: BTreeSet<usize> = open.iter().copied().collect();
     while let Some(variable) = open.pop() {
         let Some(found) = arguments(body, variable) else { return true };
-        open.extend(found.into_iter().filter(|&variable| steering.insert(variable)));
+        open.extend(found.into_iter().filter(|&variable| deciding.insert(variable)));
     }
     false
 }
