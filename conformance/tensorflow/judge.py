@@ -11,6 +11,7 @@ A model is loaded as objects and by the session-style loader; both must give the
 
 import base64
 import collections
+import importlib
 import json
 import os
 import sys
@@ -21,7 +22,11 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401, registers its ops
+
+try:
+    import tensorflow_text  # noqa: F401, registers its ops
+except ImportError:
+    pass
 
 import checkpoints
 
@@ -41,6 +46,8 @@ class Case:
         with open(os.path.join(self.folder, "case.json")) as file:
             self.json = json.load(file)
         self.tags = self.json.get("tags")
+        if "library" in self.json:
+            importlib.import_module(self.json["library"])
         self._object = None
         self._sessions = {}
 

@@ -1,7 +1,11 @@
 //! Files that mutants begin as: those of the tests.
 
-use super::{targets::SeedSource, value};
+use super::{
+    targets::{FOREST_FILES, SeedSource},
+    value,
+};
 use anyhow::{Context as _, Result};
+use ferroflow::ir::wire;
 use ferroflow::saved_model::{proto, record_file::write_record, write_message};
 use flate2::read::GzDecoder;
 use prost::Message as _;
@@ -51,6 +55,7 @@ pub(super) fn of(source: SeedSource, root: &Path) -> Result<Vec<Vec<u8>>> {
             }
             vec![file]
         }
+        SeedSource::Forests => forests(root)?,
         SeedSource::Artifacts => read(".mlirbc")?,
         SeedSource::Archives => {
             let arrays = read(".npy")?;
@@ -108,6 +113,37 @@ fn tokenizers(root: &Path) -> Result<Vec<Vec<u8>>> {
     {
         let attrs = value::attrs(op, &sequence["steps"][0]["attrs"])?;
         found.push(attrs.bytes("model")?.to_vec());
+    }
+    Ok(found)
+}
+
+/// The files of the forests among the assets of recorded models, those of each as fields of a message.
+fn forests(root: &Path) -> Result<Vec<Vec<u8>>> {
+    let mut headers = Vec::new();
+    collect(&root.join("tests/zoo"), "_spec.pb", &mut headers)?;
+    headers.sort();
+    let mut found = Vec::new();
+    for header in headers {
+        let name = header.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let prefix = name.trim_end_matches(FOREST_FILES[1]);
+        let read = |name: &str| fs::read(header.with_file_name(format!("{prefix}{name}")));
+        let kind = read(FOREST_FILES[2]).or_else(|_| read("random_forest_header.pb"))?;
+        let mut message = Vec::new();
+        for (field, file) in [(1, read(FOREST_FILES[0])?), (2, fs::read(&header)?), (3, kind)] {
+            wire::put_bytes(&mut message, field, &file);
+        }
+        let nodes = read(FOREST_FILES[3])?;
+        let mut rest = match nodes.get(4) {
+            Some(0) => &nodes[8..],
+            // Packed: a fuzzer would change bytes that cannot be unpacked then.
+            _ => continue,
+        };
+        while let Some((len, behind)) = rest.split_first_chunk::<4>() {
+            let (node, behind) = behind.split_at(u32::from_le_bytes(*len) as usize);
+            wire::put_bytes(&mut message, 4, node);
+            rest = behind;
+        }
+        found.push(message);
     }
     Ok(found)
 }

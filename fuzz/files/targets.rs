@@ -3,7 +3,7 @@
 use ferroflow::{
     ir::{
         Attrs, DType, FunctionLibrary, HostTensor, Limits, Shape, ValueType,
-        pass::carve::OtherEffects,
+        pass::carve::OtherEffects, wire,
     },
     keras_file, npy,
     runtime::{CallOptions, CallableFunction, Context, ContextOptions, EagerTensor, execute},
@@ -52,6 +52,8 @@ pub(super) enum SeedSource {
     Archives,
     /// Tensors in a safetensors file.
     Tensors,
+    /// The files of decision forests, each as one message.
+    Forests,
 }
 
 /// A kind of files.
@@ -88,6 +90,7 @@ pub(super) const TARGETS: &[FileTarget] = &[
     target("sounds", FileFormat::Bytes, SeedSource::Calls(&["DecodeWav"]), sound),
     target("artifacts", FileFormat::Bytes, SeedSource::Artifacts, artifact),
     target("tokenizers", FileFormat::Message, SeedSource::Tokenizers, tokenizer),
+    target("forests", FileFormat::Message, SeedSource::Forests, forest),
 ];
 
 const IMAGES: &[&str] =
@@ -287,4 +290,70 @@ fn tokenizer(bytes: &[u8], _: &Path) {
         let attrs = Attrs::new().with("out_type", DType::I32);
         execute(&context, "SentencepieceTokenizeOp", attrs, &inputs).map(drop)
     });
+}
+
+/// Names of the files of a forest; each is a field of the message that is mutated.
+pub(super) const FOREST_FILES: [&str; 4] =
+    ["header.pb", "data_spec.pb", "gradient_boosted_trees_header.pb", "nodes-00000-of-00001"];
+
+/// Loads a forest from the fields of a message, of which those of number 4 are its nodes, and asks it
+/// for predictions.
+fn forest(bytes: &[u8], scratch: &Path) {
+    let mut files = [const { Vec::new() }; 4];
+    files[3].extend_from_slice(b"BS\x01\0\0\0\0\0");
+    for field in wire::fields(bytes) {
+        let Ok((number @ 1..=4, value)) = field else { return };
+        let Ok(value) = value.bytes() else { return };
+        if number == 4 {
+            files[3].extend_from_slice(&(value.len() as u32).to_le_bytes());
+        }
+        files[number as usize - 1].extend_from_slice(value);
+    }
+    for (name, contents) in FOREST_FILES.iter().zip(&files) {
+        let _ = fs::write(scratch.join(name), contents);
+    }
+    for kind in ["random_forest_header.pb", "isolation_forest_header.pb"] {
+        let _ = fs::write(scratch.join(kind), &files[2]);
+    }
+    let context = context();
+    let _ = context.within(&options(), || predict(&context, &files, scratch));
+}
+
+fn predict(
+    context: &Context,
+    files: &[Vec<u8>; 4],
+    folder: &Path,
+) -> ferroflow::runtime::Result<()> {
+    let path = HostTensor::scalar_string(folder.to_string_lossy().into_owned());
+    let identifier = || Attrs::new().with("model_identifier", "mutant");
+    execute(context, "SimpleMLLoadModelFromPath", identifier(), &[path.into()])?;
+    let header = proto::yggdrasil::ForestHeader::decode(&files[0][..]).unwrap_or_default();
+    let spec = proto::yggdrasil::DataSpecification::decode(&files[1][..]).unwrap_or_default();
+    let n_of = |kinds: &[i32]| {
+        let types = header.input_features.iter().filter_map(|&index| {
+            usize::try_from(index).ok().and_then(|index| spec.columns.get(index)?.r#type)
+        });
+        types.filter(|kind| kinds.contains(kind)).count()
+    };
+    const ROWS: usize = 3;
+    let matrix = |dtype, width| HostTensor::zeros(dtype, Shape::new([ROWS, width])?);
+    let n_sets = n_of(&[5]);
+    let ends =
+        |n: usize, step: usize| -> Vec<i64> { (0..=n).map(|at| (at * step) as i64).collect() };
+    let vector = |ends: &[i64]| HostTensor::from_slice(Shape::new([ends.len()])?, ends);
+    let inputs: [EagerTensor; 6] = [
+        matrix(DType::F32, n_of(&[1, 9]))?.into(),
+        matrix(DType::F32, n_of(&[7]))?.into(),
+        matrix(DType::I32, n_of(&[4]))?.into(),
+        HostTensor::zeros(DType::I32, Shape::new([ROWS * n_sets])?)?.into(),
+        vector(&ends(ROWS * n_sets, 1))?.into(),
+        vector(&ends(ROWS, n_sets))?.into(),
+    ];
+    for width in 1..5i64 {
+        let attrs = identifier().with("dense_output_dim", width);
+        if execute(context, "SimpleMLInferenceOp", attrs, &inputs).is_ok() {
+            break;
+        }
+    }
+    Ok(())
 }

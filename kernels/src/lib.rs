@@ -43,6 +43,7 @@ pub mod cuda;
 pub mod device;
 mod elementwise;
 pub mod error;
+pub mod forest;
 pub mod frame;
 mod hash;
 pub mod instructions;

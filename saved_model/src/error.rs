@@ -304,3 +304,9 @@ impl From<ferroflow_runtime::Error> for Error {
         Error::Runtime(Box::new(source))
     }
 }
+
+impl From<ferroflow_runtime::kernels::Error> for Error {
+    fn from(source: ferroflow_runtime::kernels::Error) -> Error {
+        ferroflow_runtime::Error::from(source).into()
+    }
+}

@@ -24,6 +24,7 @@ pub fn add_ops(context: &Context) {
     context.add_host_op("SaveV2", save);
     crate::events::add_ops(context);
     crate::json_example::add_ops(context);
+    crate::forest::add_ops(context);
     crate::proto_ops::add_ops(context);
     crate::readers::add_ops(context);
     crate::sparse_ops::add_ops(context);

@@ -53,6 +53,7 @@ mod construct;
 mod custom_gradient;
 pub mod error;
 pub mod events;
+mod forest;
 pub mod freeze;
 pub mod function;
 pub mod graph;

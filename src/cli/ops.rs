@@ -86,6 +86,9 @@ fn of_all() -> Report {
     let n_known_text = ir::ops::tensorflow_text_names().count();
     names.extend(ir::ops::tensorflow_text_names().filter(supported));
     let n_text = names.len() - n_supported;
+    let n_known_forest = ir::ops::decision_forest_names().count();
+    names.extend(ir::ops::decision_forest_names().filter(supported));
+    let n_forest = names.len() - n_supported - n_text;
     let cells: Vec<(String, String)> = names
         .iter()
         .map(|name| {
@@ -95,7 +98,8 @@ fn of_all() -> Report {
         .collect();
     let summary = format!(
         "\n{n_supported} of TensorFlow's {n_known} ops can run\n\
-         {n_text} of tensorflow_text's {n_known_text} ops can run"
+         {n_text} of tensorflow_text's {n_known_text} ops can run\n\
+         {n_forest} of TensorFlow Decision Forests' {n_known_forest} ops of inference can run"
     );
     let json = json!({ "ops": names, "known": n_known, "known_text": n_known_text });
     Report { text: columns(&cells, "") + &summary, json }

@@ -5,14 +5,14 @@ use ferroflow_ir::{
     DType, Lowering, OpDef,
     gradient::Gradient,
     op::{Allowed, AttrDef, AttrKind},
-    ops::{tensorflow_names, tensorflow_text_names},
+    ops::{decision_forest_names, tensorflow_names, tensorflow_text_names},
 };
 use ferroflow_kernels::host_only;
 use ferroflow_runtime::Context;
 use ferroflow_saved_model::convert::op_of_file;
 use std::{collections::BTreeMap, fmt::Write};
 
-/// The ops of TensorFlow and of tensorflow_text as Markdown: a row for each that can run, with its
+/// The ops of TensorFlow, of tensorflow_text and of Decision Forests as Markdown: a row for each that can run, with its
 /// dtypes, its gradient and its devices, and lists of the others by reason.
 ///
 /// ```
@@ -23,6 +23,7 @@ use std::{collections::BTreeMap, fmt::Write};
 pub fn table(context: &Context) -> String {
     let (running, others): (Vec<&str>, Vec<&str>) = tensorflow_names()
         .chain(tensorflow_text_names())
+        .chain(decision_forest_names())
         .partition(|name| is_supported(context, name));
     let mut text = format!(
         "{} ops can run, {} others are known.\n\n\

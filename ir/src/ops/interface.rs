@@ -1,7 +1,8 @@
-//! The interface of every op that TensorFlow 2.21 and tensorflow_text 2.21 have, as text.
+//! The interface of every op that TensorFlow 2.21 and tensorflow_text 2.21 have, and of those that
+//! TensorFlow Decision Forests 1.12 has for inference, as text.
 //!
-//! `interfaces.txt`, and `interfaces_text.txt` for those of tensorflow_text, hold one line per op, sorted by name: arguments, results, attributes with
-//! allowed values, minimum and default. With it a model can be loaded, shown and saved whether or
+//! `interfaces.txt`, `interfaces_text.txt` and `interfaces_forest.txt` hold one line per op, sorted by
+//! name: arguments, results, attributes with allowed values, minimum and default. With it a model can be loaded, shown and saved whether or
 //! not its ops can run here, and records can be checked against TensorFlow's own definitions.
 //!
 //! ```text
@@ -20,9 +21,34 @@ use std::{
     sync::{Mutex, OnceLock, PoisonError},
 };
 
-static LINES: &str = include_str!("interfaces.txt");
+/// The lines of a library's ops, split when they are first asked for.
+struct Library(OnceLock<Vec<&'static str>>, &'static str);
 
-static TEXT_LINES: &str = include_str!("interfaces_text.txt");
+impl Library {
+    const fn new(text: &'static str) -> Library {
+        Library(OnceLock::new(), text)
+    }
+
+    fn lines(&self) -> &[&'static str] {
+        self.0.get_or_init(|| self.1.lines().collect())
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.lines().iter().map(|line| op_name(line))
+    }
+
+    fn find(&self, name: &str) -> Option<&'static str> {
+        let lines = self.lines();
+        let index = lines.binary_search_by_key(&name, |line| op_name(line)).ok()?;
+        Some(lines[index])
+    }
+}
+
+static TENSORFLOW: Library = Library::new(include_str!("interfaces.txt"));
+
+static TEXT: Library = Library::new(include_str!("interfaces_text.txt"));
+
+static FORESTS: Library = Library::new(include_str!("interfaces_forest.txt"));
 
 /// The interface of an op as a record without meaning; made on first use and kept.
 pub(crate) fn find(name: &str) -> Option<&'static OpDef> {
@@ -32,10 +58,7 @@ pub(crate) fn find(name: &str) -> Option<&'static OpDef> {
     if let Some(op) = parsed.get(name) {
         return Some(op);
     }
-    let line = [lines(), text_lines()].into_iter().find_map(|lines| {
-        let index = lines.binary_search_by_key(&name, |line| op_name(line)).ok()?;
-        Some(lines[index])
-    })?;
+    let line = [&TENSORFLOW, &TEXT, &FORESTS].into_iter().find_map(|library| library.find(name))?;
     let op: &'static OpDef = Box::leak(Box::new(parse(line)?));
     parsed.insert(op.name, op);
     Some(op)
@@ -43,22 +66,17 @@ pub(crate) fn find(name: &str) -> Option<&'static OpDef> {
 
 /// The names of all ops TensorFlow has, sorted.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    lines().iter().map(|line| op_name(line))
+    TENSORFLOW.names()
 }
 
 /// The names of all ops tensorflow_text adds, sorted.
 pub(crate) fn text_names() -> impl Iterator<Item = &'static str> {
-    text_lines().iter().map(|line| op_name(line))
+    TEXT.names()
 }
 
-fn text_lines() -> &'static [&'static str] {
-    static SPLIT: OnceLock<Vec<&'static str>> = OnceLock::new();
-    SPLIT.get_or_init(|| TEXT_LINES.lines().collect())
-}
-
-fn lines() -> &'static [&'static str] {
-    static SPLIT: OnceLock<Vec<&'static str>> = OnceLock::new();
-    SPLIT.get_or_init(|| LINES.lines().collect())
+/// The names of the ops TensorFlow Decision Forests adds for inference, sorted.
+pub(crate) fn forest_names() -> impl Iterator<Item = &'static str> {
+    FORESTS.names()
 }
 
 fn op_name(line: &'static str) -> &'static str {
@@ -267,7 +285,7 @@ mod tests {
 
     #[test]
     fn every_line_parses_and_names_are_sorted() {
-        for lines in [lines(), text_lines()] {
+        for lines in [&TENSORFLOW, &TEXT, &FORESTS].map(Library::lines) {
             for line in lines {
                 assert!(parse(line).is_some(), "{line}");
             }

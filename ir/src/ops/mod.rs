@@ -29,6 +29,7 @@ mod diagonal;
 mod dilation;
 pub(crate) mod einsum;
 mod file;
+mod forest;
 mod functional;
 mod functional_v1;
 mod fused;
@@ -123,6 +124,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     diagonal,
     dilation,
     file,
+    forest,
     functional,
     functional_v1,
     fused,
@@ -197,7 +199,7 @@ pub fn all() -> impl Iterator<Item = &'static OpDef> {
     families().flat_map(|(_, records)| records)
 }
 
-/// The interface of an op that TensorFlow or tensorflow_text has, whether or not it has a record
+/// The interface of an op that TensorFlow, tensorflow_text or Decision Forests has, whether or not it has a record
 /// here.
 pub fn interface(name: &str) -> Option<&'static OpDef> {
     interface::find(name)
@@ -217,6 +219,11 @@ pub fn tensorflow_names() -> impl Iterator<Item = &'static str> {
 /// The names of all ops that the tensorflow_text library adds, sorted.
 pub fn tensorflow_text_names() -> impl Iterator<Item = &'static str> {
     interface::text_names()
+}
+
+/// The names of the ops that TensorFlow Decision Forests adds for inference, sorted.
+pub fn decision_forest_names() -> impl Iterator<Item = &'static str> {
+    interface::forest_names()
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@
 //!   structured values.
 //! - [`stablehlo`] imports programs of JAX and other frameworks that graphs hold.
 //! - [`events`] reads and writes event files, [`record_file`] files of records.
+//! - [`forest_files`] reads the files of decision forests.
 //!
 //! # Features
 //!
@@ -63,6 +64,7 @@ pub mod convert;
 pub mod error;
 pub mod events;
 pub mod file;
+pub mod forest_files;
 pub mod output_file;
 pub mod proto;
 pub mod record_file;

@@ -96,9 +96,11 @@ impl FileReader {
 /// The bytes of a file, unpacked: no more than a tensor may have.
 fn open(scope: Scope<'_>, op: &'static str, path: &Path, compression: &str) -> Result<Bytes> {
     let packed = contents(scope, op, path)?;
-    if compression.is_empty() {
-        return Ok(packed);
-    }
+    if compression.is_empty() { Ok(packed) } else { unpacked(scope, packed, compression) }
+}
+
+/// The bytes that were packed: no more than a tensor may have.
+pub(crate) fn unpacked(scope: Scope<'_>, packed: Bytes, compression: &str) -> Result<Bytes> {
     let attrs = Attrs::new().with("compression_type", compression);
     let packed = HostTensor::scalar_string(packed);
     let whole = execute(scope.context, "DecodeCompressed", attrs, &[packed.into()])?;

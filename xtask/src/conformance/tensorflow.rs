@@ -46,7 +46,7 @@ pub(super) fn run(
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
-    let (mut jobs, mut outcomes) = save_zoo(program, zoo, &folder.join("zoo"), wanted)?;
+    let (mut jobs, mut outcomes) = save_zoo(&python, program, zoo, &folder.join("zoo"), wanted)?;
     let written = write_models(program, &folder)?;
     for outcome in written {
         let name = outcome.text("case").to_string();
@@ -107,13 +107,14 @@ pub(crate) fn python(root: &Path) -> Result<PathBuf> {
 /// Has workers load and save the models and checkpoints of a zoo. A model that cannot be run here may be saved all
 /// the same, and is judged then.
 fn save_zoo(
+    python: &Path,
     program: &WorkerProgram,
     zoo: &Path,
     to: &Path,
     wanted: &dyn Fn(&str) -> bool,
 ) -> Result<(Vec<Job>, Vec<Outcome>)> {
     let mut folders = entries(zoo, "", wanted)?;
-    folders.retain(|folder| is_saved(folder));
+    folders.retain(|folder| is_judged(python, folder));
     let found = Mutex::new((Vec::new(), Vec::new()));
     on_workers(program, folders, |worker, case| {
         let model = to.join(case.file_name().unwrap_or_default());
@@ -132,11 +133,22 @@ fn save_zoo(
     Ok(found.into_inner().expect("no thread panicked"))
 }
 
-/// Whether a case is about a model or a checkpoint.
-fn is_saved(folder: &Path) -> bool {
+/// Whether a case is about a model or a checkpoint, and Python has the library whose ops it needs.
+fn is_judged(python: &Path, folder: &Path) -> bool {
     let text = fs::read_to_string(folder.join("case.json")).unwrap_or_default();
     let case: Value = serde_json::from_str(&text).unwrap_or_default();
-    matches!(case["kind"].as_str(), Some("saved_model" | "checkpoint" | "v1_checkpoint"))
+    if !matches!(case["kind"].as_str(), Some("saved_model" | "checkpoint" | "v1_checkpoint")) {
+        return false;
+    }
+    let Some(library) = case["library"].as_str() else { return true };
+    let program =
+        "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)";
+    let found = Command::new(python).args(["-c", program, library]).status();
+    let has_library = found.is_ok_and(|status| status.success());
+    if !has_library {
+        println!("not judged   {}: Python has no {library}", folder.display());
+    }
+    has_library
 }
 
 fn save_case(worker: &mut Worker, case: &Path, model: &Path) -> Result<Outcome> {

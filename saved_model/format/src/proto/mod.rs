@@ -1,4 +1,5 @@
-//! The messages of TensorFlow's files, generated from `protos/*.proto`.
+//! The messages of TensorFlow's files, generated from `protos/*.proto`; [`yggdrasil`] has those of decision
+//! forests.
 //!
 //! Field names and numbers are those of the format. Enum fields are plain integers, so that a
 //! number from a newer release survives; fields from a newer release do not.
@@ -11,6 +12,7 @@
 )]
 
 mod tensorflow;
+pub mod yggdrasil;
 
 pub use tensorflow::*;
 

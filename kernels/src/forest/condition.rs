@@ -1,0 +1,146 @@
+//! Conditions on the columns of an example.
+
+use super::examples::{Columns, Examples};
+
+/// A condition on an example. It has no value where its column has none.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Condition {
+    /// Whether a number is at least a threshold.
+    AtLeast {
+        /// Position among the columns of numbers.
+        column: usize,
+        /// The threshold.
+        threshold: f32,
+    },
+    /// Whether a boolean, a number of 0 to 1, is at least a half.
+    True {
+        /// Position among the columns of booleans.
+        column: usize,
+    },
+    /// Whether a category is one of these.
+    Category {
+        /// Position among the columns of categories.
+        column: usize,
+        /// The categories.
+        categories: Categories,
+    },
+    /// Whether a set has one of these categories.
+    CategorySet {
+        /// Position among the columns of sets.
+        column: usize,
+        /// The categories.
+        categories: Categories,
+    },
+    /// Whether a column has no value. This condition always has one.
+    Missing(Column),
+    /// Whether a weighted sum of numbers is at least a threshold.
+    Oblique {
+        /// The summands.
+        terms: Box<[Term]>,
+        /// The threshold.
+        threshold: f32,
+    },
+}
+
+/// A column of any type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    /// A number, which is missing if it is NaN.
+    Number(usize),
+    /// A boolean, which is missing if it is NaN.
+    Boolean(usize),
+    /// A category, which is missing if it is -1.
+    Category(usize),
+    /// A set of categories, which is missing if it begins with -1.
+    Set(usize),
+}
+
+/// A summand of [`Condition::Oblique`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Term {
+    /// Position among the columns of numbers.
+    pub column: usize,
+    /// Factor of the number.
+    pub weight: f32,
+    /// The number if it is missing. Without one the condition has no value then.
+    pub replacement: Option<f32>,
+}
+
+/// Some of the categories of a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Categories {
+    /// In ascending order.
+    Sorted(Box<[i32]>),
+    /// A bit for each, the least significant of a byte first.
+    Bitmap(Box<[u8]>),
+}
+
+impl Categories {
+    /// The categories of a list in any order.
+    pub fn of_list(mut list: Vec<i32>) -> Categories {
+        list.sort_unstable();
+        Categories::Sorted(list.into())
+    }
+
+    fn contains(&self, category: i32) -> bool {
+        match self {
+            Categories::Sorted(list) => list.binary_search(&category).is_ok(),
+            Categories::Bitmap(bytes) => usize::try_from(category).is_ok_and(|category| {
+                bytes.get(category / 8).is_some_and(|byte| byte >> (category % 8) & 1 == 1)
+            }),
+        }
+    }
+}
+
+impl Condition {
+    /// The columns that it reads.
+    pub(super) fn columns(&self) -> impl Iterator<Item = Column> + '_ {
+        let (one, terms) = match self {
+            Condition::AtLeast { column, .. } => (Some(Column::Number(*column)), &[][..]),
+            Condition::True { column } => (Some(Column::Boolean(*column)), &[][..]),
+            Condition::Category { column, .. } => (Some(Column::Category(*column)), &[][..]),
+            Condition::CategorySet { column, .. } => (Some(Column::Set(*column)), &[][..]),
+            Condition::Missing(column) => (Some(*column), &[][..]),
+            Condition::Oblique { terms, .. } => (None, &terms[..]),
+        };
+        one.into_iter().chain(terms.iter().map(|term| Column::Number(term.column)))
+    }
+
+    /// Its value for example `row`.
+    #[inline]
+    pub(super) fn holds(
+        &self,
+        examples: &Examples<'_>,
+        columns: &Columns,
+        row: usize,
+    ) -> Option<bool> {
+        match self {
+            Condition::AtLeast { column, threshold } => {
+                let number = examples.numbers[row * columns.numbers + column];
+                (!number.is_nan()).then_some(number >= *threshold)
+            }
+            Condition::True { column } => {
+                let boolean = examples.booleans[row * columns.booleans + column];
+                (!boolean.is_nan()).then_some(boolean >= 0.5)
+            }
+            Condition::Category { column, categories } => {
+                let category = examples.category(columns, row, *column)?;
+                Some(categories.contains(category))
+            }
+            Condition::CategorySet { column, categories } => {
+                let mut set = examples.set(columns, row, *column)?;
+                Some(set.any(|category| categories.contains(category)))
+            }
+            Condition::Missing(column) => Some(examples.is_missing(columns, row, *column)),
+            Condition::Oblique { terms, threshold } => {
+                let mut sum = 0.0f32;
+                for term in terms {
+                    let number = examples.numbers[row * columns.numbers + term.column];
+                    let number = if number.is_nan() { term.replacement? } else { number };
+                    sum += number * term.weight;
+                }
+                Some(sum >= *threshold)
+            }
+        }
+    }
+}
