@@ -4,7 +4,7 @@
 use crate::{
     error::{Error, Result},
     infer::OpContext,
-    shape::Shape,
+    shape::{Dim, PartialShape, Shape},
     view::StridedView,
 };
 use smallvec::SmallVec;
@@ -43,46 +43,19 @@ struct SliceDim {
 type SliceDims = SmallVec<[Option<SliceDim>; 6]>;
 
 fn slice_dims(context: &OpContext<'_>, shape: &Shape) -> Result<SliceDims> {
-    let mask = |name: &str| Ok::<_, Error>(context.attrs.int(name)? as u64);
     let (begin, end, strides) =
         (context.known_ints(1)?, context.known_ints(2)?, context.known_ints(3)?);
-    let masks = SliceMasks {
-        begin: mask("begin_mask")?,
-        end: mask("end_mask")?,
-        ellipsis: mask("ellipsis_mask")?,
-        new_axis: mask("new_axis_mask")?,
-        shrink: mask("shrink_axis_mask")?,
-    };
-    if end.len() != begin.len() || strides.len() != begin.len() || begin.len() > 32 {
+    let masks = SliceMasks::of(context)?;
+    if end.len() != begin.len() || strides.len() != begin.len() || begin.len() > MAX_ENTRIES {
         let found = format!("{}, {} and {}", begin.len(), end.len(), strides.len());
         return Err(context.wrong(1, "as long as `end` and `strides`, at most 32", found));
     }
-    if masks.ellipsis.count_ones() > 1 {
-        return Err(context.wrong_attr("ellipsis_mask", "at most one bit", masks.ellipsis));
-    }
-    let bit = |mask: u64, position: usize| mask >> position & 1 == 1;
-    let n_specs = begin.len();
-    let ellipsis = (0..n_specs).find(|&position| bit(masks.ellipsis, position));
-    let new_axes = |range: std::ops::Range<usize>| {
-        range.filter(|&at| bit(masks.new_axis, at) && !bit(masks.ellipsis, at)).count()
-    };
-    let after = ellipsis.map_or(0, |at| n_specs - at - 1 - new_axes(at + 1..n_specs));
-    let mut dims = SliceDims::new();
-    let mut axis = 0;
     let whole =
-        |axis: usize| Some(SliceDim { axis, start: 0, size: shape[axis], step: 1, shrink: false });
-    for position in 0..n_specs {
-        if bit(masks.ellipsis, position) {
-            let until = shape.rank().saturating_sub(after);
-            dims.extend((axis..until).map(whole));
-            axis = axis.max(until);
-        } else if bit(masks.new_axis, position) {
-            dims.push(None);
-        } else {
-            if axis >= shape.rank() {
-                let found = format!("{n_specs} entries for {shape}");
-                return Err(context.wrong(1, "no longer than the rank", found));
-            }
+        |axis: usize| SliceDim { axis, start: 0, size: shape[axis], step: 1, shrink: false };
+    let resolve = |part: SlicePart| match part {
+        SlicePart::Whole(axis) => Ok(Some(whole(axis))),
+        SlicePart::New => Ok(None),
+        SlicePart::Entry { position, axis } => {
             let spec = SliceSpec {
                 begin: (!bit(masks.begin, position)).then_some(begin[position]),
                 end: (!bit(masks.end, position)).then_some(end[position]),
@@ -90,12 +63,75 @@ fn slice_dims(context: &OpContext<'_>, shape: &Shape) -> Result<SliceDims> {
                 at: begin[position],
                 shrink: bit(masks.shrink, position),
             };
-            dims.push(Some(spec.resolve(context, axis, shape[axis])?));
-            axis += 1;
+            Ok(Some(spec.resolve(context, axis, shape[axis])?))
+        }
+    };
+    masks.parts(context, begin.len(), shape.rank())?.into_iter().map(resolve).collect()
+}
+
+/// The shape of a strided slice, as far as it is known where some of its inputs are not.
+///
+/// # Errors
+///
+/// As [`strided_slice`], where what is known contradicts itself.
+pub fn partial_slice_shape(context: &OpContext<'_>) -> Result<PartialShape> {
+    let (begin, end, strides) = (context.ints(1)?, context.ints(2)?, context.ints(3)?);
+    let n_specs = (1..4).find_map(|input| context.shape(input).dim(0));
+    let (Some(n_specs), Some(dims)) = (n_specs, context.shape(0).dims()) else {
+        return Ok(PartialShape::Unknown);
+    };
+    let masks = SliceMasks::of(context)?;
+    if n_specs > MAX_ENTRIES {
+        return Err(context.wrong(1, "at most 32 long", n_specs));
+    }
+    let entry = |values: &Option<Vec<i64>>, position: usize| {
+        values.as_ref().and_then(|values| values.get(position).copied())
+    };
+    // The outer option is whether the bound is known, the inner one whether there is one.
+    let bound = |mask: u64, values: &Option<Vec<i64>>, position: usize| {
+        if bit(mask, position) { Some(None) } else { entry(values, position).map(Some) }
+    };
+    let mut shape: SmallVec<[Dim; 6]> = SmallVec::new();
+    for part in masks.parts(context, n_specs, dims.len())? {
+        match part {
+            SlicePart::Whole(axis) => shape.push(dims[axis]),
+            SlicePart::New => shape.push(Some(1)),
+            SlicePart::Entry { position, .. } if bit(masks.shrink, position) => {}
+            SlicePart::Entry { position, axis } => {
+                let known = (
+                    bound(masks.begin, &begin, position),
+                    bound(masks.end, &end, position),
+                    entry(&strides, position),
+                    dims[axis],
+                );
+                shape.push(match known {
+                    (Some(begin), Some(end), Some(stride), Some(size)) => {
+                        let spec = SliceSpec { begin, end, stride, at: 0, shrink: false };
+                        Some(spec.resolve(context, axis, size)?.size)
+                    }
+                    _ => None,
+                });
+            }
         }
     }
-    dims.extend((axis..shape.rank()).map(whole));
-    Ok(dims)
+    Ok(PartialShape::Ranked(shape))
+}
+
+/// The most entries of `begin`.
+const MAX_ENTRIES: usize = 32;
+
+fn bit(mask: u64, position: usize) -> bool {
+    mask >> position & 1 == 1
+}
+
+/// A dimension of the result, or one that is taken away.
+enum SlicePart {
+    /// All of a dimension of the input.
+    Whole(usize),
+    /// A new dimension.
+    New,
+    /// An entry of `begin`, `end` and `strides`, and the dimension of the input that it is about.
+    Entry { position: usize, axis: usize },
 }
 
 struct SliceMasks {
@@ -104,6 +140,56 @@ struct SliceMasks {
     ellipsis: u64,
     new_axis: u64,
     shrink: u64,
+}
+
+impl SliceMasks {
+    fn of(context: &OpContext<'_>) -> Result<SliceMasks> {
+        let mask = |name: &str| Ok::<_, Error>(context.attrs.int(name)? as u64);
+        Ok(SliceMasks {
+            begin: mask("begin_mask")?,
+            end: mask("end_mask")?,
+            ellipsis: mask("ellipsis_mask")?,
+            new_axis: mask("new_axis_mask")?,
+            shrink: mask("shrink_axis_mask")?,
+        })
+    }
+
+    /// What `n_specs` entries mean for an input of `rank` dimensions.
+    fn parts(
+        &self,
+        context: &OpContext<'_>,
+        n_specs: usize,
+        rank: usize,
+    ) -> Result<SmallVec<[SlicePart; 6]>> {
+        if self.ellipsis.count_ones() > 1 {
+            return Err(context.wrong_attr("ellipsis_mask", "at most one bit", self.ellipsis));
+        }
+        let ellipsis = (0..n_specs).find(|&position| bit(self.ellipsis, position));
+        let new_axes = |range: std::ops::Range<usize>| {
+            range.filter(|&at| bit(self.new_axis, at) && !bit(self.ellipsis, at)).count()
+        };
+        let after = ellipsis.map_or(0, |at| n_specs - at - 1 - new_axes(at + 1..n_specs));
+        let mut parts = SmallVec::new();
+        let mut axis = 0;
+        for position in 0..n_specs {
+            if bit(self.ellipsis, position) {
+                let until = rank.saturating_sub(after);
+                parts.extend((axis..until).map(SlicePart::Whole));
+                axis = axis.max(until);
+            } else if bit(self.new_axis, position) {
+                parts.push(SlicePart::New);
+            } else {
+                if axis >= rank {
+                    let found = format!("{n_specs} entries for rank {rank}");
+                    return Err(context.wrong(1, "no longer than the rank", found));
+                }
+                parts.push(SlicePart::Entry { position, axis });
+                axis += 1;
+            }
+        }
+        parts.extend((axis..rank).map(SlicePart::Whole));
+        Ok(parts)
+    }
 }
 
 /// An entry of a strided slice; what is masked out is `None`.
@@ -153,5 +239,56 @@ impl SliceSpec {
             step: if count > 1 { self.stride as isize } else { 1 },
             shrink: false,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Attrs, DType, HostTensor, PartialShape, Shape, ValueType,
+        infer::{InputFacts, infer},
+        registry,
+    };
+
+    /// The shape of a slice of a tensor of shape `[2, ?, 5]` whose bounds are vectors of `n` numbers; those
+    /// that are `None` are not known.
+    fn sliced(n: usize, bounds: [Option<&[i32]>; 3], masks: &[(&'static str, i64)]) -> String {
+        let op = registry::find("StridedSlice").unwrap();
+        let mut attrs = Attrs::new().with("T", DType::F32).with("Index", DType::I32);
+        for (mask, value) in masks {
+            attrs = attrs.with(*mask, *value);
+        }
+        let attrs = op.complete_attrs(attrs).unwrap();
+        let mut types =
+            vec![ValueType::new(DType::F32, PartialShape::ranked([Some(2), None, Some(5)]))];
+        types.resize(4, ValueType::new(DType::I32, PartialShape::vector(Some(n))));
+        let values = bounds.map(|bound| {
+            bound.map(|bound| HostTensor::from_slice(Shape::new([n]).unwrap(), bound).unwrap())
+        });
+        let facts: Vec<InputFacts<'_>> = types
+            .iter()
+            .zip(std::iter::once(None).chain(values.iter().map(Option::as_ref)))
+            .map(|(ty, value)| InputFacts { ty, value })
+            .collect();
+        infer(op, &attrs, &facts).unwrap()[0].shape.to_string()
+    }
+
+    #[test]
+    fn shapes_are_known_as_far_as_bounds_are() {
+        let unknown = [None, None, Some(&[1, 1][..])];
+        assert_eq!(sliced(2, unknown, &[]), "[?,?,5]");
+        assert_eq!(sliced(2, unknown, &[("shrink_axis_mask", 1)]), "[?,5]");
+        let first_kept = [("begin_mask", 1), ("end_mask", 1), ("shrink_axis_mask", 2)];
+        assert_eq!(sliced(2, unknown, &first_kept), "[2,5]");
+        assert_eq!(sliced(2, unknown, &[("new_axis_mask", 1), ("shrink_axis_mask", 2)]), "[1,?,5]");
+        assert_eq!(sliced(2, unknown, &[("ellipsis_mask", 1), ("shrink_axis_mask", 2)]), "[2,?]");
+        // The bounds are known, and a dimension is not.
+        let known = [Some(&[0, 1][..]), Some(&[1, 3][..]), Some(&[1, 1][..])];
+        assert_eq!(sliced(2, known, &[]), "[1,?,5]");
+        // A whole dimension in steps that are not known.
+        let no_stride = [None, None, None];
+        assert_eq!(sliced(1, no_stride, &[("begin_mask", 1), ("end_mask", 1)]), "[?,?,5]");
+        let every_second = [None, None, Some(&[2][..])];
+        assert_eq!(sliced(1, every_second, &[("begin_mask", 1), ("end_mask", 1)]), "[1,?,5]");
     }
 }

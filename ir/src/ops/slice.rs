@@ -9,7 +9,7 @@ use crate::{
     infer::{self, OpContext, normalize_axis},
     op::*,
     shape::{Dim, PartialShape, Shape, counted},
-    strided_slice::strided_slice,
+    strided_slice::{partial_slice_shape, strided_slice},
     view::StridedView,
 };
 use smallvec::SmallVec;
@@ -154,33 +154,46 @@ fn slice(context: &mut OpContext<'_>) -> Result<()> {
         context.check_rank(index, 1)?;
         context.same("ranks", context.shape(index).dim(0), rank)?;
     }
-    let (Some(begin), Some(size)) = (context.ints(1)?, context.ints(2)?) else {
+    let Some(size) = context.ints(2)? else {
         context.set(0, rank.map_or(PartialShape::Unknown, PartialShape::of_rank));
         return Ok(());
     };
+    let begin = context.ints(1)?;
     let dims = context.shape(0).dims().unwrap_or(&[]);
     let mut taken: SmallVec<[Dim; 6]> = SmallVec::new();
-    for (axis, (&begin, &size)) in begin.iter().zip(&size).enumerate() {
+    for (axis, &size) in size.iter().enumerate() {
         let full = dims.get(axis).copied().flatten();
-        let outside = |limit: usize| Error::Index {
-            what: format!("slice [{begin}, {begin} + {size}) of dimension {axis}").into(),
-            index: begin,
-            low: 0,
-            high: limit as i64 + 1,
-        };
-        let Ok(start) = usize::try_from(begin) else { return Err(outside(full.unwrap_or(0))) };
-        taken.push(match (size, full) {
-            (-1, None) => None,
-            (-1, Some(full)) if start <= full => Some(full - start),
-            (size, full) => match (usize::try_from(size), full) {
-                (Ok(size), None) => Some(size),
-                (Ok(size), Some(full)) if start <= full && size <= full - start => Some(size),
-                (_, full) => return Err(outside(full.unwrap_or(0))),
-            },
-        });
+        let begin = begin.as_ref().and_then(|begin| begin.get(axis).copied());
+        taken.push(slice_dim(axis, begin, size, full)?);
     }
     context.set(0, PartialShape::Ranked(taken));
     Ok(())
+}
+
+/// The size of one dimension of a slice, of which the begin may not be known.
+fn slice_dim(axis: usize, begin: Option<i64>, size: i64, full: Dim) -> Result<Dim> {
+    let Some(begin) = begin else { return Ok(usize::try_from(size).ok()) };
+    let Ok(start) = usize::try_from(begin) else {
+        return Err(outside_slice(axis, begin, size, full));
+    };
+    Ok(match (size, full) {
+        (-1, None) => None,
+        (-1, Some(full)) if start <= full => Some(full - start),
+        (size, full) => match (usize::try_from(size), full) {
+            (Ok(size), None) => Some(size),
+            (Ok(size), Some(full)) if start <= full && size <= full - start => Some(size),
+            (_, full) => return Err(outside_slice(axis, begin, size, full)),
+        },
+    })
+}
+
+fn outside_slice(axis: usize, begin: i64, size: i64, full: Dim) -> Error {
+    Error::Index {
+        what: format!("slice [{begin}, {begin} + {size}) of dimension {axis}").into(),
+        index: begin,
+        low: 0,
+        high: full.unwrap_or(0) as i64 + 1,
+    }
 }
 
 fn slice_view(context: &OpContext<'_>) -> Result<Vec<StridedView>> {
@@ -277,23 +290,12 @@ fn infer_strided_slice(context: &mut OpContext<'_>) -> Result<()> {
     }
     let known = (1..4).all(|index| context.value(index).is_some());
     let (true, Some(shape)) = (known, context.shape(0).known()) else {
-        return infer_slice_rank(context);
+        let shape = partial_slice_shape(context)?;
+        context.set(0, shape);
+        return Ok(());
     };
     let (_, sliced) = strided_slice(context, &shape)?;
     context.set(0, sliced);
-    Ok(())
-}
-
-/// The rank of a slice whose bounds are not known, if no axis comes in or goes.
-fn infer_slice_rank(context: &mut OpContext<'_>) -> Result<()> {
-    for mask in ["ellipsis_mask", "new_axis_mask", "shrink_axis_mask"] {
-        if context.attrs.int(mask)? != 0 {
-            return Ok(());
-        }
-    }
-    if let Some(rank) = context.shape(0).rank() {
-        context.set(0, PartialShape::of_rank(rank));
-    }
     Ok(())
 }
 
