@@ -23,6 +23,7 @@ type Switch = (&'static str, fn(&mut CompileOptions));
 /// The passes that are switched off in turn, and the verifiers on.
 const SWITCHES: &[Switch] = &[
     ("no fold", |options| options.fold = false),
+    ("no outline", |options| options.outline = false),
     ("no hoist", |options| options.hoist = false),
     ("no cse", |options| options.cse = false),
     ("no fuse", |options| options.fuse = false),

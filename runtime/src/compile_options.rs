@@ -16,6 +16,8 @@ use std::sync::OnceLock;
 pub struct CompileOptions {
     /// Computes calls with known inputs once, when a function is compiled (constant folding).
     pub fold: bool,
+    /// Compiles what depends on sizes that data tells once these are there.
+    pub outline: bool,
     /// Moves what does not change between the rounds of a loop out of it.
     pub hoist: bool,
     /// Merges equal calls (common subexpression elimination).
@@ -41,6 +43,7 @@ impl Default for CompileOptions {
     fn default() -> CompileOptions {
         CompileOptions {
             fold: true,
+            outline: true,
             hoist: true,
             cse: true,
             fuse: true,

@@ -1,6 +1,6 @@
 //! From a function to what is planned: the passes, in their order.
 //!
-//! Specialisation, placement, hoisting, then for each body: common subexpressions, elementwise
+//! Specialisation, outlining, placement, transposes, hoisting, then for each body: common subexpressions, elementwise
 //! fusion, attention, regions. Placement comes before fusion, so that each device is asked about
 //! the fused nodes that it would run.
 
@@ -17,11 +17,13 @@ use ferroflow_ir::{
         cse::cse,
         fuse::fuse,
         hoist::hoist,
+        outline::outline,
         pad::pad_in_convolutions,
         prune::prune,
         region::regions,
         specialize::{Argument, Evaluate, NoFolding, Specialized, Specializer},
         strides::move_strides,
+        transpose::transposes_into_matmuls,
         verify::{verify, verify_devices},
         widen::widen,
     },
@@ -50,12 +52,25 @@ pub(crate) fn optimize(
         true => verify(specialized, after).and_then(|()| verify_devices(specialized, after)),
         false => Ok(()),
     };
-    let specialized = specializer.specialize(def, args)?;
+    let mut specialized = specializer.specialize(def, args)?;
     if options.verify {
         verify(&specialized, "specialization")?;
     }
+    // Shapes of arguments that are not known are those of an outlined function that runs op by op.
+    let all_known = args.iter().all(|arg| arg.ty.shape.known().is_some());
+    let is_on_host = request.is_on_host() && context.default_device().is_none();
+    if options.outline && all_known && is_on_host {
+        outline(&mut specialized, &def.name, &scope.library)?;
+        if options.verify {
+            verify(&specialized, "outlining")?;
+        }
+    }
     let Placed { mut function, devices } = Placed::new(context, specialized, captured, request)?;
     check(&function, "placement")?;
+    if options.fuse {
+        function.for_each_body(&mut |body| transposes_into_matmuls(&mut body.graph))?;
+        check(&function, "transposes")?;
+    }
     if options.hoist {
         function.for_each_body(&mut |body| hoist(body, evaluate))?;
         check(&function, "hoisting")?;

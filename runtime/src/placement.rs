@@ -102,6 +102,13 @@ pub(crate) struct PlacementRequest {
     pub(crate) args: Vec<Option<Arc<dyn Device>>>,
 }
 
+impl PlacementRequest {
+    /// Whether it asks for no device and names none.
+    pub(crate) fn is_on_host(&self) -> bool {
+        self.device.is_none() && self.args.iter().all(Option::is_none)
+    }
+}
+
 impl Placement {
     /// Where the nodes of a placed function run. `cpu` is the name of the host's device.
     pub(crate) fn of(function: &Specialized, cpu: &str) -> Placement {

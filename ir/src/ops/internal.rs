@@ -94,6 +94,15 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "_Outlined",
+        summary: "Calls a function that is compiled for the shapes that its arguments turn out to have.",
+        inputs: &[args_list("inputs", "Tin")],
+        outputs: &[args_list("outputs", "Tout")],
+        attrs: &[types("Tin"), types("Tout"), tensor("body")],
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
         name: "_VariantZerosLike",
         summary: "Replaces the tensors in values of dtype variant by zeros.",
         inputs: &[arg("x", "T")],

@@ -290,6 +290,9 @@ impl Body<'_> {
         };
         let outer = self.location;
         self.location = node.location.or(outer);
+        // A node that was outlined knows its function.
+        let own = node.function.clone().unwrap_or_else(|| self.function.clone());
+        let outer_function = mem::replace(&mut self.function, own);
         let device = if node.device.is_empty() { &self.device } else { &node.device }.clone();
         let outer_device = mem::replace(&mut self.device, device);
         let outlets = if op.effect == Effect::OfCallee {
@@ -298,6 +301,7 @@ impl Body<'_> {
             self.add(&node.name, op, node.attrs.clone(), inputs)
         };
         self.location = outer;
+        self.function = outer_function;
         self.device = outer_device;
         outlets
     }

@@ -22,6 +22,7 @@ mod file;
 mod list;
 mod lock;
 mod optional;
+mod outlined;
 mod print;
 mod queue;
 mod ragged;
@@ -56,6 +57,7 @@ const BODIES: &[&[(&str, RuntimeOpBody)]] = &[
     list::BODIES,
     lock::BODIES,
     optional::BODIES,
+    outlined::BODIES,
     print::BODIES,
     queue::BODIES,
     ragged::BODIES,

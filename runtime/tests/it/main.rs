@@ -14,6 +14,7 @@ mod hoisting;
 mod hostile;
 mod lists;
 mod loops;
+mod outlining;
 mod pools;
 mod products;
 mod regions;

@@ -12,30 +12,42 @@ use crate::{
     spec::ValueType,
 };
 use smallvec::SmallVec;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// The nodes that leave the functions of a loop: those of the condition, those of the body.
 pub(super) struct Invariants(pub(super) [BTreeSet<NodeId>; 2]);
 
 /// The nodes that may move besides those that cannot fail and have no effect.
 #[derive(Clone, Copy)]
-struct Permission {
+struct Permission<'a> {
     /// Nodes that can fail: the function they are in runs at least once.
     fallible: bool,
     /// Nodes that read variables: nothing in the loop writes to any.
     reads: bool,
+    /// The variables that are read before the loop, which reads in it can read, too.
+    read_before: &'a HashSet<Outlet>,
 }
 
 impl Invariants {
-    /// The invariants of a loop, whose body `runs` at least once.
-    pub(super) fn of(call: &LoopCall<'_>, runs: bool) -> Invariants {
+    /// The invariants of a loop, whose body `runs` at least once; `outer` has what comes before it.
+    pub(super) fn of(call: &LoopCall<'_>, outer: &Graph, runs: bool) -> Invariants {
         let reads = call.functions.iter().all(|function| is_read_only(function)) && !waits(call);
+        let read_before = &read_variables(outer);
         let of = |side: usize, fallible: bool| {
-            movable(call, side, Permission { fallible, reads: fallible && reads })
+            movable(call, side, Permission { fallible, reads, read_before })
         };
         Invariants([of(0, true), of(1, runs)])
     }
 }
+
+/// The handles of the variables that nodes read.
+fn read_variables(graph: &Graph) -> HashSet<Outlet> {
+    let reads = graph.iter().filter(|(_, node)| node.op.name() == READ);
+    reads.filter_map(|(_, node)| node.inputs().first().copied()).collect()
+}
+
+/// The op that reads a variable.
+const READ: &str = "ReadVariableOp";
 
 /// Whether all effects in a function, and in those inside it, are reads. Other functions that nodes
 /// refer to may do anything.
@@ -75,7 +87,7 @@ fn waits(call: &LoopCall<'_>) -> bool {
 
 /// The nodes that depend on variables that never change and on constants, and can be computed
 /// whatever those are.
-fn movable(call: &LoopCall<'_>, side: usize, permission: Permission) -> BTreeSet<NodeId> {
+fn movable(call: &LoopCall<'_>, side: usize, permission: Permission<'_>) -> BTreeSet<NodeId> {
     let graph = &call.functions[side].graph;
     let mut nodes = BTreeSet::new();
     for (id, node) in graph.iter() {
@@ -87,14 +99,25 @@ fn movable(call: &LoopCall<'_>, side: usize, permission: Permission) -> BTreeSet
                 || call.fixed_input(side, *input).is_some()
         });
         let varies = node.inputs().iter().any(|input| !is_constant(input));
-        if known && varies && may_move(graph, node, permission) {
+        let is_set = || {
+            let handle = node.inputs().first().and_then(|&input| call.fixed_input(side, input));
+            node.op.name() == READ
+                && handle.is_some_and(|handle| permission.read_before.contains(&handle))
+        };
+        if known && varies && may_move(graph, node, permission, is_set) {
             nodes.insert(id);
         }
     }
     nodes
 }
 
-fn may_move(graph: &Graph, node: &NodeDef, permission: Permission) -> bool {
+/// Whether a node may move; `is_set` tells that it reads a variable that has a value.
+fn may_move(
+    graph: &Graph,
+    node: &NodeDef,
+    permission: Permission<'_>,
+    is_set: impl FnOnce() -> bool,
+) -> bool {
     let Some(op) = node.op.def().filter(|_| callees(&node.attrs).is_empty()) else {
         return false;
     };
@@ -105,13 +128,13 @@ fn may_move(graph: &Graph, node: &NodeDef, permission: Permission) -> bool {
     let all_plain = inputs.iter().all(|ty| plain(ty));
     match (op.effect, op.call) {
         (Effect::Pure, CallKind::None) => all_plain && !fails(graph, op, node, permission),
-        (Effect::Reads, CallKind::None) => permission.reads,
+        (Effect::Reads, CallKind::None) => permission.reads && (permission.fallible || is_set()),
         _ => false,
     }
 }
 
 /// Whether a node without effects may fail though it must not.
-fn fails(graph: &Graph, op: &OpDef, node: &NodeDef, permission: Permission) -> bool {
+fn fails(graph: &Graph, op: &OpDef, node: &NodeDef, permission: Permission<'_>) -> bool {
     match op.lowering {
         Lowering::Elementwise(_) => !permission.fallible && !cannot_fail(graph, node),
         Lowering::Reduce(_) | Lowering::Alias(_) | Lowering::View(_) => false,

@@ -5,9 +5,9 @@
 //! - `list_items`: the items of a list that is the same in all rounds, and matmuls of them.
 //!
 //! A loop may not run at all: what can fail moves only if the first evaluation of the condition is
-//! known to be true, and from the condition itself, which is always evaluated. Reads of variables move
-//! only if nothing in the loop writes to any, and the number of rounds does not depend on what is read:
-//! a loop may wait for another caller.
+//! known to be true, and from the condition itself, which is always evaluated. A read of a variable that
+//! was read before the loop cannot fail. Reads of variables move only if nothing in the loop writes to any,
+//! and the number of rounds does not depend on what is read: a loop may wait for another caller.
 
 mod invariant;
 mod list_items;
@@ -57,7 +57,7 @@ fn add_loop(
     evaluate: &dyn Evaluate,
 ) -> Result<NodeId> {
     let runs = call.runs(&outer.graph, evaluate);
-    let invariants = Invariants::of(&call, runs);
+    let invariants = Invariants::of(&call, &outer.graph, runs);
     call.move_invariants(outer, &invariants)?;
     list_items::gather(&mut call, outer, runs)?;
     outer.graph.add(call.into_node())

@@ -1,0 +1,71 @@
+//! Transposed operands of matmuls: a matmul reads its operand the other way round, and the transposition is
+//! not needed.
+
+use super::execution::constant;
+use crate::{
+    error::Result,
+    graph::{Graph, NodeDef, NodeId, Outlet},
+};
+use std::sync::Arc;
+
+/// The attributes that turn round the operands of matmuls.
+fn turning_attrs(op: &str) -> Option<[&'static str; 2]> {
+    match op {
+        "MatMul" => Some(["transpose_a", "transpose_b"]),
+        "BatchMatMul" | "BatchMatMulV2" => Some(["adj_x", "adj_y"]),
+        _ => None,
+    }
+}
+
+/// Has matmuls of real numbers read the operands of transpositions of the last two dimensions.
+///
+/// # Errors
+///
+/// None on a well-formed graph.
+pub fn transposes_into_matmuls(graph: &mut Graph) -> Result<()> {
+    let ids: Vec<NodeId> = graph.ids().collect();
+    for id in ids {
+        let Some(names) = turning_attrs(graph[id].op.name()) else { continue };
+        for (index, name) in names.into_iter().enumerate() {
+            if let Some(source) = transposed(graph, graph[id].inputs()[index]) {
+                let turned = !graph[id].attrs.bool(name)?;
+                turn(graph, id, index, source, name, turned)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn turn(
+    graph: &mut Graph,
+    id: NodeId,
+    index: usize,
+    source: Outlet,
+    name: &'static str,
+    turned: bool,
+) -> Result<()> {
+    let node = &graph[id];
+    let mut inputs = node.inputs().to_vec();
+    inputs[index] = source;
+    let controls = node.controls().to_vec();
+    let attrs = Arc::new((*node.attrs).clone().with(name, turned));
+    *graph.node_mut(id).attrs = attrs;
+    graph.connect(id, inputs, controls)
+}
+
+/// The operand of a transposition of the last two dimensions.
+fn transposed(graph: &Graph, outlet: Outlet) -> Option<Outlet> {
+    let node: &NodeDef = &graph[outlet.node];
+    if node.op.name() != "Transpose" {
+        return None;
+    }
+    let &[source, order] = node.inputs() else { return None };
+    let order = constant(graph, order)?.to_i64s().ok()?;
+    let rank = order.len();
+    if rank < 2 || graph.ty(source)?.dtype.is_complex() {
+        return None;
+    }
+    let mut swapped: Vec<i64> = (0..rank as i64).collect();
+    swapped.swap(rank - 2, rank - 1);
+    (order == swapped && graph.ty(source)?.shape.rank() == Some(rank)).then_some(source)
+}

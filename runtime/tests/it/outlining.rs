@@ -1,0 +1,99 @@
+//! Functions of sizes that only data tells: what follows is compiled once they are there.
+
+use crate::support::*;
+use ferroflow_ir::{
+    Attrs, DType, FunctionDef, HostTensor, Outlet, Shape, TensorSpec, ValueType,
+    build::GraphBuilder,
+};
+use ferroflow_runtime::{
+    CapturedInput, CompileOptions, Context, ContextOptions, EagerTensor, ResourceVariable,
+    RunOptions, TraceLevel,
+};
+
+fn mask(n: usize) -> ValueType {
+    ValueType::new(DType::Bool, Shape::new([n]).unwrap())
+}
+
+fn handle() -> ValueType {
+    ValueType::handle(DType::Resource, TensorSpec::new(DType::F32, Shape::new([4]).unwrap()))
+}
+
+/// The rows of `x` that a mask keeps.
+fn masked(b: &mut GraphBuilder, x: Outlet, mask: Outlet) -> ferroflow_ir::Result<Outlet> {
+    let places = b.call("Where", "places", &[mask])?[0];
+    Ok(b.call("GatherNd", "kept", &[x, places])?[0])
+}
+
+/// `rows * bias` and so on: enough nodes to be worth a call.
+fn layers(
+    b: &mut GraphBuilder,
+    name: &str,
+    rows: Outlet,
+    bias: Outlet,
+) -> ferroflow_ir::Result<Outlet> {
+    let mut rows = rows;
+    for layer in 0..4 {
+        let named = |op: &str| format!("{name}_{layer}_{op}");
+        rows = b.call("Mul", &named("scaled"), &[rows, bias])?[0];
+        rows = b.call("AddV2", &named("shifted"), &[rows, bias])?[0];
+        rows = b.call("Tanh", &named("bent"), &[rows])?[0];
+    }
+    Ok(rows)
+}
+
+/// `f(x, mask, bias)`, whose variable `bias` is added to before and after the rows are chosen.
+fn chosen_rows() -> FunctionDef {
+    let args = [("x", f32s(&[6, 4])), ("mask", mask(6)), ("bias", handle())];
+    function("chosen", &args, |b, args| {
+        let dtype = || Attrs::new().with("dtype", DType::F32);
+        let before = b.call_with("ReadVariableOp", "before", dtype(), &args[2..])?[0];
+        let one = b.constant("one", HostTensor::from_slice(Shape::new([4])?, &[1.0f32; 4])?)?;
+        b.call_with("AssignAddVariableOp", "add", dtype(), &[args[2], one])?;
+        let between = b.call_with("ReadVariableOp", "between", dtype(), &args[2..])?[0];
+        let rows = masked(b, args[0], args[1])?;
+        b.call_with("AssignAddVariableOp", "add_again", dtype(), &[args[2], one])?;
+        let after = b.call_with("ReadVariableOp", "after", dtype(), &args[2..])?[0];
+        let first = layers(b, "first", rows, between)?;
+        let second = layers(b, "second", first, after)?;
+        let result = b.call("Sub", "result", &[second, before])?[0];
+        Ok(vec![result, before])
+    })
+}
+
+/// The results of calls with masks of these numbers of rows, the variable after them, and the ops
+/// that the last call ran.
+fn run(outline: bool, kept: &[usize]) -> (Vec<Vec<f32>>, Vec<f32>, Vec<String>) {
+    let compile = CompileOptions { outline, ..Default::default() };
+    let context = Context::with_options(ContextOptions { compile, ..Default::default() });
+    let bias = HostTensor::from_slice(Shape::new([4]).unwrap(), &[0.5f32, -0.25, 1.0, 0.0]);
+    let bias = ResourceVariable::new("bias", bias.unwrap());
+    let captures = vec![CapturedInput::Resource(bias.handle())];
+    let function = concrete(&context, chosen_rows(), vec![], captures);
+    let numbers: Vec<f32> = (0..24).map(|number| number as f32 / 10.0 - 1.0).collect();
+    let x = HostTensor::from_slice(Shape::new([6, 4]).unwrap(), &numbers).unwrap();
+    let (mut found, mut ops) = (Vec::new(), Vec::new());
+    for &kept in kept {
+        let mask: Vec<bool> = (0..6).map(|row| row < kept).collect();
+        let mask = HostTensor::from_bools(Shape::new([6]).unwrap(), &mask).unwrap();
+        let args: [EagerTensor; 2] = [x.clone().into(), mask.into()];
+        let options = RunOptions { trace_level: TraceLevel::Ops };
+        let (results, metadata) = function.call_with_options(&options, &args.each_ref()).unwrap();
+        found.push([values(&results, 0), values(&results, 1)].concat());
+        ops = metadata.ops.iter().map(|op| op.op.to_string()).collect();
+    }
+    let value = bias.read().unwrap();
+    (found, value.as_slice::<f32>().unwrap().to_vec(), ops)
+}
+
+#[test]
+fn what_follows_unforeseen_sizes_is_compiled_for_them() {
+    let kept = [3, 3, 5, 0, 3, 5, 6, 5];
+    let (plain, plain_bias, plain_ops) = run(false, &kept);
+    let (outlined, bias, ops) = run(true, &kept);
+    assert_eq!(outlined, plain);
+    assert_eq!(bias, plain_bias);
+    let runs = |ops: &[String], op: &str| ops.iter().any(|other| other == op);
+    assert!(runs(&plain_ops, "Tanh") && !runs(&plain_ops, "_Outlined"), "{plain_ops:?}");
+    // Three different shapes were met again: elementwise ops are one.
+    assert!(runs(&ops, "_Outlined") && !runs(&ops, "Tanh"), "{ops:?}");
+}
