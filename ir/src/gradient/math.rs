@@ -161,6 +161,11 @@ pub(crate) fn floor_mod<'e>(b: &Backprop<'e>) -> Grads<'e> {
     b.both(|| dy, || -(dy * call("FloorDiv", [x, y])))
 }
 
+pub(crate) fn truncate_mod<'e>(b: &Backprop<'e>) -> Grads<'e> {
+    let (x, y, dy) = b.binary();
+    b.both(|| dy, || -(dy * call("TruncateDiv", [x, y])))
+}
+
 pub(crate) fn atan2<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (y, x, dy) = b.binary();
     let scaled = dy / (x.square() + y.square());

@@ -283,6 +283,64 @@ pub(super) static OPS: &[OpDef] = &[
         gradient: Gradient::Rule(gradient::linalg::tridiagonal_solve),
         ..SQUARE
     },
+    OpDef {
+        name: "_HouseholderProduct",
+        summary: "Multiplies reflections, as LAPACK packs them.",
+        inputs: &[arg("packed", "T"), arg("factors", "T")],
+        outputs: &[arg("q", "T")],
+        attrs: &[ty("T", SOLVABLE)],
+        infer: |context| {
+            let (packed, [_, columns]) = matrices(context, 0)?;
+            let factors = context.shape(1).clone();
+            context.check_rank_at_least(1, 1)?;
+            if let (Some(n), Some(columns)) = (factors.dim(-1), columns)
+                && n > columns
+            {
+                return Err(context.wrong(1, format!("no longer than {columns}"), factors));
+            }
+            let ends = factors.dims().map(|dims| &dims[..dims.len() - 1]);
+            if let (Some(own), Some(batch)) = (ends, stack(&packed).dims())
+                && own != batch
+            {
+                return Err(context.wrong(1, "a stack as that of packed", factors));
+            }
+            context.set(0, packed);
+            Ok(())
+        },
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "_HouseholderQr",
+        summary: "Factors a matrix into reflections and an upper triangle, as LAPACK packs them.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("packed", "T"), arg("factors", "T")],
+        attrs: &[ty("T", SOLVABLE)],
+        infer: |context| {
+            let (shape, [rows, columns]) = matrices(context, 0)?;
+            let least = rows.zip(columns).map(|(rows, columns)| rows.min(columns));
+            let batch = stack(&shape);
+            context.set(0, shape);
+            context.set(1, joined(&batch, &[least]));
+            Ok(())
+        },
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "_LuPivots",
+        summary: "Finds the exchanges of rows that lead to an order, as LAPACK tells them.",
+        inputs: &[arg_of("p", DType::I32)],
+        outputs: &[arg_of("pivots", DType::I32)],
+        infer: |context| {
+            context.check_rank_at_least(0, 1)?;
+            let shape = context.shape(0).clone();
+            context.set(0, shape);
+            Ok(())
+        },
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
 ];
 
 /// The shape of input `index` and the sizes of its matrices.

@@ -909,6 +909,8 @@ pub(super) static OPS: &[OpDef] = &[
             s.fails_with(Code::Internal);
             s.x(0).trunc_mod(s.x(1))
         }),
+        // TensorFlow has none; programs of JAX are differentiated through it.
+        gradient: Gradient::Broadcast(gradient::math::truncate_mod),
         compiled: XlaFormula::Of(total::remainder),
         ..OPERATOR
     },

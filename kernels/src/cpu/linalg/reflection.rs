@@ -39,6 +39,21 @@ impl<E: Exact> Reflection<E> {
         Reflection { v, factor, first: target }
     }
 
+    /// The reflection of this vector below its first element, which is 1, and this factor.
+    pub(super) fn of_parts(below: impl Iterator<Item = E>, factor: E) -> Reflection<E> {
+        Reflection { v: std::iter::once(E::one()).chain(below).collect(), factor, first: 0.0 }
+    }
+
+    /// The vector below its first element.
+    pub(super) fn below(&self) -> &[E] {
+        self.v.get(1..).unwrap_or_default()
+    }
+
+    /// The factor as LAPACK has it: of the adjoint.
+    pub(super) fn tau(&self) -> E {
+        self.factor.conj()
+    }
+
     /// Multiplies rows from `first` on, of `columns` elements, by `h`.
     pub(super) fn apply(&self, matrix: &mut [E], columns: usize, first: usize) {
         self.multiply(matrix, columns, first, self.factor);

@@ -6,7 +6,7 @@ use super::{
         constant::{dtype, malformed, unsupported},
         module::{Attr, HloOp},
     },
-    Import, ImportScope, exactly, linalg,
+    Import, ImportScope, exactly, lapack, linalg,
 };
 use bytes::Bytes;
 use ferroflow_ir::{
@@ -85,7 +85,10 @@ impl Import<'_> {
                 linalg::random_bits(algorithm, state, shape, dtype(ty.element)?)
             }
             "stablehlo.dynamic_reduce_window" => self.dynamic_reduce_window(op, x),
-            _ => Err(unsupported(op, format!("the custom call `{target}`"))),
+            _ => match lapack::routine(target) {
+                Some(routine) => routine.results(op, x),
+                None => Err(unsupported(op, format!("the custom call `{target}`"))),
+            },
         }
     }
 

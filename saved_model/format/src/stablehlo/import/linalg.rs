@@ -221,39 +221,74 @@ fn transposed<'e>(x: Value<'e>) -> Value<'e> {
 }
 
 /// The adjoint of matrices.
-fn turned<'e>(x: Value<'e>) -> Value<'e> {
+pub(super) fn turned<'e>(x: Value<'e>) -> Value<'e> {
     transposed(x).adjoint()
 }
 
 fn triangular_solve<'e>(op: &HloOp, x: &[Value<'e>]) -> Result<Value<'e>> {
     let [a, b] = *exactly(op, x)?;
-    let (left, lower) = (op.flag("left_side")?, op.flag("lower")?);
-    let a = match op.flag("unit_diagonal")? {
-        true => {
-            let mut row = sizes(a);
-            row.pop();
-            let ones = size::broadcast(a.like(1.0), &row);
-            call("MatrixSetDiag", [a, ones])
-        }
-        false => a,
-    };
-    let complex = a.dtype().is_complex();
-    // The matrix of the equation is `a`, its transpose or its adjoint.
-    let (matrix, adjoint) = match op.case("transpose_a")? {
-        0 | 1 => (a, false),
-        2 if complex => (a.conj(), true),
-        2 | 3 => (a, true),
+    let transpose = match op.case("transpose_a")? {
+        0 | 1 => MatrixOf::Itself,
+        2 => MatrixOf::Transpose,
+        3 => MatrixOf::Adjoint,
         _ => return Err(malformed(op, "a matrix is transposed or not")),
     };
-    let solve = |matrix: Value<'e>, b: Value<'e>, adjoint: bool| {
-        let attrs = Attrs::new().with("lower", lower).with("adjoint", adjoint);
-        call_with("MatrixTriangularSolve", attrs, [matrix, b])
+    let triangle = Triangle {
+        left: op.flag("left_side")?,
+        lower: op.flag("lower")?,
+        unit: op.flag("unit_diagonal")?,
+        matrix: transpose,
     };
-    Ok(match left {
-        true => solve(matrix, b, adjoint),
-        // x a = b where aᴴ xᴴ = bᴴ.
-        false => turned(solve(matrix, turned(b), !adjoint)),
-    })
+    Ok(triangle.solve(a, b))
+}
+
+/// The matrix of an equation.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum MatrixOf {
+    Itself,
+    Transpose,
+    Adjoint,
+}
+
+/// A system of equations with a triangle.
+pub(super) struct Triangle {
+    /// Whether the matrix is left of what is looked for.
+    pub(super) left: bool,
+    pub(super) lower: bool,
+    /// Whether the diagonal is 1, whatever the matrix has there.
+    pub(super) unit: bool,
+    pub(super) matrix: MatrixOf,
+}
+
+impl Triangle {
+    pub(super) fn solve<'e>(&self, a: Value<'e>, b: Value<'e>) -> Value<'e> {
+        let (left, lower) = (self.left, self.lower);
+        let a = match self.unit {
+            true => {
+                let mut row = sizes(a);
+                row.pop();
+                let ones = size::broadcast(a.like(1.0), &row);
+                call("MatrixSetDiag", [a, ones])
+            }
+            false => a,
+        };
+        let complex = a.dtype().is_complex();
+        // The matrix of the equation is `a`, its transpose or its adjoint.
+        let (matrix, adjoint) = match self.matrix {
+            MatrixOf::Itself => (a, false),
+            MatrixOf::Transpose if complex => (a.conj(), true),
+            MatrixOf::Transpose | MatrixOf::Adjoint => (a, true),
+        };
+        let solve = |matrix: Value<'e>, b: Value<'e>, adjoint: bool| {
+            let attrs = Attrs::new().with("lower", lower).with("adjoint", adjoint);
+            call_with("MatrixTriangularSolve", attrs, [matrix, b])
+        };
+        match left {
+            true => solve(matrix, b, adjoint),
+            // x a = b where aᴴ xᴴ = bᴴ.
+            false => turned(solve(matrix, turned(b), !adjoint)),
+        }
+    }
 }
 
 fn random<'e>(op: &HloOp, x: &[Value<'e>]) -> Result<Value<'e>> {

@@ -3,6 +3,7 @@
 mod control;
 mod custom_call;
 mod elementwise;
+mod lapack;
 mod linalg;
 mod numbers;
 mod region;
