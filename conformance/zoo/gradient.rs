@@ -63,7 +63,7 @@ fn gradients(case: &Case, root: &Object, call: &serde_json::Value) -> Result<Pyt
     Ok(PythonValue::List(found))
 }
 
-fn sum(tensors: &[Tensor]) -> Result<Tensor> {
+pub(super) fn sum(tensors: &[Tensor]) -> Result<Tensor> {
     let mut sum = Tensor::from(0.0f32);
     for tensor in tensors {
         sum = (sum + tensor.sum_all()?)?;

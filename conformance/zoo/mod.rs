@@ -1,5 +1,6 @@
 //! Cases of a zoo: models, graphs and checkpoints with the answers TensorFlow returned.
 
+mod artifact;
 mod call;
 mod checkpoint;
 mod events;
@@ -71,6 +72,7 @@ pub(crate) fn run(folder: &Path) -> Result<Value> {
         "graph_def" => run_graph(&case),
         "checkpoint" => checkpoint::run(&case),
         "v1_checkpoint" => checkpoint::run(&case),
+        "artifact" => artifact::run(&case),
         "events" => events::run(&case),
         "malformed" => malformed::run(&case),
         other => Ok(CaseOutcome::Unsupported(format!("cases of kind {other}"))),

@@ -15,11 +15,12 @@ use std::{
 };
 
 /// Loads the model of a case, saves it to `to`, and makes the calls of the case on what was saved; or
-/// has objects take over the checkpoint of a case and write it.
+/// has objects take over the checkpoint of a case and write it, or writes the program of a case as StableHLO.
 pub(crate) fn save(folder: &Path, to: &Path) -> Result<Value> {
     let mut case = Case::open(folder)?;
     let outcome = CaseOutcome::of(std::panic::AssertUnwindSafe(|| match case.kind() {
         "saved_model" => save_again(&mut case, to),
+        "artifact" => super::artifact::write(&case, to),
         "checkpoint" | "v1_checkpoint" => super::objects::save_again(&case, to),
         other => Ok(CaseOutcome::Unsupported(format!("cases of kind {other}"))),
     }));

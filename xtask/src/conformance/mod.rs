@@ -3,6 +3,8 @@
 //! Cases run in worker processes, one per core. A worker that dies or hangs costs the case it was
 //! at: that case fails, another worker goes on after it.
 
+mod jax;
+pub(crate) mod judge;
 mod ops;
 pub(crate) mod tensorflow;
 mod zoo;
@@ -24,7 +26,7 @@ use std::{
 #[derive(Args)]
 pub(crate) struct Flags {
     /// A folder of models, graphs and checkpoints with recorded answers.
-    #[arg(long, required_unless_present_any = ["ops", "with_tensorflow"])]
+    #[arg(long, required_unless_present_any = ["ops", "with_tensorflow", "with_jax"])]
     zoo: Option<PathBuf>,
     /// A folder of single ops with recorded results.
     #[arg(long)]
@@ -33,6 +35,10 @@ pub(crate) struct Flags {
     /// given), and models written in Rust. TensorFlow is installed below the target folder.
     #[arg(long)]
     with_tensorflow: bool,
+    /// Have XLA run what is written here as StableHLO: the artifacts of the zoo (`tests/zoo` unless another
+    /// is given). JAX is installed below the target folder.
+    #[arg(long)]
+    with_jax: bool,
     /// Build the worker as tests are built, not for speed.
     #[arg(long)]
     dev: bool,
@@ -126,6 +132,13 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
         let counts = Counts::of(&outcomes);
         println!("{}", tensorflow::line(counts));
         failed += counts.failed + counts.unsupported;
+        results.extend(outcomes);
+    } else if flags.with_jax {
+        let zoo = flags.zoo.clone().unwrap_or_else(|| root.join("tests").join("zoo"));
+        let outcomes = jax::run(root, &program, &zoo, &wanted)?;
+        let counts = Counts::of(&outcomes);
+        println!("{}", counts.line("jax"));
+        failed += counts.failed;
         results.extend(outcomes);
     } else if let Some(folder) = &flags.zoo {
         let outcomes = zoo::run(&program, folder, &wanted)?;

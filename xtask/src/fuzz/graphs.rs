@@ -4,7 +4,7 @@
 use super::Seeds;
 use crate::{
     command::{self, BuildProfile},
-    conformance::tensorflow,
+    conformance::{judge, tensorflow},
 };
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -133,7 +133,7 @@ fn tools(root: &Path, flags: &Flags) -> Result<Tools> {
         Some(worker) => fs::canonicalize(worker)?,
         None => command::build_workers(root, "conformance", &["conformance"], profile)?,
     };
-    let out = flags.out.clone().unwrap_or_else(|| tensorflow::target(root).join("fuzz-graphs"));
+    let out = flags.out.clone().unwrap_or_else(|| judge::target(root).join("fuzz-graphs"));
     Ok(Tools { python: tensorflow::python(root)?, script, worker, out })
 }
 
