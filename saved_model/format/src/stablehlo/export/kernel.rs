@@ -5,7 +5,7 @@ use super::{
     block::{Block, HloAttrs, Typed, attrs, case::Direction, int, ints},
     lower::{LoweredNode, bound},
     scalar::element,
-    window,
+    slices, window,
 };
 use ferroflow_ir::{DType, HostTensor, Result, expr::Constant};
 use std::sync::Arc;
@@ -21,6 +21,7 @@ const RULES: &[(&str, Rule)] = &[
     ("BatchMatMul", |block, node| matmul(block, node, ["adj_x", "adj_y"])),
     ("BatchMatMulV2", |block, node| matmul(block, node, ["adj_x", "adj_y"])),
     ("BatchMatMulV3", |block, node| matmul(block, node, ["adj_x", "adj_y"])),
+    ("Cholesky", cholesky),
     ("ConcatV2", concat),
     ("Conv2D", |block, node| window::convolution(block, node, false)),
     ("Conv2DBackpropInput", window::transposed),
@@ -41,6 +42,14 @@ const RULES: &[(&str, Rule)] = &[
     ("Pad", pad),
     ("PadV2", pad),
     ("Softmax", |block, node| softmax(block, node, false)),
+    ("TensorScatterAdd", |block, node| scatter(block, node, Some("add"))),
+    ("TensorScatterMax", |block, node| scatter(block, node, Some("maximum"))),
+    ("TensorScatterMin", |block, node| scatter(block, node, Some("minimum"))),
+    ("TensorScatterSub", |block, node| scatter(block, node, Some("subtract"))),
+    ("TensorScatterUpdate", |block, node| scatter(block, node, None)),
+    ("TensorStridedSliceUpdate", |block, node| Ok(vec![slices::update(block, node)?])),
+    ("TopKV2", top_k),
+    ("_TensorScatterMul", |block, node| scatter(block, node, Some("multiply"))),
 ];
 
 pub(super) fn lower(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
@@ -155,29 +164,96 @@ fn pad(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
     Ok(vec![block.op("pad", attrs, &[&x, &value], (dtype, &dims))])
 }
 
-/// Slices along an axis, by an index for each. Indices outside are moved inside, as XLA does.
+/// Slices along an axis, by an index for each, from the part of each batch. Indices outside are moved
+/// inside, as XLA does.
 fn gather(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
     let (params, indices) = (node.x(0)?.clone(), node.x(1)?.clone());
     let (dtype, dims) = node.result(0)?;
-    let batch = node.node.attrs.int("batch_dims")?;
-    if batch != 0 {
-        return Err(node.refused("batches of slices have no form in StableHLO 1.0"));
-    }
     let axis = axis(node, node.int(2)?, params.rank())?;
     let rank = indices.rank();
-    let offsets: Vec<usize> =
-        (0..axis).chain(axis + rank..axis + rank + params.rank() - axis - 1).collect();
+    let batch = node.node.attrs.int("batch_dims")?;
+    let batch = if batch < 0 { batch + rank as i64 } else { batch } as usize;
+    if batch > axis || batch > rank {
+        return Err(node.refused(format!("{batch} dimensions of batches")));
+    }
+    // Behind each index stand the numbers of its batch.
+    let places = match batch {
+        0 => indices.clone(),
+        _ => {
+            let one = [&indices.dims[..], &[1]].concat();
+            let own: Vec<Typed> =
+                (0..batch).map(|axis| block.iota(indices.dtype, &one, axis)).collect();
+            let indices = block.reshape(&indices, &one);
+            block.concatenate(&own.iter().chain([&indices]).collect::<Vec<_>>(), rank)
+        }
+    };
+    let offsets = (batch..axis).chain(axis + rank - batch..dims.len());
+    let named: Vec<usize> = (0..batch).chain([axis]).collect();
     let mut sizes = params.dims.clone();
-    sizes[axis] = 1;
+    named.iter().for_each(|&axis| sizes[axis] = 1);
     let attrs = attrs([
-        ("collapsed_slice_dims", ints(&[axis])),
+        ("collapsed_slice_dims", ints(&named)),
         ("index_vector_dim", int(rank)),
         ("indices_are_sorted", Attr::Bool(false)),
-        ("offset_dims", ints(&offsets)),
+        ("offset_dims", ints(&offsets.collect::<Vec<_>>())),
         ("slice_sizes", ints(&sizes)),
-        ("start_index_map", ints(&[axis])),
+        ("start_index_map", ints(&named)),
     ]);
-    Ok(vec![block.op("gather", attrs, &[&params, &indices], (dtype, &dims))])
+    Ok(vec![block.op("gather", attrs, &[&params, &places], (dtype, &dims))])
+}
+
+/// Slices that are combined with those at places, or replace them. What is outside is left out, as XLA does.
+fn scatter(block: &mut Block<'_>, node: &LoweredNode<'_>, by: Option<&str>) -> Result<Vec<Typed>> {
+    let (x, indices, updates) = (node.x(0)?.clone(), node.x(1)?.clone(), node.x(2)?.clone());
+    let (dtype, dims) = node.result(0)?;
+    let batch = indices.rank().saturating_sub(1);
+    let depth = indices.dims.last().copied().unwrap_or(0);
+    let named: Vec<usize> = (0..depth).collect();
+    let attrs = attrs([
+        ("index_vector_dim", int(batch)),
+        ("indices_are_sorted", Attr::Bool(false)),
+        ("inserted_window_dims", ints(&named)),
+        ("scatter_dims_to_operand_dims", ints(&named)),
+        ("unique_indices", Attr::Bool(false)),
+        ("update_window_dims", ints(&(batch..updates.rank()).collect::<Vec<_>>())),
+    ]);
+    let region = match by {
+        Some(by) => block.pairwise(dtype, by),
+        None => {
+            let args = [block.numbers.value(dtype, &[]), block.numbers.value(dtype, &[])];
+            Block::new(block.numbers).region(&args, &[&args[1]])
+        }
+    };
+    Ok(block.op_with("scatter", attrs, &[&x, &indices, &updates], vec![region], &[(dtype, &dims)]))
+}
+
+/// The first of the sorted elements; those that are equal stay in order.
+fn top_k(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
+    let x = node.x(0)?.clone();
+    let ((_, dims), (index, _)) = (node.result(0)?, node.result(1)?);
+    let last = x.rank() - 1;
+    let places = block.iota(index, &x.dims, last);
+    let args = [x.dtype, x.dtype, index, index].map(|dtype| block.numbers.value(dtype, &[]));
+    let mut order = Block::new(block.numbers);
+    let is_larger = order.compare(Direction::Gt, &args[0], &args[1]);
+    let region = order.region(&args, &[&is_larger]);
+    let attrs = attrs([("dimension", int(last)), ("is_stable", Attr::Bool(true))]);
+    let types: [(DType, &[usize]); 2] = [(x.dtype, &x.dims), (index, &x.dims)];
+    let sorted = block.op_with("sort", attrs, &[&x, &places], vec![region], &types);
+    let (start, strides) = (vec![0; x.rank()], vec![1; x.rank()]);
+    Ok(sorted.iter().map(|all| block.slice(all, &start, &dims, &strides)).collect())
+}
+
+/// The lower factor; what is above the diagonal is 0.
+fn cholesky(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
+    let x = node.x(0)?.clone();
+    let (dtype, dims) = node.result(0)?;
+    let factor = block.op("cholesky", attrs([("lower", Attr::Bool(true))]), &[&x], (dtype, &dims));
+    let [rows, columns] =
+        [2, 1].map(|from_end| block.iota(DType::I32, &dims, dims.len() - from_end));
+    let is_below = block.compare(Direction::Ge, &rows, &columns);
+    let zero = block.splat(dtype, element(Constant::Int(0), dtype)?.bytes(), &dims);
+    Ok(vec![block.select(&is_below, &factor, &zero)])
 }
 
 fn one_hot(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {

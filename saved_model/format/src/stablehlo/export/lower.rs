@@ -3,7 +3,7 @@
 use super::{
     super::module::{HloRegion, TensorType},
     block::{Block, Numbers, Typed},
-    control, kernel, list, scalar, view,
+    control, kernel, list, scalar, slices, view,
 };
 use ferroflow_ir::{
     DType, Error, Expr, FunctionDef, FunctionLibrary, Graph, Limits, Lowering, NodeDef, NodeId,
@@ -196,6 +196,7 @@ impl<'a> LoweredNode<'a> {
             Lowering::Elementwise(_) => Ok(vec![self.elementwise(block)?]),
             Lowering::Reduce(kind) => Ok(vec![self.reduce(block, kind)?]),
             Lowering::Alias(_) => Ok(vec![self.alias(block)?]),
+            Lowering::View(_) if self.has_open_begin() => Ok(vec![slices::slice(block, self)?]),
             Lowering::View(_) => self.views(block),
             Lowering::Kernel => kernel::lower(block, self),
             _ => match list::lower(block, self) {
@@ -203,6 +204,12 @@ impl<'a> LoweredNode<'a> {
                 None => Err(self.refused("StableHLO has no form of it")),
             },
         }
+    }
+
+    /// Whether it is a slice of known size that begins where only data tells.
+    fn has_open_begin(&self) -> bool {
+        let begin = self.node.inputs().get(1);
+        self.op.name == "Slice" && begin.is_some_and(|&begin| constant(self.graph, begin).is_none())
     }
 
     fn elementwise(&self, block: &mut Block<'_>) -> Result<Typed> {

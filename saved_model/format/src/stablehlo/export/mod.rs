@@ -22,6 +22,7 @@ mod kernel;
 mod list;
 mod lower;
 mod scalar;
+mod slices;
 mod text;
 mod view;
 mod window;

@@ -134,6 +134,18 @@ fn attributes(op: &HloOp) -> Vec<String> {
             ),
             format!("slice_sizes = array<i64: {}>", list(&ints("slice_sizes"), i64::to_string)),
         ],
+        "scatter" => {
+            let names =
+                ["update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"];
+            let parts = list(&names, |name| format!("{name} = {}", array(name)));
+            let vector = int("index_vector_dim");
+            vec![
+                format!(
+                    "scatter_dimension_numbers = #stablehlo.scatter<{parts}, index_vector_dim = {vector}>"
+                ),
+                "indices_are_sorted = false, unique_indices = false".into(),
+            ]
+        }
         "convolution" => {
             let side = |names: [(&str, char); 2], spatial: &str| {
                 let mut parts = vec![String::new(); ints(spatial).len() + 2];
