@@ -154,7 +154,7 @@ impl SliceMasks {
         })
     }
 
-    /// What `n_specs` entries mean for an input of `rank` dimensions.
+    /// Meaning of `n_specs` entries for an input of `rank` dimensions.
     fn parts(
         &self,
         context: &OpContext<'_>,

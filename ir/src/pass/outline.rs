@@ -42,7 +42,7 @@ const LEAST_NODES: usize = 8;
 pub struct OutlinedFunction {
     /// The function.
     pub def: Arc<FunctionDef>,
-    /// What the runtime keeps with it.
+    /// Executables that the runtime keeps with it.
     pub compiled: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -155,16 +155,16 @@ fn makes_sizes(graph: &Graph, node: &NodeDef, of_shapes: &HashSet<NodeId>) -> Re
         return Ok(types.iter().all(|ty| ty.shape.known().is_some()));
     }
     let host = op.host_inputs(&node.attrs)?;
-    let steering: SmallVec<[Outlet; 4]> = node
+    let host_operands: SmallVec<[Outlet; 4]> = node
         .inputs()
         .iter()
         .zip(&host)
         .filter_map(|(&input, &host)| host.then_some(input))
         .collect();
-    if steering.iter().any(|input| !of_shapes.contains(&input.node)) {
+    if host_operands.iter().any(|input| !of_shapes.contains(&input.node)) {
         return Ok(true);
     }
-    if steering.iter().any(|&input| constant(graph, input).is_none()) {
+    if host_operands.iter().any(|&input| constant(graph, input).is_none()) {
         return Ok(false);
     }
     Ok(infers_unknown(graph, op, node, &types))

@@ -177,7 +177,7 @@ impl ForestBuilder {
             return Err(Error::argument(OP, "nodes", "whole trees", "a part of one").into());
         }
         if let Prediction::Boosted { initial, .. } = &self.forest.prediction
-            && n % initial.len() != 0
+            && !n.is_multiple_of(initial.len())
         {
             let expected = format!("a multiple of {}", initial.len());
             return Err(Error::argument(OP, "the number of trees", expected, n).into());

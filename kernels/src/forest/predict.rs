@@ -10,7 +10,7 @@ pub(super) const BLOCK: usize = 64;
 /// Bound of a sum before its exponential, as the source has it.
 const MAX_LOG: f32 = 19.0;
 
-/// How leaves become a prediction.
+/// Rule by which leaves become a prediction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Prediction {
     /// The mean of the scores.
@@ -26,7 +26,7 @@ pub enum Prediction {
     Boosted {
         /// The sums before the first tree.
         initial: Vec<f32>,
-        /// What the prediction is of the sums.
+        /// Function of the sums that the prediction is.
         link: Link,
     },
     /// `2^(-d / e)` of the mean depth `d` of the leaves, to which leaves add the depth that a tree of

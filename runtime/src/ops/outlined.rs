@@ -22,7 +22,7 @@ use ferroflow_ir::{
 use parking_lot::Mutex;
 use std::{collections::HashMap, hash::Hasher, sync::Arc};
 
-/// How often shapes are met before there is an executable for them. Tests meet most shapes once.
+/// Number of meetings after which shapes have an executable. Tests meet most shapes once.
 const MEETINGS: usize = if cfg!(debug_assertions) { 1 } else { 2 };
 
 /// The most shapes that are counted at a time.
@@ -33,7 +33,7 @@ struct OutlinedExecutables {
     /// The one for all shapes.
     general: Mutex<Option<Arc<Executable>>>,
     specializations: Specializations,
-    /// How often shapes were met that have no executable, by their hash.
+    /// Number of meetings of shapes that have no executable, by their hash.
     meetings: Mutex<HashMap<u64, usize>>,
 }
 

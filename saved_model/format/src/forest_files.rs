@@ -44,7 +44,7 @@ pub trait ForestFolder {
 /// A decision forest as it is in files.
 #[derive(Debug, Clone)]
 pub struct ForestFiles {
-    /// What is common to all models.
+    /// Header that all models have.
     pub header: ForestHeader,
     /// The columns.
     pub columns: DataSpecification,

@@ -26,7 +26,7 @@ mod task {
     pub(super) const NUMERICAL_UPLIFT: i32 = 5;
 }
 
-/// A forest, and the names of what it predicts.
+/// A forest, and the names of its classes.
 #[derive(Debug)]
 pub(super) struct ForestModel {
     pub(super) forest: Forest,
@@ -36,7 +36,7 @@ pub(super) struct ForestModel {
 /// The names of predictions.
 #[derive(Debug)]
 enum Classes {
-    /// One nameless number.
+    /// A nameless number.
     Nameless,
     /// The log-odds of one of two classes.
     Logit,
@@ -85,7 +85,7 @@ impl ForestModel {
         Ok(ForestModel { forest: builder.finish()?, classes })
     }
 
-    /// The names of the predictions, as the op gives them: empty where there are none.
+    /// The names of the predictions, as the op returns them: empty where there are none.
     pub(super) fn class_names(
         &self,
         limits: &Limits,
@@ -132,7 +132,7 @@ fn names(label: &DataColumn) -> Classes {
     Classes::Names(named.collect())
 }
 
-/// How the leaves of a model become its prediction.
+/// Rule by which the leaves of a model become its prediction.
 fn prediction(files: &ForestFiles, n_classes: Option<usize>) -> Result<Prediction> {
     Ok(match (&files.kind, n_classes) {
         (ForestKind::Random(header), Some(n)) => {
@@ -159,7 +159,7 @@ fn prediction(files: &ForestFiles, n_classes: Option<usize>) -> Result<Predictio
     })
 }
 
-/// What a boosted model makes of its sums, by the loss it was trained with (numbers of `Loss` in
+/// Function of the sums of a boosted model, by the loss it was trained with (numbers of `Loss` in
 /// `gradient_boosted_trees.proto`).
 fn link(header: &BoostedTreesHeader, is_classifier: bool, logits: bool) -> Result<Link> {
     Ok(match (header.loss(), is_classifier) {

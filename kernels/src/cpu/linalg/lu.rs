@@ -260,6 +260,26 @@ fn solve(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(with_field!(call.dtype(0), T => kernel::<T>(op, stack, right, adjointed)))
 }
 
+/// The exchanges of rows that lead to an order, counted from 1 as LAPACK does: row `k` is exchanged with
+/// row `pivots[k]`.
+fn pivots(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let n = call.shape(0).last().copied().unwrap_or(0).max(1);
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let (orders, pivots): (&[i32], &mut [i32]) = (io.input(0), io.output(0));
+        for (order, pivots) in orders.chunks(n).zip(pivots.chunks_mut(n)) {
+            let mut rows: Vec<i32> = (0..n as i32).collect();
+            for (k, (wanted, pivot)) in order.iter().zip(pivots).enumerate() {
+                // What is no order leads nowhere: such rows stay.
+                let found = rows[k..].iter().position(|row| row == wanted);
+                let with = k + found.unwrap_or(0);
+                rows.swap(k, with);
+                *pivot = with as i32 + 1;
+            }
+        }
+        Ok(())
+    })))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,24 +299,4 @@ mod tests {
             }
         }
     }
-}
-
-/// The exchanges of rows that lead to an order, counted from 1 as LAPACK does: row `k` is exchanged with
-/// row `pivots[k]`.
-fn pivots(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    let n = call.shape(0).last().copied().unwrap_or(0).max(1);
-    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
-        let (orders, pivots): (&[i32], &mut [i32]) = (io.input(0), io.output(0));
-        for (order, pivots) in orders.chunks(n).zip(pivots.chunks_mut(n)) {
-            let mut rows: Vec<i32> = (0..n as i32).collect();
-            for (k, (wanted, pivot)) in order.iter().zip(pivots).enumerate() {
-                // What is no order leads nowhere: such rows stay.
-                let found = rows[k..].iter().position(|row| row == wanted);
-                let with = k + found.unwrap_or(0);
-                rows.swap(k, with);
-                *pivot = with as i32 + 1;
-            }
-        }
-        Ok(())
-    })))
 }

@@ -208,7 +208,7 @@ impl ::prost::Name for DiscretizedSpec {
         "/yggdrasil.DiscretizedSpec".into()
     }
 }
-/// One node of a tree. Behind a node with a condition come its negative child, with all that is
+/// A node of a tree. Behind a node with a condition come its negative child, with all that is
 /// below it, and its positive child.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TreeNode {
@@ -322,7 +322,7 @@ impl ::prost::Name for AnomalyOutput {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NodeCondition {
-    /// What the condition is where the value is missing.
+    /// Value of the condition where its column has none.
     #[prost(bool, optional, tag = "1")]
     pub na_value: ::core::option::Option<bool>,
     #[prost(int32, optional, tag = "2")]

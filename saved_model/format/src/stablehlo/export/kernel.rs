@@ -177,7 +177,7 @@ fn gather(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
         return Err(node.refused(format!("{batch} dimensions of batches")));
     }
     // Behind each index stand the numbers of its batch.
-    let places = match batch {
+    let starts = match batch {
         0 => indices.clone(),
         _ => {
             let one = [&indices.dims[..], &[1]].concat();
@@ -199,10 +199,11 @@ fn gather(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
         ("slice_sizes", ints(&sizes)),
         ("start_index_map", ints(&named)),
     ]);
-    Ok(vec![block.op("gather", attrs, &[&params, &places], (dtype, &dims))])
+    Ok(vec![block.op("gather", attrs, &[&params, &starts], (dtype, &dims))])
 }
 
-/// Slices that are combined with those at places, or replace them. What is outside is left out, as XLA does.
+/// Slices that are combined with those that indices name, or replace them. Those outside are left out, as
+/// XLA does.
 fn scatter(block: &mut Block<'_>, node: &LoweredNode<'_>, by: Option<&str>) -> Result<Vec<Typed>> {
     let (x, indices, updates) = (node.x(0)?.clone(), node.x(1)?.clone(), node.x(2)?.clone());
     let (dtype, dims) = node.result(0)?;
@@ -232,14 +233,14 @@ fn top_k(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
     let x = node.x(0)?.clone();
     let ((_, dims), (index, _)) = (node.result(0)?, node.result(1)?);
     let last = x.rank() - 1;
-    let places = block.iota(index, &x.dims, last);
+    let numbers = block.iota(index, &x.dims, last);
     let args = [x.dtype, x.dtype, index, index].map(|dtype| block.numbers.value(dtype, &[]));
     let mut order = Block::new(block.numbers);
     let is_larger = order.compare(Direction::Gt, &args[0], &args[1]);
     let region = order.region(&args, &[&is_larger]);
     let attrs = attrs([("dimension", int(last)), ("is_stable", Attr::Bool(true))]);
     let types: [(DType, &[usize]); 2] = [(x.dtype, &x.dims), (index, &x.dims)];
-    let sorted = block.op_with("sort", attrs, &[&x, &places], vec![region], &types);
+    let sorted = block.op_with("sort", attrs, &[&x, &numbers], vec![region], &types);
     let (start, strides) = (vec![0; x.rank()], vec![1; x.rank()]);
     Ok(sorted.iter().map(|all| block.slice(all, &start, &dims, &strides)).collect())
 }

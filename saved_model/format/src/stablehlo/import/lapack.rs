@@ -1,6 +1,6 @@
 //! The routines of LAPACK that JAX calls on a CPU, by the ops that compute the same.
 //!
-//! Results are those of the routines: matrices, then what the routine says of its success, which is always 0
+//! Results are those of the routines: matrices, then the status, which is always 0
 //! here: ops that do not succeed fail.
 
 use super::{
@@ -142,14 +142,14 @@ fn square<'e>(a: Value<'e>, axis: usize) -> Vec<Size<'e>> {
     let mut dims = sizes(a);
     let n = dims.len();
     if n >= 2 {
-        let size = dims[n - axis].clone();
-        dims[n - 2] = size.clone();
+        let size = dims[n - axis];
+        dims[n - 2] = size;
         dims[n - 1] = size;
     }
     dims
 }
 
-/// What a routine says of its success: 0 for each matrix.
+/// Status of a routine: 0 for each matrix.
 fn success<'e>(a: Value<'e>) -> Value<'e> {
     let mut stack = sizes(a);
     stack.truncate(stack.len().saturating_sub(2));
