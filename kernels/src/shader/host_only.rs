@@ -116,6 +116,9 @@ const HOST_ONLY: &[(&str, &[&str])] = &[
             "Svd",
             "TridiagonalMatMul",
             "TridiagonalSolve",
+            "_HouseholderProduct",
+            "_HouseholderQr",
+            "_LuPivots",
         ],
     ),
     (
