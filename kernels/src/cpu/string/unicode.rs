@@ -148,9 +148,10 @@ fn encode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let (expected, found) = (format!("from 0 to {n}, rising"), format!("{splits:?}"));
             return Err(Error::argument("UnicodeEncode", "input_splits", expected, found).into());
         }
-        let mut texts = Vec::with_capacity(splits.len() - 1);
+        // All texts are parts of one.
+        let (mut text, mut limits) = (Vec::with_capacity(n), Vec::with_capacity(splits.len()));
+        limits.push(0);
         for ends in splits.windows(2) {
-            let mut text = Vec::new();
             for &code in &codes[ends[0] as usize..ends[1] as usize] {
                 let character = match u32::try_from(code).ok().and_then(char::from_u32) {
                     Some(character) => Some(character),
@@ -160,8 +161,11 @@ fn encode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                     output.encode(character, &mut text);
                 }
             }
-            texts.push(Bytes::from(text));
+            limits.push(text.len());
         }
+        let text = Bytes::from(text);
+        let texts: Vec<Bytes> =
+            limits.windows(2).map(|ends| text.slice(ends[0]..ends[1])).collect();
         put_strings(io, 0, &Shape::new([texts.len()])?, texts)
     })))
 }

@@ -30,8 +30,10 @@ fn tokenize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let loaded = Loaded::<WordpieceModel>::new(call, 1)?;
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let model = loaded.get(io)?;
-        let (mut pieces, mut splits) = (FoundPieces::default(), vec![0]);
-        for text in io.strings(0)? {
+        let texts = io.strings(0)?;
+        let n_bytes = texts.iter().map(|text| text.len()).sum();
+        let (mut pieces, mut splits) = (FoundPieces::with_room(n_bytes), vec![0]);
+        for text in texts {
             model.tokenize(text, &mut pieces).map_err(|_| damaged())?;
             splits.push(pieces.ids.len());
         }

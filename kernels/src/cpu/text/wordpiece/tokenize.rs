@@ -5,7 +5,8 @@ use super::{
     model::{NOWHERE, VocabularyPiece, WordpieceModel},
 };
 use bytes::Bytes;
-use std::{ops::Range, sync::OnceLock};
+use ferroflow_ir::hash::FastHasher;
+use std::{collections::HashMap, hash::BuildHasherDefault, ops::Range, sync::OnceLock};
 
 /// The pieces found so far.
 #[derive(Debug, Default)]
@@ -13,35 +14,44 @@ pub(super) struct FoundPieces {
     pub(super) ids: Vec<i64>,
     pub(super) starts: Vec<i64>,
     pub(super) ends: Vec<i64>,
-    texts: Vec<Text>,
-    /// Texts that are not parts of the input.
-    made: Vec<u8>,
-}
-
-/// A part of the input, or of what was made.
-#[derive(Debug)]
-enum Text {
-    Part(Bytes),
-    Made(Range<usize>),
+    texts: Vec<Bytes>,
+    /// Texts of pieces that are no parts of the input, by piece: those of a model are few.
+    made: HashMap<u32, Bytes, BuildHasherDefault<FastHasher>>,
 }
 
 impl FoundPieces {
+    /// None yet, with room for the pieces of so many bytes of text.
+    pub(super) fn with_room(n_bytes: usize) -> FoundPieces {
+        // Most pieces have more letters.
+        let n = n_bytes / 4;
+        let numbers = || Vec::with_capacity(n);
+        let (ids, starts, ends) = (numbers(), numbers(), numbers());
+        let (texts, made) = (Vec::with_capacity(n), HashMap::default());
+        FoundPieces { ids, starts, ends, texts, made }
+    }
+
     pub(super) fn texts(&mut self) -> Vec<Bytes> {
-        let made = Bytes::from(std::mem::take(&mut self.made));
-        let text = |text| match text {
-            Text::Part(text) => text,
-            Text::Made(range) => made.slice(range),
+        std::mem::take(&mut self.texts)
+    }
+
+    /// The text of a piece that is made of two parts.
+    fn made(&mut self, piece: u32, [first, second]: [&[u8]; 2]) -> Bytes {
+        let is_it = |text: &Bytes| {
+            text.len() == first.len() + second.len()
+                && text.starts_with(first)
+                && text.ends_with(second)
         };
-        std::mem::take(&mut self.texts).into_iter().map(text).collect()
+        match self.made.get(&piece) {
+            Some(text) if is_it(text) => text.clone(),
+            _ => {
+                let text = Bytes::from([first, second].concat());
+                self.made.insert(piece, text.clone());
+                text
+            }
+        }
     }
 
-    fn made<'a>(&mut self, parts: impl IntoIterator<Item = &'a [u8]>) -> Text {
-        let start = self.made.len();
-        parts.into_iter().for_each(|part| self.made.extend_from_slice(part));
-        Text::Made(start..self.made.len())
-    }
-
-    fn push(&mut self, id: i64, range: Range<usize>, text: Text) {
+    fn push(&mut self, id: i64, range: Range<usize>, text: Bytes) {
         self.ids.push(id);
         self.starts.push(range.start as i64);
         self.ends.push(range.end as i64);
@@ -55,6 +65,9 @@ impl FoundPieces {
         self.texts.truncate(n);
     }
 }
+
+/// The key of the text of an unknown word among those that are made: pieces have no bit 31.
+const UNKNOWN: u32 = 1 << 31;
 
 /// A word that is being split.
 struct Word<'a> {
@@ -87,7 +100,7 @@ impl WordpieceModel {
 
     fn unknown(&self, range: Range<usize>, n_before: usize, pieces: &mut FoundPieces) {
         pieces.truncate(n_before);
-        let text = pieces.made([&self.unknown[..]]);
+        let text = pieces.made(UNKNOWN, [&self.unknown[..], &[]]);
         pieces.push(self.unknown_id, range, text);
     }
 
@@ -124,8 +137,15 @@ impl WordpieceModel {
             let mut word = self.word(text, start, pieces.ids.len())?;
             while at < text.len() {
                 before = now;
-                (now, next) = utf8::next(text, at);
-                if next - start > self.max_bytes || !word.advance(&text[at..next], pieces)? {
+                let first = text[at];
+                let goes_on = if first.is_ascii() {
+                    (now, next) = (Some(char::from(first)), at + 1);
+                    next - start <= self.max_bytes && word.advance_byte(first, pieces)?
+                } else {
+                    (now, next) = utf8::next(text, at);
+                    next - start <= self.max_bytes && word.advance(&text[at..next], pieces)?
+                };
+                if !goes_on {
                     break;
                 }
                 at = next;
@@ -159,20 +179,28 @@ impl Word<'_> {
     fn advance(&mut self, bytes: &[u8], pieces: &mut FoundPieces) -> Result<bool, DamagedBuffer> {
         if !self.model.takes_texts {
             for byte in bytes {
-                loop {
-                    if let Some(node) = self.model.trie.child(self.node, *byte) {
-                        self.node = node;
-                        break;
-                    }
-                    if !self.take_link(pieces)? {
-                        return Ok(false);
-                    }
+                if !self.advance_byte(*byte, pieces)? {
+                    return Ok(false);
                 }
             }
             return Ok(true);
         }
         loop {
             if let Some(node) = self.model.trie.descend(self.node, bytes) {
+                self.node = node;
+                return Ok(true);
+            }
+            if !self.take_link(pieces)? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// As `advance`, by one byte.
+    #[inline]
+    fn advance_byte(&mut self, byte: u8, pieces: &mut FoundPieces) -> Result<bool, DamagedBuffer> {
+        loop {
+            if let Some(node) = self.model.trie.child(self.node, byte) {
                 self.node = node;
                 return Ok(true);
             }
@@ -217,11 +245,12 @@ impl Word<'_> {
             return Err(DamagedBuffer);
         }
         let is_unknown = piece.id() == model.unknown_id;
+        let suffix = &model.suffix_indicator[..];
         let text = match (self.split, is_unknown) {
-            (0, false) => Text::Part(self.text.slice(range.clone())),
-            (0, true) => pieces.made([&model.unknown[..]]),
-            (_, false) => pieces.made([&model.suffix_indicator[..], &self.text[range.clone()]]),
-            (_, true) => pieces.made([&model.suffix_indicator[..], &model.unknown[..]]),
+            (0, false) => self.text.slice(range.clone()),
+            (0, true) => pieces.made(UNKNOWN, [&model.unknown[..], &[]]),
+            (_, false) => pieces.made(piece.0, [suffix, &self.text[range.clone()]]),
+            (_, true) => pieces.made(UNKNOWN | 1, [suffix, &model.unknown[..]]),
         };
         pieces.push(piece.id(), range, text);
         self.split += length;
