@@ -27,7 +27,7 @@ pub fn transposes_into_matmuls(graph: &mut Graph) -> Result<()> {
     for id in ids {
         let Some(names) = turning_attrs(graph[id].op.name()) else { continue };
         for (index, name) in names.into_iter().enumerate() {
-            if let Some(source) = transposed(graph, graph[id].inputs()[index]) {
+            while let Some(source) = transposed(graph, graph[id].inputs()[index]) {
                 let turned = !graph[id].attrs.bool(name)?;
                 turn(graph, id, index, source, name, turned)?;
             }

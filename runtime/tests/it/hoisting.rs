@@ -127,6 +127,54 @@ fn items_that_are_not_there_are_errors() {
     }
 }
 
+/// A variable that is read before a loop can be read once for all rounds, however many there are.
+#[test]
+fn variables_that_are_read_before_are_not_read_again() {
+    let dtype = || Attrs::new().with("dtype", DType::F32);
+    let args = [("i", int()), ("n", int()), ("sum", f32s(&[2, 4])), ("weights", handle())];
+    let below = function("below", &args, |b, args| b.call("Less", "less", &args[..2]));
+    let body = function("body", &args, |b, args| {
+        let one = b.constant("one", HostTensor::scalar(1i32))?;
+        let weights = b.call_with("ReadVariableOp", "read", dtype(), &args[3..])?[0];
+        let next = b.call("AddV2", "next", &[args[0], one])?[0];
+        Ok(vec![next, args[1], b.call("AddV2", "add", &[args[2], weights])?[0], args[3]])
+    });
+    let of = |reads_before: bool| {
+        let outer = [("n", int()), ("weights", handle())];
+        function("run", &outer, |b, args| {
+            let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+            let none = b.constant("none", counted(8, &[2, 4]))?;
+            let types = vec![DType::I32, DType::I32, DType::F32, DType::Resource];
+            let attrs = Attrs::new().with("T", types).with("cond", func("below"));
+            let attrs = attrs.with("body", func("body"));
+            let before = match reads_before {
+                true => b.call_with("ReadVariableOp", "first", dtype(), &args[1..])?[0],
+                false => none,
+            };
+            let inputs = [zero, args[0], none, args[1]];
+            let sum = b.call_with("While", "loop", attrs, &inputs)?[2];
+            Ok(vec![b.call("AddV2", "total", &[sum, before])?[0]])
+        })
+    };
+    for (reads_before, rounds, expected) in
+        [(true, 3, 1), (true, 0, 1), (false, 3, 3), (false, 0, 0)]
+    {
+        let weights = weights();
+        let captures = vec![CapturedInput::Resource(weights.handle())];
+        let functions = vec![below.clone(), body.clone()];
+        let run = concrete(&context(), of(reads_before), functions, captures);
+        let args: [EagerTensor; 1] = [HostTensor::scalar(rounds).into()];
+        let options = RunOptions { trace_level: TraceLevel::Ops };
+        let (results, metadata) = run.call_with_options(&options, &args.each_ref()).unwrap();
+        let one = counted(8, &[2, 4]);
+        let one = one.as_slice::<f32>().unwrap();
+        let wanted: Vec<f32> = one.iter().map(|x| x * (rounds + 2) as f32).collect();
+        assert_eq!(values(&results, 0), wanted);
+        let reads = metadata.ops.iter().filter(|op| op.node.ends_with("read")).count();
+        assert_eq!(reads, expected, "{reads_before} {rounds}");
+    }
+}
+
 /// Another caller may change what a loop waits for.
 #[test]
 fn reads_that_end_a_loop_stay_in_it() {

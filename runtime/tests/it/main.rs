@@ -20,4 +20,5 @@ mod products;
 mod regions;
 mod strides;
 mod support;
+mod transposes;
 mod variables;
