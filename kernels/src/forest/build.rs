@@ -1,19 +1,19 @@
 //! Forests from their nodes.
 
-use super::{Columns, Condition, Forest, Node, OP, Prediction, Split, Tree, predict};
+use super::{Columns, Forest, ForestPrediction, Node, OP, Split, SplitCondition, Tree, predict};
 use crate::error::Result;
 use ferroflow_ir::{Error, workspace};
 
 /// The value of a leaf, which must be of the kind that the prediction takes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Leaf {
-    /// A number: for all predictions but [`Prediction::Classes`].
+    /// A number: for all predictions but [`ForestPrediction::Classes`].
     Score(f32),
     /// The class that the leaf votes for.
     Class(usize),
     /// The share of each class.
     Shares(Vec<f32>),
-    /// The number of examples that reached the leaf in training: for [`Prediction::Isolation`].
+    /// The number of examples that reached the leaf in training: for [`ForestPrediction::Isolation`].
     Examples(u64),
 }
 
@@ -27,26 +27,30 @@ pub(super) enum LeafTable {
 }
 
 impl LeafTable {
-    fn push(&mut self, leaf: Leaf, depth: usize, prediction: &Prediction) -> Result<()> {
+    fn push(&mut self, leaf: Leaf, depth: usize, prediction: &ForestPrediction) -> Result<()> {
         match (&mut *self, leaf, prediction) {
-            (LeafTable::Scores(scores), Leaf::Examples(n), Prediction::Isolation { .. }) => {
+            (LeafTable::Scores(scores), Leaf::Examples(n), ForestPrediction::Isolation { .. }) => {
                 // A sum of 32 bits, as the source has it.
                 scores.push(depth as f32 + predict::expected_depth(n));
                 Ok(())
             }
-            (_, _, Prediction::Isolation { .. }) => Err(mistyped("a number of examples")),
+            (_, _, ForestPrediction::Isolation { .. }) => Err(mistyped("a number of examples")),
             (LeafTable::Scores(scores), Leaf::Score(score), _) => {
                 scores.push(score);
                 Ok(())
             }
-            (LeafTable::Classes(classes), Leaf::Class(class), &Prediction::Classes { n, .. }) => {
+            (
+                LeafTable::Classes(classes),
+                Leaf::Class(class),
+                &ForestPrediction::Classes { n, .. },
+            ) => {
                 if class >= n {
                     return Err(Error::argument(OP, "a leaf", "one of its classes", class).into());
                 }
                 classes.push(class);
                 Ok(())
             }
-            (LeafTable::Shares(all), Leaf::Shares(own), &Prediction::Classes { n, .. }) => {
+            (LeafTable::Shares(all), Leaf::Shares(own), &ForestPrediction::Classes { n, .. }) => {
                 if own.len() != n {
                     return Err(mistyped("a share for each class"));
                 }
@@ -81,11 +85,11 @@ impl ForestBuilder {
     ///
     /// [`Error::Argument`](ferroflow_ir::Error::Argument) for a prediction that cannot be: of no
     /// class, without initial values.
-    pub fn new(columns: Columns, prediction: Prediction) -> Result<ForestBuilder> {
+    pub fn new(columns: Columns, prediction: ForestPrediction) -> Result<ForestBuilder> {
         prediction.check()?;
         let leaves = match prediction {
-            Prediction::Classes { by_votes: true, .. } => LeafTable::Classes(Vec::new()),
-            Prediction::Classes { by_votes: false, .. } => LeafTable::Shares(Vec::new()),
+            ForestPrediction::Classes { by_votes: true, .. } => LeafTable::Classes(Vec::new()),
+            ForestPrediction::Classes { by_votes: false, .. } => LeafTable::Shares(Vec::new()),
             _ => LeafTable::Scores(Vec::new()),
         };
         let (nodes, trees) = (Vec::new(), Vec::new());
@@ -104,7 +108,7 @@ impl ForestBuilder {
     ///
     /// [`Error::Argument`](ferroflow_ir::Error::Argument) for a condition on a column that does not
     /// exist; [`Error::Limit`](ferroflow_ir::Error::Limit) for more nodes than memory has room for.
-    pub fn split(&mut self, condition: Condition, if_missing: bool) -> Result<()> {
+    pub fn split(&mut self, condition: SplitCondition, if_missing: bool) -> Result<()> {
         if let Some(column) =
             condition.columns().find(|&column| !self.forest.columns.contains(column))
         {
@@ -176,7 +180,7 @@ impl ForestBuilder {
         if !self.open.is_empty() {
             return Err(Error::argument(OP, "nodes", "whole trees", "a part of one").into());
         }
-        if let Prediction::Boosted { initial, .. } = &self.forest.prediction
+        if let ForestPrediction::Boosted { initial, .. } = &self.forest.prediction
             && !n.is_multiple_of(initial.len())
         {
             let expected = format!("a multiple of {}", initial.len());

@@ -1,10 +1,10 @@
 //! Conditions on the columns of an example.
 
-use super::examples::{Columns, Examples};
+use super::examples::{Columns, ForestExamples};
 
 /// A condition on an example. It has no value where its column has none.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Condition {
+pub enum SplitCondition {
     /// Whether a number is at least a threshold.
     AtLeast {
         /// Position among the columns of numbers.
@@ -32,11 +32,11 @@ pub enum Condition {
         categories: Categories,
     },
     /// Whether a column has no value. This condition always has one.
-    Missing(Column),
+    Missing(ForestColumn),
     /// Whether a weighted sum of numbers is at least a threshold.
     Oblique {
         /// The summands.
-        terms: Box<[Term]>,
+        terms: Box<[ObliqueTerm]>,
         /// The threshold.
         threshold: f32,
     },
@@ -44,7 +44,7 @@ pub enum Condition {
 
 /// A column of any type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Column {
+pub enum ForestColumn {
     /// A number, which is missing if it is NaN.
     Number(usize),
     /// A boolean, which is missing if it is NaN.
@@ -55,9 +55,9 @@ pub enum Column {
     Set(usize),
 }
 
-/// A summand of [`Condition::Oblique`].
+/// A summand of [`SplitCondition::Oblique`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Term {
+pub struct ObliqueTerm {
     /// Position among the columns of numbers.
     pub column: usize,
     /// Factor of the number.
@@ -92,47 +92,53 @@ impl Categories {
     }
 }
 
-impl Condition {
+impl SplitCondition {
     /// The columns that it reads.
-    pub(super) fn columns(&self) -> impl Iterator<Item = Column> + '_ {
+    pub(super) fn columns(&self) -> impl Iterator<Item = ForestColumn> + '_ {
         let (one, terms) = match self {
-            Condition::AtLeast { column, .. } => (Some(Column::Number(*column)), &[][..]),
-            Condition::True { column } => (Some(Column::Boolean(*column)), &[][..]),
-            Condition::Category { column, .. } => (Some(Column::Category(*column)), &[][..]),
-            Condition::CategorySet { column, .. } => (Some(Column::Set(*column)), &[][..]),
-            Condition::Missing(column) => (Some(*column), &[][..]),
-            Condition::Oblique { terms, .. } => (None, &terms[..]),
+            SplitCondition::AtLeast { column, .. } => {
+                (Some(ForestColumn::Number(*column)), &[][..])
+            }
+            SplitCondition::True { column } => (Some(ForestColumn::Boolean(*column)), &[][..]),
+            SplitCondition::Category { column, .. } => {
+                (Some(ForestColumn::Category(*column)), &[][..])
+            }
+            SplitCondition::CategorySet { column, .. } => {
+                (Some(ForestColumn::Set(*column)), &[][..])
+            }
+            SplitCondition::Missing(column) => (Some(*column), &[][..]),
+            SplitCondition::Oblique { terms, .. } => (None, &terms[..]),
         };
-        one.into_iter().chain(terms.iter().map(|term| Column::Number(term.column)))
+        one.into_iter().chain(terms.iter().map(|term| ForestColumn::Number(term.column)))
     }
 
     /// Its value for example `row`.
     #[inline]
     pub(super) fn holds(
         &self,
-        examples: &Examples<'_>,
+        examples: &ForestExamples<'_>,
         columns: &Columns,
         row: usize,
     ) -> Option<bool> {
         match self {
-            Condition::AtLeast { column, threshold } => {
+            SplitCondition::AtLeast { column, threshold } => {
                 let number = examples.numbers[row * columns.numbers + column];
                 (!number.is_nan()).then_some(number >= *threshold)
             }
-            Condition::True { column } => {
+            SplitCondition::True { column } => {
                 let boolean = examples.booleans[row * columns.booleans + column];
                 (!boolean.is_nan()).then_some(boolean >= 0.5)
             }
-            Condition::Category { column, categories } => {
+            SplitCondition::Category { column, categories } => {
                 let category = examples.category(columns, row, *column)?;
                 Some(categories.contains(category))
             }
-            Condition::CategorySet { column, categories } => {
+            SplitCondition::CategorySet { column, categories } => {
                 let mut set = examples.set(columns, row, *column)?;
                 Some(set.any(|category| categories.contains(category)))
             }
-            Condition::Missing(column) => Some(examples.is_missing(columns, row, *column)),
-            Condition::Oblique { terms, threshold } => {
+            SplitCondition::Missing(column) => Some(examples.is_missing(columns, row, *column)),
+            SplitCondition::Oblique { terms, threshold } => {
                 let mut sum = 0.0f32;
                 for term in terms {
                     let number = examples.numbers[row * columns.numbers + term.column];

@@ -1,6 +1,6 @@
-//! Examples: rows of numbers, booleans, categories and sets of categories.
+//! ForestExamples: rows of numbers, booleans, categories and sets of categories.
 
-use super::{OP, condition::Column};
+use super::{OP, condition::ForestColumn};
 use crate::error::Result;
 use ferroflow_ir::Error;
 
@@ -17,9 +17,9 @@ pub struct Columns {
     pub sets: Vec<i32>,
 }
 
-/// Examples, in rows.
+/// ForestExamples, in rows.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Examples<'a> {
+pub struct ForestExamples<'a> {
     /// Number of examples.
     pub len: usize,
     /// A row of numbers for each; NaN is a missing number.
@@ -43,17 +43,17 @@ pub struct Sets<'a> {
 
 impl Columns {
     /// Whether a column exists.
-    pub(super) fn contains(&self, column: Column) -> bool {
+    pub(super) fn contains(&self, column: ForestColumn) -> bool {
         match column {
-            Column::Number(column) => column < self.numbers,
-            Column::Boolean(column) => column < self.booleans,
-            Column::Category(column) => column < self.categories.len(),
-            Column::Set(column) => column < self.sets.len(),
+            ForestColumn::Number(column) => column < self.numbers,
+            ForestColumn::Boolean(column) => column < self.booleans,
+            ForestColumn::Category(column) => column < self.categories.len(),
+            ForestColumn::Set(column) => column < self.sets.len(),
         }
     }
 }
 
-impl<'a> Examples<'a> {
+impl<'a> ForestExamples<'a> {
     /// Checks that the examples have these columns.
     pub(super) fn check(&self, columns: &Columns) -> Result<()> {
         let rows = [
@@ -109,12 +109,14 @@ impl<'a> Examples<'a> {
     }
 
     /// Whether a column has no value.
-    pub(super) fn is_missing(&self, columns: &Columns, row: usize, column: Column) -> bool {
+    pub(super) fn is_missing(&self, columns: &Columns, row: usize, column: ForestColumn) -> bool {
         match column {
-            Column::Number(column) => self.numbers[row * columns.numbers + column].is_nan(),
-            Column::Boolean(column) => self.booleans[row * columns.booleans + column].is_nan(),
-            Column::Category(column) => self.category(columns, row, column).is_none(),
-            Column::Set(column) => self.set(columns, row, column).is_none(),
+            ForestColumn::Number(column) => self.numbers[row * columns.numbers + column].is_nan(),
+            ForestColumn::Boolean(column) => {
+                self.booleans[row * columns.booleans + column].is_nan()
+            }
+            ForestColumn::Category(column) => self.category(columns, row, column).is_none(),
+            ForestColumn::Set(column) => self.set(columns, row, column).is_none(),
         }
     }
 }

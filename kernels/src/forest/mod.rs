@@ -6,17 +6,17 @@
 //! of a tree stay in the cache.
 //!
 //! ```
-//! use ferroflow_kernels::{Threads, forest::{Columns, Condition, Examples, ForestBuilder, Leaf, Prediction}};
+//! use ferroflow_kernels::{Threads, forest::{Columns, SplitCondition, ForestExamples, ForestBuilder, Leaf, ForestPrediction}};
 //!
 //! # fn main() -> ferroflow_kernels::Result<()> {
 //! let columns = Columns { numbers: 1, ..Columns::default() };
-//! let mut builder = ForestBuilder::new(columns, Prediction::Mean)?;
-//! builder.split(Condition::AtLeast { column: 0, threshold: 2.5 }, false)?;
+//! let mut builder = ForestBuilder::new(columns, ForestPrediction::Mean)?;
+//! builder.split(SplitCondition::AtLeast { column: 0, threshold: 2.5 }, false)?;
 //! builder.leaf(Leaf::Score(-1.0))?; // below 2.5, or missing
 //! builder.leaf(Leaf::Score(1.0))?;
 //! let forest = builder.finish()?;
 //! let numbers = [2.0, 3.0, f32::NAN];
-//! let examples = Examples { len: 3, numbers: &numbers, ..Examples::default() };
+//! let examples = ForestExamples { len: 3, numbers: &numbers, ..ForestExamples::default() };
 //! let mut predictions = [0.0; 3];
 //! forest.predict(&examples, &Threads::single(), &mut predictions)?;
 //! assert_eq!(predictions, [-1.0, 1.0, -1.0]);
@@ -33,9 +33,9 @@ mod examples;
 mod predict;
 
 pub use build::{ForestBuilder, Leaf};
-pub use condition::{Categories, Column, Condition, Term};
-pub use examples::{Columns, Examples, Sets};
-pub use predict::{Link, Prediction};
+pub use condition::{Categories, ForestColumn, ObliqueTerm, SplitCondition};
+pub use examples::{Columns, ForestExamples, Sets};
+pub use predict::{ForestPrediction, Link};
 
 use crate::{Threads, error::Result};
 /// The name that errors of this module have for the op.
@@ -48,7 +48,7 @@ pub struct Forest {
     nodes: Vec<Node>,
     trees: Vec<Tree>,
     leaves: build::LeafTable,
-    prediction: Prediction,
+    prediction: ForestPrediction,
 }
 
 /// A tree: positions of its first node and of its first leaf.
@@ -68,7 +68,7 @@ enum Node {
 /// A condition. The negative child is the next node.
 #[derive(Debug)]
 struct Split {
-    condition: Condition,
+    condition: SplitCondition,
     /// Value of the condition where the column has none.
     if_missing: bool,
     /// Position of the positive child.
@@ -103,7 +103,7 @@ impl Forest {
     /// If `predictions` has another length.
     pub fn predict(
         &self,
-        examples: &Examples<'_>,
+        examples: &ForestExamples<'_>,
         threads: &Threads,
         predictions: &mut [f32],
     ) -> Result<()> {
@@ -126,7 +126,7 @@ impl Forest {
     /// # Panics
     ///
     /// If `leaves` has another length.
-    pub fn leaves(&self, examples: &Examples<'_>, leaves: &mut [i32]) -> Result<()> {
+    pub fn leaves(&self, examples: &ForestExamples<'_>, leaves: &mut [i32]) -> Result<()> {
         examples.check(&self.columns)?;
         assert_eq!(leaves.len(), examples.len * self.trees.len(), "one leaf for each tree");
         if self.trees.is_empty() {
@@ -142,7 +142,7 @@ impl Forest {
     }
 
     /// Position of the leaf that an example reaches.
-    fn leaf(&self, tree: Tree, examples: &Examples<'_>, row: usize) -> usize {
+    fn leaf(&self, tree: Tree, examples: &ForestExamples<'_>, row: usize) -> usize {
         let mut at = tree.root;
         loop {
             match &self.nodes[at] {

@@ -1,6 +1,6 @@
 //! Predictions: what the leaves that an example reaches make together.
 
-use super::{Forest, OP, build::LeafTable, examples::Examples};
+use super::{Forest, OP, build::LeafTable, examples::ForestExamples};
 use crate::error::Result;
 use ferroflow_ir::Error;
 
@@ -12,7 +12,7 @@ const MAX_LOG: f32 = 19.0;
 
 /// Rule by which leaves become a prediction.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Prediction {
+pub enum ForestPrediction {
     /// The mean of the scores.
     Mean,
     /// The share of each of `n` classes: of the votes, or the mean of the shares at the leaves.
@@ -50,14 +50,14 @@ pub enum Link {
     Exponential,
 }
 
-impl Prediction {
+impl ForestPrediction {
     /// Number of values for each example.
     pub fn width(&self) -> usize {
         match self {
-            Prediction::Mean | Prediction::Isolation { .. } => 1,
-            Prediction::Classes { n, .. } => *n,
-            Prediction::Boosted { link: Link::Logistic, .. } => 2,
-            Prediction::Boosted { initial, .. } => initial.len(),
+            ForestPrediction::Mean | ForestPrediction::Isolation { .. } => 1,
+            ForestPrediction::Classes { n, .. } => *n,
+            ForestPrediction::Boosted { link: Link::Logistic, .. } => 2,
+            ForestPrediction::Boosted { initial, .. } => initial.len(),
         }
     }
 
@@ -66,8 +66,8 @@ impl Prediction {
             Err(Error::argument(OP, what, expected, found).into())
         };
         match self {
-            Prediction::Classes { n: 0, .. } => wrong("classes", "at least one", 0),
-            Prediction::Boosted { initial, link } => match (link, initial.len()) {
+            ForestPrediction::Classes { n: 0, .. } => wrong("classes", "at least one", 0),
+            ForestPrediction::Boosted { initial, link } => match (link, initial.len()) {
                 (_, 0) => wrong("initial_predictions", "at least one", 0),
                 (Link::Logistic | Link::Exponential, n @ 2..) => {
                     wrong("initial_predictions", "one value", n)
@@ -95,13 +95,18 @@ pub(super) fn expected_depth(n: u64) -> f32 {
 
 impl Forest {
     /// The predictions of examples from `first` on.
-    pub(super) fn predict_block(&self, examples: &Examples<'_>, first: usize, block: &mut [f32]) {
+    pub(super) fn predict_block(
+        &self,
+        examples: &ForestExamples<'_>,
+        first: usize,
+        block: &mut [f32],
+    ) {
         let rows = first..first + block.len() / self.width();
         match (&self.prediction, &self.leaves) {
-            (Prediction::Classes { n, .. }, table) => {
+            (ForestPrediction::Classes { n, .. }, table) => {
                 self.classes(table, *n, examples, rows, block)
             }
-            (Prediction::Boosted { initial, link }, LeafTable::Scores(scores)) => {
+            (ForestPrediction::Boosted { initial, link }, LeafTable::Scores(scores)) => {
                 let sums = self.sums(scores, initial, examples, rows);
                 link.apply(&sums, initial.len(), block);
             }
@@ -122,7 +127,7 @@ impl Forest {
         &self,
         scores: &[f32],
         initial: &[f32],
-        examples: &Examples<'_>,
+        examples: &ForestExamples<'_>,
         rows: std::ops::Range<usize>,
     ) -> Vec<f64> {
         let n_sums = initial.len();
@@ -141,7 +146,7 @@ impl Forest {
         &self,
         table: &LeafTable,
         n: usize,
-        examples: &Examples<'_>,
+        examples: &ForestExamples<'_>,
         rows: std::ops::Range<usize>,
         block: &mut [f32],
     ) {
@@ -164,10 +169,10 @@ impl Forest {
     }
 }
 
-impl Prediction {
+impl ForestPrediction {
     fn of_mean(&self, mean: f64) -> f32 {
         match self {
-            Prediction::Isolation { n_examples } => {
+            ForestPrediction::Isolation { n_examples } => {
                 let expected = expected_depth(*n_examples);
                 if expected == 0.0 { 0.0 } else { (-(mean as f32) / expected).exp2() }
             }

@@ -1,7 +1,7 @@
 //! Transpositions before matmuls.
 
 use crate::support::*;
-use ferroflow_ir::{Attrs, DType, FunctionDef, HostTensor, Shape};
+use ferroflow_ir::{Attrs, FunctionDef, HostTensor, Shape};
 use ferroflow_runtime::{
     CompileOptions, Context, ContextOptions, EagerTensor, RunOptions, TraceLevel,
 };

@@ -13,7 +13,7 @@ use ferroflow_format::forest_files::{ForestFiles, ForestFolder};
 use ferroflow_ir::{Code, DType, Error as IrError, HostTensor, Shape};
 use ferroflow_runtime::kernels::{
     check_size,
-    forest::{Columns, Examples, Sets},
+    forest::{Columns, ForestExamples, Sets},
 };
 use ferroflow_runtime::{
     Context, Error, Resource, ResourceHandle, Result, Results, Scope,
@@ -174,7 +174,7 @@ fn floats(call: &RuntimeCall<'_>, dims: [usize; 2]) -> Result<HostTensor> {
 
 /// The examples in the inputs. Inputs of columns that the forest does not have may have any number of
 /// rows.
-fn examples<'a>(call: &'a RuntimeCall<'_>, columns: &Columns) -> Result<Examples<'a>> {
+fn examples<'a>(call: &'a RuntimeCall<'_>, columns: &Columns) -> Result<ForestExamples<'a>> {
     let rows = |input: usize| call.host(input).map(|tensor| tensor.shape().dims()[0]);
     let len = [rows(0)?, rows(1)?, rows(2)?, rows(5)?.saturating_sub(1)].into_iter().max();
     let len = len.unwrap_or(0);
@@ -197,7 +197,7 @@ fn examples<'a>(call: &'a RuntimeCall<'_>, columns: &Columns) -> Result<Examples
     if !columns.sets.is_empty() {
         check_outer_splits(call, len, columns.sets.len())?;
     }
-    Ok(Examples {
+    Ok(ForestExamples {
         len,
         numbers: of_columns(0, columns.numbers)?,
         booleans: of_columns(1, columns.booleans)?,

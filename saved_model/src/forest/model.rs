@@ -14,7 +14,8 @@ use ferroflow_ir::{DType, Error as IrError, HostTensor, Limits, Shape};
 use ferroflow_runtime::kernels::{
     check_size,
     forest::{
-        Categories, Column, Columns, Condition, Forest, ForestBuilder, Leaf, Link, Prediction, Term,
+        Categories, Columns, Forest, ForestBuilder, ForestColumn, ForestPrediction, Leaf, Link,
+        ObliqueTerm, SplitCondition,
     },
 };
 use std::collections::HashMap;
@@ -133,12 +134,12 @@ fn names(label: &DataColumn) -> Classes {
 }
 
 /// Rule by which the leaves of a model become its prediction.
-fn prediction(files: &ForestFiles, n_classes: Option<usize>) -> Result<Prediction> {
+fn prediction(files: &ForestFiles, n_classes: Option<usize>) -> Result<ForestPrediction> {
     Ok(match (&files.kind, n_classes) {
         (ForestKind::Random(header), Some(n)) => {
-            Prediction::Classes { n, by_votes: header.winner_take_all_inference() }
+            ForestPrediction::Classes { n, by_votes: header.winner_take_all_inference() }
         }
-        (ForestKind::Random(_), None) => Prediction::Mean,
+        (ForestKind::Random(_), None) => ForestPrediction::Mean,
         (ForestKind::Boosted(header), _) => {
             let logits =
                 header.output_logits() || !files.header.classification_outputs_probabilities();
@@ -148,13 +149,13 @@ fn prediction(files: &ForestFiles, n_classes: Option<usize>) -> Result<Predictio
                 let found = header.initial_predictions.len();
                 return Err(wrong("initial_predictions", "one for each tree of a step", found));
             }
-            Prediction::Boosted { initial: header.initial_predictions.clone(), link }
+            ForestPrediction::Boosted { initial: header.initial_predictions.clone(), link }
         }
         (ForestKind::Isolation(header), _) => {
             let n_examples = u64::try_from(header.num_examples_per_trees());
             let n_examples = n_examples
                 .map_err(|_| wrong("num_examples_per_trees", "a number", "less than 0"))?;
-            Prediction::Isolation { n_examples }
+            ForestPrediction::Isolation { n_examples }
         }
     })
 }
@@ -172,15 +173,15 @@ fn link(header: &BoostedTreesHeader, is_classifier: bool, logits: bool) -> Resul
     })
 }
 
-fn leaf(node: &TreeNode, prediction: &Prediction, is_uplift: bool) -> Result<Leaf> {
+fn leaf(node: &TreeNode, prediction: &ForestPrediction, is_uplift: bool) -> Result<Leaf> {
     let missing = || wrong("a leaf", "a value of the model's kind", "another kind of leaf");
     Ok(match (&node.output, prediction) {
-        (Some(Output::Classifier(output)), Prediction::Classes { by_votes: true, .. }) => {
+        (Some(Output::Classifier(output)), ForestPrediction::Classes { by_votes: true, .. }) => {
             let class =
                 usize::try_from(output.top_value()).ok().and_then(|class| class.checked_sub(1));
             Leaf::Class(class.ok_or_else(|| wrong("top_value", "a class", output.top_value()))?)
         }
-        (Some(Output::Classifier(output)), Prediction::Classes { .. }) => {
+        (Some(Output::Classifier(output)), ForestPrediction::Classes { .. }) => {
             let distribution = output.distribution.as_ref().ok_or_else(missing)?;
             // A leaf that no example reached has no shares.
             let sum = distribution.sum();
@@ -196,7 +197,7 @@ fn leaf(node: &TreeNode, prediction: &Prediction, is_uplift: bool) -> Result<Lea
             }
         },
         (Some(Output::Regressor(output)), _) if !is_uplift => Leaf::Score(output.top_value()),
-        (Some(Output::AnomalyDetection(output)), Prediction::Isolation { .. }) => {
+        (Some(Output::AnomalyDetection(output)), ForestPrediction::Isolation { .. }) => {
             let n = output.num_examples_without_weight();
             Leaf::Examples(
                 u64::try_from(n).map_err(|_| wrong("a leaf", "a number of examples", n))?,
@@ -210,7 +211,7 @@ fn leaf(node: &TreeNode, prediction: &Prediction, is_uplift: bool) -> Result<Lea
 struct Features<'a> {
     files: &'a ForestFiles,
     columns: Columns,
-    positions: HashMap<i32, Column>,
+    positions: HashMap<i32, ForestColumn>,
 }
 
 impl Features<'_> {
@@ -227,19 +228,19 @@ impl Features<'_> {
             let column = match spec.r#type() {
                 1 | 9 => {
                     columns.numbers += 1;
-                    Column::Number(columns.numbers - 1)
+                    ForestColumn::Number(columns.numbers - 1)
                 }
                 7 => {
                     columns.booleans += 1;
-                    Column::Boolean(columns.booleans - 1)
+                    ForestColumn::Boolean(columns.booleans - 1)
                 }
                 4 => {
                     columns.categories.push(n_values()?);
-                    Column::Category(columns.categories.len() - 1)
+                    ForestColumn::Category(columns.categories.len() - 1)
                 }
                 5 => {
                     columns.sets.push(n_values()?);
-                    Column::Set(columns.sets.len() - 1)
+                    ForestColumn::Set(columns.sets.len() - 1)
                 }
                 other => {
                     let what = format!("the type of column `{}`", spec.name());
@@ -255,12 +256,12 @@ impl Features<'_> {
         Ok(Features { files, columns, positions })
     }
 
-    fn column(&self, attribute: i32) -> Result<Column> {
+    fn column(&self, attribute: i32) -> Result<ForestColumn> {
         let column = self.positions.get(&attribute).copied();
         column.ok_or_else(|| wrong("the attribute of a condition", "a feature", attribute))
     }
 
-    fn condition(&self, node: &NodeCondition) -> Result<Condition> {
+    fn condition(&self, node: &NodeCondition) -> Result<SplitCondition> {
         let missing = || wrong("a condition", "a type that is known", "none");
         let condition =
             node.condition.as_ref().and_then(|ConditionMessage { r#type }| r#type.as_ref());
@@ -270,16 +271,16 @@ impl Features<'_> {
         }
         let column = self.column(node.attribute())?;
         Ok(match (condition, column) {
-            (ConditionType::NaCondition(_), column) => Condition::Missing(column),
-            (ConditionType::TrueValueCondition(_), Column::Boolean(column)) => {
-                Condition::True { column }
+            (ConditionType::NaCondition(_), column) => SplitCondition::Missing(column),
+            (ConditionType::TrueValueCondition(_), ForestColumn::Boolean(column)) => {
+                SplitCondition::True { column }
             }
-            (ConditionType::HigherCondition(higher), Column::Number(column)) => {
-                Condition::AtLeast { column, threshold: higher.threshold() }
+            (ConditionType::HigherCondition(higher), ForestColumn::Number(column)) => {
+                SplitCondition::AtLeast { column, threshold: higher.threshold() }
             }
-            (ConditionType::DiscretizedHigherCondition(higher), Column::Number(column)) => {
+            (ConditionType::DiscretizedHigherCondition(higher), ForestColumn::Number(column)) => {
                 let threshold = self.boundary(node.attribute(), higher.threshold());
-                Condition::AtLeast { column, threshold }
+                SplitCondition::AtLeast { column, threshold }
             }
             (ConditionType::ContainsCondition(contains), column) => {
                 of_categories(column, Categories::of_list(contains.elements.clone()))?
@@ -308,29 +309,29 @@ impl Features<'_> {
         }
     }
 
-    fn oblique(&self, oblique: &condition::Oblique) -> Result<Condition> {
+    fn oblique(&self, oblique: &condition::Oblique) -> Result<SplitCondition> {
         let n = oblique.attributes.len();
         let n_replacements = oblique.na_replacements.len();
         if oblique.weights.len() != n || (n_replacements != 0 && n_replacements != n) {
             return Err(wrong("an oblique condition", "a weight for each attribute", n));
         }
         let term = |index: usize| match self.column(oblique.attributes[index])? {
-            Column::Number(column) => Ok(Term {
+            ForestColumn::Number(column) => Ok(ObliqueTerm {
                 column,
                 weight: oblique.weights[index],
                 replacement: oblique.na_replacements.get(index).copied(),
             }),
             column => Err(wrong("an oblique condition", "numbers", format!("{column:?}"))),
         };
-        let terms: Vec<Term> = (0..n).map(term).collect::<Result<_>>()?;
-        Ok(Condition::Oblique { terms: terms.into(), threshold: oblique.threshold() })
+        let terms: Vec<ObliqueTerm> = (0..n).map(term).collect::<Result<_>>()?;
+        Ok(SplitCondition::Oblique { terms: terms.into(), threshold: oblique.threshold() })
     }
 }
 
-fn of_categories(column: Column, categories: Categories) -> Result<Condition> {
+fn of_categories(column: ForestColumn, categories: Categories) -> Result<SplitCondition> {
     match column {
-        Column::Category(column) => Ok(Condition::Category { column, categories }),
-        Column::Set(column) => Ok(Condition::CategorySet { column, categories }),
+        ForestColumn::Category(column) => Ok(SplitCondition::Category { column, categories }),
+        ForestColumn::Set(column) => Ok(SplitCondition::CategorySet { column, categories }),
         column => Err(wrong("a condition", "a column of categories", format!("{column:?}"))),
     }
 }

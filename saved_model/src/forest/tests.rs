@@ -97,7 +97,7 @@ fn read(mut files: MemoryFiles) -> Result<ForestModel, crate::Error> {
 
 fn predictions(files: MemoryFiles, numbers: &[f32]) -> Vec<f32> {
     let model = read(files).unwrap();
-    let examples = Examples { len: numbers.len(), numbers, ..Examples::default() };
+    let examples = ForestExamples { len: numbers.len(), numbers, ..ForestExamples::default() };
     let mut found = vec![0.0; numbers.len() * model.forest.width()];
     model.forest.predict(&examples, Context::new().threads(), &mut found).unwrap();
     found

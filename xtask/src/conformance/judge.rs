@@ -22,7 +22,7 @@ use std::{
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A model that is judged.
-pub(super) struct Job {
+pub(super) struct JudgedModel {
     pub(super) case: PathBuf,
     pub(super) model: PathBuf,
 }
@@ -72,7 +72,7 @@ pub(super) fn save_zoo(
     to: &Path,
     wanted: &dyn Fn(&str) -> bool,
     is_judged: &dyn Fn(&Path) -> bool,
-) -> Result<(Vec<Job>, Vec<Outcome>)> {
+) -> Result<(Vec<JudgedModel>, Vec<Outcome>)> {
     let mut folders = entries(zoo, "", wanted)?;
     folders.retain(|folder| is_judged(folder));
     let found = Mutex::new((Vec::new(), Vec::new()));
@@ -82,7 +82,7 @@ pub(super) fn save_zoo(
         let mut found = found.lock().expect("no thread panics with the lists");
         match outcome.status() {
             Status::Passed | Status::Unsupported if model.exists() => {
-                found.0.push(Job { case, model });
+                found.0.push(JudgedModel { case, model });
             }
             // A model that must not be loaded was not.
             Status::Passed => {}
@@ -111,12 +111,12 @@ pub(super) fn judge(
     python: &Path,
     script: &Path,
     folder: &Path,
-    jobs: &[Job],
+    jobs: &[JudgedModel],
 ) -> Result<Vec<Outcome>> {
     let (list, mut outcomes) = (folder.join("jobs"), Vec::new());
     while outcomes.len() < jobs.len() {
         let mut file = File::create(&list)?;
-        for Job { case, model } in &jobs[outcomes.len()..] {
+        for JudgedModel { case, model } in &jobs[outcomes.len()..] {
             writeln!(file, "{}", json!({ "case": case, "model": model }))?;
         }
         let mut child = Command::new(python)

@@ -3,7 +3,7 @@
 
 use super::{
     Counts, Outcome, Status,
-    judge::{Job, PATIENCE, judge, save_zoo, sorted, target, venv},
+    judge::{JudgedModel, PATIENCE, judge, save_zoo, sorted, target, venv},
 };
 use crate::worker::{Reply, Worker, WorkerProgram};
 use anyhow::Result;
@@ -42,7 +42,7 @@ pub(super) fn run(
             continue;
         }
         match outcome.status() {
-            Status::Passed => jobs.push(Job {
+            Status::Passed => jobs.push(JudgedModel {
                 case: folder.join("cases").join(&name),
                 model: folder.join("models").join(&name),
             }),

@@ -47,7 +47,7 @@ const RULES: &[(&str, Rule)] = &[
     ("TensorScatterMin", |block, node| scatter(block, node, Some("minimum"))),
     ("TensorScatterSub", |block, node| scatter(block, node, Some("subtract"))),
     ("TensorScatterUpdate", |block, node| scatter(block, node, None)),
-    ("TensorStridedSliceUpdate", |block, node| Ok(vec![slices::update(block, node)?])),
+    ("TensorStridedSliceUpdate", update),
     ("TopKV2", top_k),
     ("_TensorScatterMul", |block, node| scatter(block, node, Some("multiply"))),
 ];
@@ -226,6 +226,21 @@ fn scatter(block: &mut Block<'_>, node: &LoweredNode<'_>, by: Option<&str>) -> R
         }
     };
     Ok(block.op_with("scatter", attrs, &[&x, &indices, &updates], vec![region], &[(dtype, &dims)]))
+}
+
+/// An update of a window without gaps, which has as many dimensions as the tensor.
+fn update(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
+    let (x, begin, value) = (node.x(0)?.clone(), node.x(1)?.clone(), node.x(4)?.clone());
+    let masks = ["begin_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"];
+    let masks = masks.into_iter().map(|mask| node.node.attrs.int(mask));
+    let is_plain = masks.collect::<Result<Vec<i64>>>()?.iter().all(|&mask| mask == 0)
+        && node.ints(3)?.iter().all(|&stride| stride == 1)
+        && value.rank() == x.rank()
+        && begin.dims == [x.rank()];
+    match is_plain {
+        true => Ok(vec![slices::update(block, &x, &begin, &value)]),
+        false => Err(node.refused("an update of a window with gaps")),
+    }
 }
 
 /// The first of the sorted elements; those that are equal stay in order.

@@ -196,7 +196,10 @@ impl<'a> LoweredNode<'a> {
             Lowering::Elementwise(_) => Ok(vec![self.elementwise(block)?]),
             Lowering::Reduce(kind) => Ok(vec![self.reduce(block, kind)?]),
             Lowering::Alias(_) => Ok(vec![self.alias(block)?]),
-            Lowering::View(_) if self.has_open_begin() => Ok(vec![slices::slice(block, self)?]),
+            Lowering::View(_) if self.has_open_begin() => {
+                let (x, begin) = (self.x(0)?.clone(), self.x(1)?.clone());
+                Ok(vec![slices::slice(block, &x, &begin, &self.result(0)?.1)])
+            }
             Lowering::View(_) => self.views(block),
             Lowering::Kernel => kernel::lower(block, self),
             _ => match list::lower(block, self) {
