@@ -50,7 +50,7 @@ fn run(fuse: bool) -> (Vec<Vec<f32>>, usize) {
     let options = RunOptions { trace_level: TraceLevel::Ops };
     let (results, metadata) = function.call_with_options(&options, &args.each_ref()).unwrap();
     let found = (0..results.len()).map(|index| values(&results, index)).collect();
-    (found, metadata.ops.iter().filter(|op| op.op.to_string() == "Transpose").count())
+    (found, metadata.ops.iter().filter(|op| &*op.op == "Transpose").count())
 }
 
 #[test]
