@@ -162,7 +162,7 @@ struct Callee<'c> {
 
 impl<'c> Callee<'c> {
     /// The function of an attribute, which works on elements one by one.
-    fn of(c: &'c Composite<'_>, name: &str, n_args: usize) -> Option<Callee<'c>> {
+    fn of(c: &'c Composite<'_>, name: &str, n_args: usize, n_results: usize) -> Option<Callee<'c>> {
         let (function, def) = c.function(name)?;
         let refused = |what: &'static str| {
             c.fail(Error::Unsupported { op: c.op.name.into(), what: what.into() });
@@ -177,6 +177,9 @@ impl<'c> Callee<'c> {
         let ty = |(_, outlet): &(String, crate::Outlet)| def.graph.ty(*outlet).map(|ty| ty.dtype);
         let results: Option<Vec<DType>> = def.results.iter().map(ty).collect();
         let results = results.unwrap_or_default();
+        if results.len() != n_results {
+            return refused("a function of another number of results");
+        }
         Some(Callee { function, monoid: Monoid::of_function(&def), results })
     }
 
@@ -212,7 +215,7 @@ fn reduced<'e>(c: &Composite<'e>, n: usize) -> Vec<Value<'e>> {
     if !alike(xs, initial) {
         return wrong(c, "inputs", "of one rank, with scalars to begin with");
     }
-    let Some(callee) = Callee::of(c, "reducer", 2 * n) else { return Vec::new() };
+    let Some(callee) = Callee::of(c, "reducer", 2 * n, n) else { return Vec::new() };
     if let ([x], [value], Some(monoid)) = (xs, initial, callee.monoid)
         && let Some(reduced) = reduce_by(*x, *value, &axes, monoid)
     {
@@ -238,7 +241,9 @@ fn windowed<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     if !windows.fits(n) || !alike(xs, initial) {
         return wrong(c, "window", "of as many axes as the inputs, with scalars to begin with");
     }
-    let Some(callee) = Callee::of(c, "computation", 2 * xs.len()) else { return Vec::new() };
+    let Some(callee) = Callee::of(c, "computation", 2 * xs.len(), xs.len()) else {
+        return Vec::new();
+    };
     reduce_window(xs, initial, &windows, &|a, b| callee.pairwise(a, b))
 }
 
@@ -256,8 +261,8 @@ fn selected<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     if !windows.fits(n) || elements.is_none_or(|count| count > MOST_ELEMENTS) {
         return wrong(c, "window_dimensions", "of as many axes as the input, and not too large");
     }
-    let select = Callee::of(c, "select", 2);
-    let (Some(select), Some(scatter)) = (select, Callee::of(c, "scatter", 2)) else {
+    let select = Callee::of(c, "select", 2, 1);
+    let (Some(select), Some(scatter)) = (select, Callee::of(c, "scatter", 2, 1)) else {
         return Vec::new();
     };
     let choose = |a: Value<'e>, b: Value<'e>| select.call(&[a, b]).first().copied().unwrap_or(a);
@@ -284,7 +289,7 @@ fn scattered<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let (indices, updates) = (rest[0], &rest[1..]);
     let ranks = [rank(operands[0]), rank(indices), rank(updates[0])];
     let axes = numbers(c, MessageNumbers::scatter, |axes| axes.fits(ranks[0], ranks[1], ranks[2]));
-    let callee = Callee::of(c, "update_computation", 2 * n);
+    let callee = Callee::of(c, "update_computation", 2 * n, n);
     let (Some(axes), Some(callee)) = (axes, callee) else { return Vec::new() };
     if let ([operand], [update], Some(monoid)) = (operands, updates, callee.monoid)
         && let Some(result) = scatter_by(*operand, indices, *update, &axes, monoid)
@@ -376,7 +381,7 @@ fn sorted<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     if let Some(key) = single_key(c, xs) {
         return sort_by_keys(xs, axis, &[key]);
     }
-    let Some(callee) = Callee::of(c, "comparator", 2 * n) else { return Vec::new() };
+    let Some(callee) = Callee::of(c, "comparator", 2 * n, 1) else { return Vec::new() };
     // Arguments come in pairs of elements of one tensor.
     sort_by(xs, axis, &|a, b| {
         let pairs: Vec<Value<'e>> = a.iter().zip(b).flat_map(|(&a, &b)| [a, b]).collect();

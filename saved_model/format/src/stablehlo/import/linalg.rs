@@ -47,6 +47,9 @@ pub(super) fn linalg<'e>(
         }
         "einsum" | "unary_einsum" => {
             let equation = op.text("einsum_config")?;
+            if x.is_empty() {
+                return Err(malformed(op, "it has operands"));
+            }
             calls_with("Einsum", Attrs::new().with("equation", equation), x).at(0)
         }
         "convolution" | "dynamic_conv" => conv(op, x)?,
