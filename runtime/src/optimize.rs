@@ -1,7 +1,7 @@
 //! From a function to what is planned: the passes, in their order.
 //!
-//! Specialisation, outlining, placement, transposes, hoisting, then for each body: common subexpressions, elementwise
-//! fusion, attention, regions. Placement comes before fusion, so that each device is asked about
+//! Specialisation, outlining, placement, transposes, hoisting, then for each body: common subexpressions,
+//! elementwise fusion, attention, regions. Placement comes before fusion, so that each device is asked about
 //! the fused nodes that it would run.
 
 use crate::{
@@ -60,7 +60,7 @@ pub(crate) fn optimize(
     let all_known = args.iter().all(|arg| arg.ty.shape.known().is_some());
     let is_on_host = request.is_on_host() && context.default_device().is_none();
     if options.outline && all_known && is_on_host {
-        outline(&mut specialized, &def.name, &scope.library)?;
+        outline(&mut specialized, def, &scope.library)?;
         if options.verify {
             verify(&specialized, "outlining")?;
         }

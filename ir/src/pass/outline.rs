@@ -7,6 +7,8 @@
 //! depends on become the body of one call of `_Outlined`, which the runtime compiles for the shapes it
 //! meets (as TensorFlow compiles clusters for XLA once their inputs are there).
 //!
+//! A function may be outlined in an outlined one, where that makes sizes of data in turn.
+//!
 //! A node *makes sizes of data* if the types of its inputs do not tell that of its result. What shapes alone
 //! tell (`Shape`, and arithmetic on its results) is not data.
 
@@ -34,8 +36,14 @@ use std::{
 /// The op that calls an outlined function.
 pub const OUTLINED: &str = "_Outlined";
 
-/// The fewest nodes of unknown shape that are worth a call.
-const LEAST_NODES: usize = 8;
+/// The fewest nodes of unknown shape that are worth a call. Tests outline all that can be.
+const LEAST_NODES: usize = if cfg!(debug_assertions) { 1 } else { 8 };
+
+/// The most outlined functions inside each other: each makes sizes that the next one needs.
+const MAX_DEPTH: i64 = 4;
+
+/// The attribute of an outlined function that counts those around it, and itself.
+const DEPTH: &str = "_outlined_depth";
 
 /// An outlined function, as the attribute `body` of its call holds it.
 #[derive(Debug)]
@@ -65,17 +73,18 @@ impl OutlinedFunction {
     }
 }
 
-/// Moves nodes of a function, whose name is `name`, into a function that it calls.
+/// Moves nodes of a function, which `def` was specialised to, into a function that it calls.
 ///
 /// # Errors
 ///
 /// None on a well-formed graph.
 pub fn outline(
     function: &mut Specialized,
-    name: &Arc<str>,
+    def: &FunctionDef,
     library: &FunctionLibrary,
 ) -> Result<()> {
-    if function.failure.is_some() || !is_any_unknown(&function.graph) {
+    let depth = def.attrs.int(DEPTH).unwrap_or(0);
+    if function.failure.is_some() || depth >= MAX_DEPTH || !is_any_unknown(&function.graph) {
         return Ok(());
     }
     let kept = kept_nodes(function, library)?;
@@ -88,7 +97,7 @@ pub fn outline(
     if graph.iter().filter(is_worth).count() < LEAST_NODES {
         return Ok(());
     }
-    split(function, name, library, &kept)
+    split(function, def, library, &kept)
 }
 
 fn is_any_unknown(graph: &Graph) -> bool {
@@ -151,8 +160,13 @@ fn makes_sizes(graph: &Graph, node: &NodeDef, of_shapes: &HashSet<NodeId>) -> Re
     let types: Option<Vec<&ValueType>> =
         node.inputs().iter().map(|&input| graph.ty(input)).collect();
     let Some(types) = types else { return Ok(true) };
+    // Nothing can make these sizes known before the node runs. An outlined function so always leaves out
+    // the first node of unknown shape, and one inside it is smaller.
+    if types.iter().all(|ty| ty.shape.known().is_some()) {
+        return Ok(true);
+    }
     if op.call != CallKind::None {
-        return Ok(types.iter().all(|ty| ty.shape.known().is_some()));
+        return Ok(false);
     }
     let host = op.host_inputs(&node.attrs)?;
     let host_operands: SmallVec<[Outlet; 4]> = node
@@ -194,7 +208,7 @@ fn infers_unknown(graph: &Graph, op: &'static OpDef, node: &NodeDef, types: &[&V
 /// Takes the body apart into nodes that stay and a function of the others.
 fn split(
     function: &mut Specialized,
-    name: &Arc<str>,
+    around: &FunctionDef,
     library: &FunctionLibrary,
     kept: &HashSet<NodeId>,
 ) -> Result<()> {
@@ -225,7 +239,7 @@ fn split(
     let types: Vec<ValueType> =
         results.iter().map(|&result| source.ty(result).expect("a typed result").clone()).collect();
     let def = FunctionDef {
-        name: name.clone(),
+        name: around.name.clone(),
         args: inner.args,
         results: results
             .iter()
@@ -233,7 +247,7 @@ fn split(
             .map(|(index, &result)| (format!("result_{index}"), inner.part.outlet(result)))
             .collect(),
         control_results: order.all,
-        attrs: Attrs::new(),
+        attrs: Attrs::new().with(DEPTH, around.attrs.int(DEPTH).unwrap_or(0) + 1),
         graph: inner.part.graph,
     };
     let inputs: Vec<Outlet> = inner.inputs.iter().map(|&input| outer.outlet(input)).collect();

@@ -97,3 +97,28 @@ fn what_follows_unforeseen_sizes_is_compiled_for_them() {
     // Three different shapes were met again: elementwise ops are one.
     assert!(runs(&ops, "_Outlined") && !runs(&ops, "Tanh"), "{ops:?}");
 }
+
+/// A function whose shapes stay unknown though nothing but shapes tells them, as nothing is folded: it must
+/// not be outlined again and again.
+#[test]
+fn what_cannot_get_known_shapes_is_not_outlined_for_ever() {
+    let def = function("open", &[("x", f32s(&[6, 4])), ("y", f32s(&[24]))], |b, args| {
+        let shape = b.call("Shape", "shape", &args[..1])?[0];
+        let rows = b.call("Reshape", "rows", &[args[1], shape])?[0];
+        let first = layers(b, "first", rows, rows)?;
+        Ok(vec![layers(b, "second", first, first)?])
+    });
+    let results = [true, false].map(|fold| {
+        let compile = CompileOptions { fold, ..Default::default() };
+        let context = Context::with_options(ContextOptions { compile, ..Default::default() });
+        let function = concrete(&context, def.clone(), vec![], vec![]);
+        let values: Vec<f32> = (0..24).map(|value| value as f32 / 24.0).collect();
+        let tensor = |dims: &[usize]| -> EagerTensor {
+            let shape = Shape::new(dims.iter().copied()).unwrap();
+            HostTensor::from_slice(shape, &values).unwrap().into()
+        };
+        let args = [tensor(&[6, 4]), tensor(&[24])];
+        (0..3).map(|_| self::values(&function.call(&args).unwrap(), 0)).collect::<Vec<_>>()
+    });
+    assert_eq!(results[0], results[1]);
+}
