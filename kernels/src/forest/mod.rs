@@ -109,10 +109,18 @@ impl Forest {
     ) -> Result<()> {
         examples.check(&self.columns)?;
         let width = self.width();
-        assert_eq!(predictions.len(), examples.len * width, "one prediction for each example");
-        threads.for_each_piece(predictions, predict::BLOCK * width, |start, block| {
-            self.predict_block(examples, start / width, block);
-        });
+        assert_eq!(
+            Some(predictions.len()),
+            examples.len.checked_mul(width),
+            "one prediction for each example"
+        );
+        threads.for_each_piece(
+            predictions,
+            predict::BLOCK.saturating_mul(width),
+            |start, block| {
+                self.predict_block(examples, start / width, block);
+            },
+        );
         Ok(())
     }
 
@@ -128,7 +136,11 @@ impl Forest {
     /// If `leaves` has another length.
     pub fn leaves(&self, examples: &ForestExamples<'_>, leaves: &mut [i32]) -> Result<()> {
         examples.check(&self.columns)?;
-        assert_eq!(leaves.len(), examples.len * self.trees.len(), "one leaf for each tree");
+        assert_eq!(
+            Some(leaves.len()),
+            examples.len.checked_mul(self.trees.len()),
+            "one leaf for each tree"
+        );
         if self.trees.is_empty() {
             return Ok(());
         }

@@ -198,3 +198,13 @@ fn what_does_not_fit_is_refused() {
         assert!(refused(&[0.0; 2], splits), "{splits:?}");
     }
 }
+
+/// A class is a number in a header: there may be more than any memory holds.
+#[test]
+fn no_examples_have_any_number_of_classes() {
+    let prediction = ForestPrediction::Classes { n: usize::MAX / 2, by_votes: true };
+    let mut builder = ForestBuilder::new(Columns::default(), prediction).unwrap();
+    builder.leaf(Leaf::Class(5)).unwrap();
+    let forest = builder.finish().unwrap();
+    forest.predict(&ForestExamples::default(), &Threads::single(), &mut []).unwrap();
+}

@@ -127,6 +127,43 @@ fn items_that_are_not_there_are_errors() {
     }
 }
 
+/// A slice may be outside, wherever its size is known: a loop that does not run does not look.
+#[test]
+fn slices_at_unknown_begins_stay_in_loops_that_may_not_run() {
+    let begin = ValueType::new(DType::I32, Shape::new([1]).unwrap());
+    let args =
+        [("i", int()), ("n", int()), ("sum", f32s(&[2])), ("x", f32s(&[5])), ("begin", begin)];
+    let below = function("below", &args, |b, args| b.call("Less", "less", &args[..2]));
+    let body = function("body", &args, |b, args| {
+        let one = b.constant("one", HostTensor::scalar(1i32))?;
+        let next = b.call("AddV2", "next", &[args[0], one])?[0];
+        let size = b.constant("size", HostTensor::vector(&[2i32])?)?;
+        let slice = b.call("Slice", "slice", &[args[3], args[4], size])?[0];
+        let sum = b.call("AddV2", "add", &[args[2], slice])?[0];
+        Ok(vec![next, args[1], sum, args[3], args[4]])
+    });
+    let outer = [args[1].clone(), args[3].clone(), args[4].clone()];
+    let run = function("run", &outer, |b, args| {
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let none = b.constant("none", HostTensor::vector(&[0.0f32; 2])?)?;
+        let types = vec![DType::I32, DType::I32, DType::F32, DType::F32, DType::I32];
+        let attrs = Attrs::new().with("T", types).with("cond", func("below"));
+        let attrs = attrs.with("body", func("body"));
+        let inputs = [zero, args[0], none, args[1], args[2]];
+        Ok(b.call_with("While", "loop", attrs, &inputs)?[2..3].to_vec())
+    });
+    let run = concrete(&context(), run, vec![below, body], vec![]);
+    let sum = |rounds: i32, begin: i32| {
+        let begin = HostTensor::vector(&[begin]).unwrap().into();
+        let x = vector(&[1.0, 2.0, 3.0, 4.0, 5.0]);
+        let args: [EagerTensor; 3] = [HostTensor::scalar(rounds).into(), x, begin];
+        run.call(&args).map(|results| values(&results, 0))
+    };
+    assert_eq!(sum(3, 1).unwrap(), [6.0, 9.0]);
+    assert_eq!(sum(0, 9).unwrap(), [0.0, 0.0]);
+    assert!(sum(1, 9).is_err());
+}
+
 /// A variable that is read before a loop can be read once for all rounds, however many there are.
 #[test]
 fn variables_that_are_read_before_are_not_read_again() {

@@ -18,6 +18,9 @@ use bytes::{Buf, Bytes};
 use prost::Message;
 use std::path::{Path, PathBuf};
 
+/// Bytes before the first node of a file.
+const HEADER: usize = 8;
+
 /// The most files that nodes may be in: one is made for each 200 MB.
 const MAX_SHARDS: usize = 4096;
 
@@ -50,10 +53,15 @@ pub struct ForestFiles {
     pub columns: DataSpecification,
     /// The header of the kind of model.
     pub kind: ForestKind,
-    /// The bytes of the nodes, file after file.
-    nodes: Vec<Bytes>,
-    /// The path of the first file of nodes, for messages.
+    nodes: Vec<NodeFile>,
+}
+
+/// The nodes of one file.
+#[derive(Debug, Clone)]
+struct NodeFile {
     path: PathBuf,
+    /// All of it, unpacked, but for the header.
+    bytes: Bytes,
 }
 
 /// The kinds of forests.
@@ -128,12 +136,13 @@ impl ForestFiles {
         for index in 0..n_files {
             let path = at(&format!("nodes-{index:05}-of-{n_files:05}"));
             let bytes = files.read(&path)?;
-            nodes.push(match blobs(&path, bytes)? {
+            let bytes = match blobs(&path, bytes)? {
                 Blobs::Plain(blobs) => blobs,
                 Blobs::Gzip(packed) => files.unzip(packed)?,
-            });
+            };
+            nodes.push(NodeFile { path, bytes });
         }
-        Ok(ForestFiles { header, columns, kind, nodes, path })
+        Ok(ForestFiles { header, columns, kind, nodes })
     }
 
     /// The nodes of all trees, in preorder: behind a node with a condition its negative child with all
@@ -142,26 +151,24 @@ impl ForestFiles {
     /// They are decoded one by one. An item is an error for a damaged sequence or message, and the last
     /// one then.
     pub fn nodes(&self) -> impl Iterator<Item = Result<TreeNode>> + '_ {
-        let mut files = self.nodes.iter();
-        let mut rest = Bytes::new();
         let mut is_damaged = false;
-        std::iter::from_fn(move || {
-            if is_damaged {
-                return None;
-            }
-            while rest.is_empty() {
-                rest = files.next()?.clone();
-            }
-            let node = self.next_node(&mut rest);
-            is_damaged = node.is_err();
-            Some(node)
-        })
+        let nodes = self.nodes.iter().flat_map(NodeFile::nodes);
+        nodes.take_while(move |node| !std::mem::replace(&mut is_damaged, node.is_err()))
+    }
+}
+
+impl NodeFile {
+    fn nodes(&self) -> impl Iterator<Item = Result<TreeNode>> + '_ {
+        let mut rest = self.bytes.clone();
+        std::iter::from_fn(move || (!rest.is_empty()).then(|| self.next_node(&mut rest)))
     }
 
     fn next_node(&self, rest: &mut Bytes) -> Result<TreeNode> {
+        let offset = (HEADER + self.bytes.len() - rest.len()) as u64;
         let length = rest.try_get_u32_le().ok().map(|length| length as usize);
-        let length = length.filter(|&length| length <= rest.len());
-        let length = length.ok_or_else(|| damaged(&self.path, 0, "a node is cut off"))?;
+        let Some(length) = length.filter(|&length| length <= rest.len()) else {
+            return Err(damaged(&self.path, offset, "a node is cut off"));
+        };
         decode(&self.path, rest.split_to(length))
     }
 }
@@ -174,7 +181,6 @@ enum Blobs {
 
 /// The records behind the header of a file: its letters `BS`, version, kind of compression.
 fn blobs(path: &Path, mut bytes: Bytes) -> Result<Blobs> {
-    const HEADER: usize = 8;
     if bytes.len() < HEADER || !bytes.starts_with(b"BS") {
         return Err(damaged(path, 0, "no sequence of nodes begins here"));
     }

@@ -117,7 +117,7 @@ fn label(files: &ForestFiles) -> Result<&DataColumn> {
 /// Number of classes that can be predicted.
 fn n_classes(label: &DataColumn) -> Result<usize> {
     let n = label.categorical.as_ref().map_or(0, |spec| spec.number_of_unique_values());
-    let n_classes = usize::try_from(n - 1).ok().filter(|&n| n > 0);
+    let n_classes = usize::try_from(n.saturating_sub(1)).ok().filter(|&n| n > 0);
     n_classes.ok_or_else(|| wrong("number_of_unique_values", "two or more", n))
 }
 

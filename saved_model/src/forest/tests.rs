@@ -4,9 +4,9 @@ use super::*;
 use ferroflow_format::proto::{
     Message as _,
     yggdrasil::{
-        BoostedTreesHeader, Condition, DataColumn, DataSpecification, DiscretizedSpec,
-        ForestHeader, IsolationForestHeader, NodeCondition, RegressorOutput, TreeNode, condition,
-        condition::Type, tree_node::Output,
+        BoostedTreesHeader, CategoricalSpec, Condition, DataColumn, DataSpecification,
+        DiscretizedSpec, ForestHeader, IsolationForestHeader, NodeCondition, RegressorOutput,
+        TreeNode, condition, condition::Type, tree_node::Output,
     },
 };
 use ferroflow_runtime::{ContextOptions, FileAccess};
@@ -135,6 +135,13 @@ fn files_that_contradict_each_other_are_refused() {
     assert!(read(stump(number(), at_least(0.5), |header| header.task = Some(1))).is_err());
     let unsupported = stump(number(), at_least(0.5), |header| header.name = Some("LINEAR".into()));
     assert_eq!(read(unsupported).unwrap_err().code(), Code::Unimplemented);
+    for n in [i64::MIN, -1, 0, 1] {
+        let categorical =
+            CategoricalSpec { number_of_unique_values: Some(n), ..Default::default() };
+        let label = DataColumn { categorical: Some(categorical), ..number() };
+        let files = stump(label, at_least(0.5), |header| header.task = Some(1));
+        assert!(read(files).is_err(), "{n} values");
+    }
     for name in ["header.pb", "data_spec.pb", "nodes-00000-of-00001"] {
         let mut absent = good();
         absent.0.remove(name);

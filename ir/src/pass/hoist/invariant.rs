@@ -137,8 +137,18 @@ fn may_move(
 fn fails(graph: &Graph, op: &OpDef, node: &NodeDef, permission: Permission<'_>) -> bool {
     match op.lowering {
         Lowering::Elementwise(_) => !permission.fallible && !cannot_fail(graph, node),
-        Lowering::Reduce(_) | Lowering::Alias(_) | Lowering::View(_) => false,
+        // The values of host operands were checked where they are constants.
+        Lowering::Reduce(_) | Lowering::Alias(_) | Lowering::View(_) => {
+            !permission.fallible && !are_host_operands_constant(graph, op, node)
+        }
         Lowering::Composite(_) | Lowering::Kernel | Lowering::Runtime => !permission.fallible,
         Lowering::Fused | Lowering::Interface => true,
     }
+}
+
+fn are_host_operands_constant(graph: &Graph, op: &OpDef, node: &NodeDef) -> bool {
+    op.host_inputs(&node.attrs).is_ok_and(|host| {
+        let mut operands = node.inputs().iter().zip(host);
+        operands.all(|(&input, is_host)| !is_host || constant(graph, input).is_some())
+    })
 }

@@ -5,8 +5,7 @@ use super::{
     model::{NOWHERE, VocabularyPiece, WordpieceModel},
 };
 use bytes::Bytes;
-use ferroflow_ir::hash::FastHasher;
-use std::{collections::HashMap, hash::BuildHasherDefault, ops::Range, sync::OnceLock};
+use std::{collections::HashMap, ops::Range, sync::OnceLock};
 
 /// The pieces found so far.
 #[derive(Debug, Default)]
@@ -16,7 +15,7 @@ pub(super) struct FoundPieces {
     pub(super) ends: Vec<i64>,
     texts: Vec<Bytes>,
     /// Texts of pieces that are no parts of the input, by piece: those of a model are few.
-    made: HashMap<u32, Bytes, BuildHasherDefault<FastHasher>>,
+    made: HashMap<u32, Bytes>,
 }
 
 impl FoundPieces {
@@ -26,7 +25,7 @@ impl FoundPieces {
         let n = n_bytes / 4;
         let numbers = || Vec::with_capacity(n);
         let (ids, starts, ends) = (numbers(), numbers(), numbers());
-        let (texts, made) = (Vec::with_capacity(n), HashMap::default());
+        let (texts, made) = (Vec::with_capacity(n), HashMap::new());
         FoundPieces { ids, starts, ends, texts, made }
     }
 
