@@ -126,6 +126,27 @@ impl<'a> RuntimeCall<'a> {
         ResourceHandle::of(self.host(index)?)
     }
 
+    /// The handle of a resource by the attributes `container` and `shared_name`, made if there is none,
+    /// or if it has no name.
+    ///
+    /// # Errors
+    ///
+    /// Those of `make`.
+    pub fn named_resource(
+        &self,
+        make: impl FnOnce() -> Result<Arc<dyn Resource>>,
+    ) -> Result<ResourceHandle> {
+        let name = self.attrs.string("shared_name")?;
+        let resource = match name {
+            "" => make()?,
+            _ => {
+                let container = self.attrs.string("container")?;
+                self.scope.resources.find_or_create(container, name, make)?
+            }
+        };
+        Ok(ResourceHandle::owning(name, resource))
+    }
+
     /// The resource that input `index` refers to.
     ///
     /// # Errors

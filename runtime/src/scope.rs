@@ -52,6 +52,12 @@ impl<'a> Scope<'a> {
         Ok(Scope { depth, ..self })
     }
 
+    /// The parts that outlive the call.
+    pub(crate) fn owned(&self) -> OwnedScope {
+        let (context, library) = (self.context.clone(), self.library.clone());
+        OwnedScope { context, library, resources: self.resources.clone() }
+    }
+
     /// The name of the node of a function that runs, if one does.
     pub fn node(&self) -> Option<&str> {
         self.origin.map(|origin| &*origin.node)

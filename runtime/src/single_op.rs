@@ -8,7 +8,7 @@ use crate::{
     executor::Executable,
     placement::PlacementRequest,
     resource::value_type,
-    scope::{OwnedScope, Scope},
+    scope::Scope,
 };
 use ferroflow_ir::{
     AttrValue, Attrs, FunctionDef, NodeDef, OpDef, Outlet, PartialShape, ValueType,
@@ -74,14 +74,9 @@ impl SingleOp {
         let def = function(op, attrs, inputs, &args)?;
         let types: Vec<Argument> =
             args.iter().map(|&index| value_type(inputs[index]).into()).collect();
-        let owned = OwnedScope {
-            context: scope.context.clone(),
-            library: scope.library.clone(),
-            resources: scope.resources.clone(),
-        };
         let devices = args.iter().map(|&index| request.args.get(index).cloned().flatten());
         let request = PlacementRequest { device: request.device.clone(), args: devices.collect() };
-        let executable = compile(&owned, &def, &types, Vec::new(), &request)?;
+        let executable = compile(&scope.owned(), &def, &types, Vec::new(), &request)?;
         Ok(SingleOp { executable, args })
     }
 

@@ -4,10 +4,12 @@
 //! and the one that was used longest ago is dropped where a new one exceeds the limit.
 
 use crate::{
-    eager_tensor::EagerTensor, error::Result, executor::Executable, resource::value_type,
-    scope::Scope,
+    compile::compile, eager_tensor::EagerTensor, error::Result, executor::Executable,
+    placement::PlacementRequest, resource::value_type, scope::Scope,
 };
-use ferroflow_ir::{FunctionLibrary, ValueType, hash::FastHasher};
+use ferroflow_ir::{
+    FunctionDef, FunctionLibrary, ValueType, hash::FastHasher, pass::specialize::Argument,
+};
 use parking_lot::{Mutex, RwLock};
 use smallvec::SmallVec;
 use std::{
@@ -42,6 +44,22 @@ impl Specialization {
         executable: Executable,
     ) -> Specialization {
         Specialization { types, device, args, executable, used: AtomicU64::new(0) }
+    }
+
+    /// A function, compiled for arguments on the host like these.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`compile`].
+    pub(crate) fn on_host(
+        scope: Scope<'_>,
+        def: &FunctionDef,
+        types: Vec<ValueType>,
+    ) -> Result<Arc<Specialization>> {
+        let args: Vec<Argument> = types.iter().cloned().map(Argument::from).collect();
+        let request = PlacementRequest::default();
+        let executable = compile(&scope.owned(), def, &args, Vec::new(), &request)?;
+        Ok(Arc::new(Specialization::new(types, None, Vec::new(), executable)))
     }
 
     pub(crate) fn run<T: Borrow<EagerTensor>>(

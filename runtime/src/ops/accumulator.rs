@@ -5,7 +5,7 @@ use crate::{
     accumulator::{Accumulator, SparseGradient, SparseSum},
     eager_tensor::Results,
     error::Result,
-    resource::{Resource, ResourceHandle},
+    resource::Resource,
 };
 use ferroflow_ir::{Error as IrError, HostTensor};
 use std::{fmt, sync::Arc};
@@ -32,14 +32,7 @@ fn made<G: fmt::Debug + Send + 'static>(call: &mut RuntimeCall<'_>) -> Result<Re
     let shape = call.attrs.shape("shape")?.clone();
     let mean = call.attrs.string("reduction_type")? == "MEAN";
     let make = || Ok(Arc::new(Accumulator::<G>::new(dtype, shape, mean)) as Arc<dyn Resource>);
-    let name = call.attrs.string("shared_name")?;
-    let resource = match name.is_empty() {
-        true => make()?,
-        false => {
-            call.scope.resources.find_or_create(call.attrs.string("container")?, name, make)?
-        }
-    };
-    one(ResourceHandle::owning(name, resource).to_tensor())
+    one(call.named_resource(make)?.to_tensor())
 }
 
 fn apply(call: &mut RuntimeCall<'_>) -> Result<Results> {

@@ -1,12 +1,7 @@
 //! Barriers.
 
 use super::{RuntimeCall, RuntimeOpBody, none, one};
-use crate::{
-    barrier::Barrier,
-    eager_tensor::Results,
-    error::Result,
-    resource::{Resource, ResourceHandle},
-};
+use crate::{barrier::Barrier, eager_tensor::Results, error::Result, resource::Resource};
 use ferroflow_ir::{Error as IrError, HostTensor, PartialShape, Shape};
 use std::sync::Arc;
 
@@ -33,16 +28,10 @@ fn new(call: &mut RuntimeCall<'_>) -> Result<Results> {
         let made = Barrier::new(dtypes.to_vec(), shapes.clone());
         Ok(Arc::new(made) as Arc<dyn Resource>)
     };
-    let name = call.attrs.string("shared_name")?;
-    if name.is_empty() {
-        return one(ResourceHandle::owning(name, make()?).to_tensor());
-    }
-    let container = call.attrs.string("container")?;
-    let resource = call.scope.resources.find_or_create(container, name, make)?;
-    let handle = ResourceHandle::owning(name, resource);
+    let handle = call.named_resource(make)?;
     if !handle.downcast::<Barrier>(A_BARRIER)?.is_of(dtypes, &shapes) {
         let expected = format!("a barrier of {dtypes:?}");
-        return Err(wrong("shared_name", expected, name.into()).into());
+        return Err(wrong("shared_name", expected, handle.name().into()).into());
     }
     one(handle.to_tensor())
 }

@@ -5,21 +5,14 @@ use crate::{
     eager_tensor::Results,
     error::Result,
     lock::{HeldLock, SharedLock},
-    resource::{Resource, ResourceHandle},
+    resource::Resource,
     variant,
 };
 use std::sync::Arc;
 
 fn new(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let make = || Ok(Arc::<SharedLock>::default() as Arc<dyn Resource>);
-    let name = call.attrs.string("shared_name")?;
-    let resource = match name.is_empty() {
-        true => make()?,
-        false => {
-            call.scope.resources.find_or_create(call.attrs.string("container")?, name, make)?
-        }
-    };
-    one(ResourceHandle::owning(name, resource).to_tensor())
+    one(call.named_resource(make)?.to_tensor())
 }
 
 fn take(call: &mut RuntimeCall<'_>) -> Result<Results> {

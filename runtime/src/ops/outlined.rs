@@ -5,20 +5,13 @@
 
 use super::{RuntimeCall, RuntimeOpBody};
 use crate::{
-    compile::compile,
     eager_tensor::{EagerTensor, Results},
     error::Result,
-    executor::Executable,
-    placement::PlacementRequest,
     resource::value_type,
-    scope::{OwnedScope, Scope},
+    scope::Scope,
     specializations::{Specialization, Specializations},
 };
-use ferroflow_ir::{
-    FunctionDef, ValueType,
-    hash::FastHasher,
-    pass::{outline::OutlinedFunction, specialize::Argument},
-};
+use ferroflow_ir::{FunctionDef, ValueType, hash::FastHasher, pass::outline::OutlinedFunction};
 use parking_lot::Mutex;
 use std::{collections::HashMap, hash::Hasher, sync::Arc};
 
@@ -31,7 +24,7 @@ const MAX_COUNTED: usize = 1024;
 /// The executables of an outlined function.
 struct OutlinedExecutables {
     /// The one for all shapes.
-    general: Mutex<Option<Arc<Executable>>>,
+    general: Mutex<Option<Arc<Specialization>>>,
     specializations: Specializations,
     /// Number of meetings of shapes that have no executable, by their hash.
     meetings: Mutex<HashMap<u64, usize>>,
@@ -66,14 +59,14 @@ impl OutlinedExecutables {
         enough
     }
 
-    fn general(&self, scope: Scope<'_>, def: &FunctionDef) -> Result<Arc<Executable>> {
+    fn general(&self, scope: Scope<'_>, def: &FunctionDef) -> Result<Arc<Specialization>> {
         let mut general = self.general.lock();
         if let Some(general) = &*general {
             return Ok(general.clone());
         }
         let types = (0..def.args.len()).map(|index| def.arg_type(index).clone());
-        let executable = Arc::new(executable(scope, def, types)?);
-        Ok(general.insert(executable).clone())
+        let new = Specialization::on_host(scope, def, types.collect())?;
+        Ok(general.insert(new).clone())
     }
 }
 
@@ -86,20 +79,6 @@ fn hash(args: &[EagerTensor]) -> u64 {
     hasher.finish()
 }
 
-fn executable(
-    scope: Scope<'_>,
-    def: &FunctionDef,
-    types: impl Iterator<Item = ValueType>,
-) -> Result<Executable> {
-    let owned = OwnedScope {
-        context: scope.context.clone(),
-        library: scope.library.clone(),
-        resources: scope.resources.clone(),
-    };
-    let args: Vec<Argument> = types.map(Argument::from).collect();
-    compile(&owned, def, &args, Vec::new(), &PlacementRequest::default())
-}
-
 fn run(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let function = OutlinedFunction::of(call.attrs)?;
     let executables = OutlinedExecutables::of(function, call.scope);
@@ -109,12 +88,11 @@ fn run(call: &mut RuntimeCall<'_>) -> Result<Results> {
         Some(found) => found.run(scope, args)?,
         None if executables.meet(args) => {
             let types: Vec<ValueType> = args.iter().map(value_type).collect();
-            let executable = executable(scope, &function.def, types.iter().cloned())?;
-            let new = Arc::new(Specialization::new(types, None, Vec::new(), executable));
+            let new = Specialization::on_host(scope, &function.def, types)?;
             executables.specializations.insert(new.clone());
             new.run(scope, args)?
         }
-        None => executables.general(scope, &function.def)?.run(scope, args.iter())?,
+        None => executables.general(scope, &function.def)?.run(scope, args)?,
     };
     Ok(results.into_iter().collect())
 }

@@ -24,14 +24,8 @@ fn new(call: &RuntimeCall<'_>, kind: QueueKind) -> Result<Results> {
     }
     let capacity = usize::try_from(call.attrs.int("capacity")?).unwrap_or(usize::MAX);
     let options = QueueOptions { kind, dtypes, shapes, capacity };
-    let name = call.attrs.string("shared_name")?;
     let make = || Ok(Arc::new(Queue::new(options.clone())?) as Arc<dyn Resource>);
-    if name.is_empty() {
-        return one(ResourceHandle::owning(name, make()?).to_tensor());
-    }
-    let container = call.attrs.string("container")?;
-    let resource = call.scope.resources.find_or_create(container, name, make)?;
-    let handle = ResourceHandle::owning(name, resource);
+    let handle = call.named_resource(make)?;
     let found = handle.downcast::<Queue>("a queue")?;
     if *found.options() != options {
         let (expected, found) = (format!("{options:?}"), format!("{:?}", found.options()));

@@ -3,16 +3,14 @@
 use super::{RuntimeCall, RuntimeOpBody};
 use crate::{
     collective::{Replica, Replicas, run_replicas},
-    compile::compile,
     eager_tensor::{EagerTensor, Results},
     error::{Error, Result},
     mirrored::mirror_variables,
-    placement::PlacementRequest,
     resource::value_type,
-    scope::{OwnedScope, Scope},
+    scope::Scope,
     specializations::{CompiledFunctions, Specialization},
 };
-use ferroflow_ir::{Code, ValueType, pass::specialize::Argument};
+use ferroflow_ir::{Code, ValueType};
 use std::sync::Arc;
 
 /// The levels of depth of one function call.
@@ -54,14 +52,7 @@ fn program(scope: Scope<'_>, name: &Arc<str>, args: &[EagerTensor]) -> Result<Ar
     }
     let def = scope.library.get(name)?;
     let types: Vec<ValueType> = args.iter().map(value_type).collect();
-    let owned = OwnedScope {
-        context: scope.context.clone(),
-        library: scope.library.clone(),
-        resources: scope.resources.clone(),
-    };
-    let arguments: Vec<Argument> = types.iter().cloned().map(Argument::from).collect();
-    let executable = compile(&owned, &def, &arguments, Vec::new(), &PlacementRequest::default())?;
-    let new = Arc::new(Specialization::new(types, None, Vec::new(), executable));
+    let new = Specialization::on_host(scope, &def, types)?;
     compiled.insert(new.clone());
     Ok(new)
 }

@@ -5,7 +5,7 @@ use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{
     eager_tensor::Results,
     error::{Error, Result},
-    resource::{Resource, ResourceHandle},
+    resource::Resource,
     table::LookupTable,
 };
 use bytes::Bytes;
@@ -109,7 +109,7 @@ fn model(call: &RuntimeCall<'_>) -> Result<Arc<SentencepieceModel>> {
 
 /// A model behind a handle, or the one of the name that the call returns.
 fn create(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    let (attrs, name) = (call.attrs, call.attrs.string("shared_name")?);
+    let attrs = call.attrs;
     let make = || -> Result<Arc<dyn Resource>> {
         let proto = attrs.bytes("model")?;
         if proto.is_empty() {
@@ -117,11 +117,7 @@ fn create(call: &mut RuntimeCall<'_>) -> Result<Results> {
         }
         Ok(Arc::new(Sentencepiece(SentencepieceModel::shared(proto)?)))
     };
-    let resource = match name.is_empty() {
-        true => make()?,
-        false => call.scope.resources.find_or_create(attrs.string("container")?, name, make)?,
-    };
-    one(ResourceHandle::owning(name, resource).to_tensor())
+    one(call.named_resource(make)?.to_tensor())
 }
 
 /// The only element of an input, or the one of each text.

@@ -10,7 +10,7 @@ use crate::{
 use bytes::Bytes;
 use ferroflow_ir::{Code, DType, Error as IrError, HostTensor};
 use ferroflow_runtime::{
-    Context, Error, Resource, ResourceHandle, Result, Results, execute,
+    Context, Error, Resource, Result, Results, execute,
     ops::{RuntimeCall, none, one},
 };
 use parking_lot::Mutex;
@@ -96,16 +96,8 @@ fn writer(call: &RuntimeCall<'_>) -> Result<Arc<SummaryWriterResource>> {
 }
 
 fn new(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    let name = call.attrs.string("shared_name")?;
     let make = || Ok(Arc::<SummaryWriterResource>::default() as Arc<dyn Resource>);
-    let resource = match name {
-        "" => make()?,
-        name => {
-            let container = call.attrs.string("container")?;
-            call.scope.resources.find_or_create(container, name, make)?
-        }
-    };
-    one(ResourceHandle::owning(name, resource).to_tensor())
+    one(call.named_resource(make)?.to_tensor())
 }
 
 fn create_file(call: &mut RuntimeCall<'_>) -> Result<Results> {

@@ -16,7 +16,7 @@ use ferroflow_runtime::kernels::{
     forest::{Columns, ForestExamples, Sets},
 };
 use ferroflow_runtime::{
-    Context, Error, Resource, ResourceHandle, Result, Results, Scope,
+    Context, Error, Resource, Result, Results, Scope,
     ops::{RuntimeCall, none, one},
 };
 use model::ForestModel;
@@ -92,14 +92,7 @@ fn load(call: &RuntimeCall<'_>, path: &Path, prefix: &str) -> Result<ForestModel
 
 fn create(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let make = || Ok(Arc::new(ForestResource::default()) as Arc<dyn Resource>);
-    let name = call.attrs.string("shared_name")?;
-    let resource = match name.is_empty() {
-        true => make()?,
-        false => {
-            call.scope.resources.find_or_create(call.attrs.string("container")?, name, make)?
-        }
-    };
-    one(ResourceHandle::owning(name, resource).to_tensor())
+    one(call.named_resource(make)?.to_tensor())
 }
 
 fn load_into_handle(call: &mut RuntimeCall<'_>) -> Result<Results> {

@@ -11,7 +11,7 @@ use crate::proto::ReaderBaseState;
 use bytes::Bytes;
 use ferroflow_ir::{Attrs, Code, DType, Error as IrError, HostTensor};
 use ferroflow_runtime::{
-    Context, Error, Resource, ResourceHandle, Result, Results, Scope, execute, files,
+    Context, Error, Resource, Result, Results, Scope, execute, files,
     ops::{RuntimeCall, none, one},
 };
 use parking_lot::Mutex;
@@ -162,14 +162,7 @@ fn reader(call: &RuntimeCall<'_>) -> Result<Arc<FileReader>> {
 
 fn new(call: &RuntimeCall<'_>, format: RecordFormat) -> Result<Results> {
     let make = || Ok(Arc::new(FileReader { format, state: Mutex::default() }) as Arc<dyn Resource>);
-    let name = call.attrs.string("shared_name")?;
-    let resource = match name.is_empty() {
-        true => make()?,
-        false => {
-            call.scope.resources.find_or_create(call.attrs.string("container")?, name, make)?
-        }
-    };
-    one(ResourceHandle::owning(name, resource).to_tensor())
+    one(call.named_resource(make)?.to_tensor())
 }
 
 fn of_lines(call: &mut RuntimeCall<'_>) -> Result<Results> {

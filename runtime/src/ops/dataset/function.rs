@@ -2,21 +2,15 @@
 
 use super::{Components, Dataset, Stream};
 use crate::{
-    compile::compile,
     eager_tensor::EagerTensor,
     error::{Error, Result},
-    executor::Executable,
     ops::RuntimeCall,
-    placement::PlacementRequest,
     resource::{ResourceManager, value_type},
-    scope::{OwnedScope, Scope},
+    scope::Scope,
     specializations::{CompiledFunctions, Specialization, Specializations},
     variant,
 };
-use ferroflow_ir::{
-    Error as IrError, FunctionDef, FunctionLibrary, HostTensor, ValueType,
-    pass::specialize::Argument,
-};
+use ferroflow_ir::{Error as IrError, FunctionDef, FunctionLibrary, HostTensor, ValueType};
 use std::{
     fmt,
     sync::{Arc, Weak},
@@ -127,15 +121,7 @@ impl ElementFunction {
                 found: found.join(", "),
             });
         }
-        let owned = OwnedScope {
-            context: scope.context.clone(),
-            library: scope.library.clone(),
-            resources: scope.resources.clone(),
-        };
-        let arguments: Vec<Argument> = types.iter().cloned().map(Argument::from).collect();
-        let request = PlacementRequest::default();
-        let executable: Executable = compile(&owned, &self.def, &arguments, Vec::new(), &request)?;
-        let new = Arc::new(Specialization::new(types, None, Vec::new(), executable));
+        let new = Specialization::on_host(scope, &self.def, types)?;
         self.compiled.insert(new.clone());
         Ok(new)
     }

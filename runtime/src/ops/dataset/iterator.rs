@@ -137,25 +137,12 @@ pub(super) fn anonymous(call: &mut RuntimeCall<'_>) -> Result<Results> {
 }
 
 pub(super) fn named(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    find_or_make(call, || Ok(DatasetIterator::of(call)?))
-}
-
-/// The resource that a call tells by container and name, made if there is none, or if it has no name.
-pub(super) fn find_or_make(
-    call: &RuntimeCall<'_>,
-    make: impl FnOnce() -> Result<Arc<dyn Resource>>,
-) -> Result<Results> {
-    let (container, name) = (call.attrs.string("container")?, call.attrs.string("shared_name")?);
-    let resource = match name {
-        "" => make()?,
-        name => call.scope.resources.find_or_create(container, name, make)?,
-    };
-    one(ResourceHandle::owning(name, resource).to_tensor())
+    one(call.named_resource(|| Ok(DatasetIterator::of(call)?))?.to_tensor())
 }
 
 /// A resource that changes nothing here.
 pub(super) fn placeholder(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    find_or_make(call, || Ok(Arc::new(Dummy)))
+    one(call.named_resource(|| Ok(Arc::new(Dummy)))?.to_tensor())
 }
 
 pub(super) fn thread_pool(call: &mut RuntimeCall<'_>) -> Result<Results> {

@@ -2,10 +2,7 @@
 //!
 //! Source: `multi_device_iterator_ops.cc` of TensorFlow.
 
-use super::{
-    Components, ElementSpec, KeptBytes, Stream, end_of_sequence,
-    iterator::{deleter, find_or_make},
-};
+use super::{Components, ElementSpec, KeptBytes, Stream, end_of_sequence, iterator::deleter};
 use crate::{
     eager_tensor::{EagerTensor, Results},
     error::{Error, Result},
@@ -111,7 +108,7 @@ pub(super) fn anonymous(call: &mut RuntimeCall<'_>) -> Result<Results> {
 }
 
 pub(super) fn named(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    find_or_make(call, || Ok(DeviceShards::of(call)?))
+    one(call.named_resource(|| Ok(DeviceShards::of(call)?))?.to_tensor())
 }
 
 /// Begins with a data set; the result is the number of this incarnation.
