@@ -7,7 +7,7 @@ use crate::{
     worker::{Reply, Worker, WorkerProgram, on_workers},
 };
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     env,
     fs::{self, File},
@@ -30,6 +30,27 @@ pub(super) struct JudgedModel {
 /// The folder of what is built.
 pub(crate) fn target(root: &Path) -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
+/// The Python that an environment variable names, or one that is made.
+pub(super) fn python(variable: &str, make: impl FnOnce() -> Result<PathBuf>) -> Result<PathBuf> {
+    env::var_os(variable).map_or_else(make, |python| Ok(python.into()))
+}
+
+/// A folder below the target folder that is there and empty.
+pub(super) fn empty_folder(root: &Path, name: &str) -> Result<PathBuf> {
+    let folder = target(root).join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+/// What a case says of itself.
+pub(super) fn description(case: &Path) -> Value {
+    let text = fs::read_to_string(case.join("case.json")).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
 }
 
 /// A Python below the target folder that has these packages: each group is installed by itself, with the

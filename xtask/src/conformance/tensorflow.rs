@@ -3,13 +3,14 @@
 
 use super::{
     Counts, Outcome, Status,
-    judge::{JudgedModel, PATIENCE, judge, save_zoo, sorted, target, venv},
+    judge::{
+        self, JudgedModel, PATIENCE, description, empty_folder, judge, save_zoo, sorted, venv,
+    },
 };
 use crate::worker::{Reply, Worker, WorkerProgram};
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::{
-    env, fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -29,10 +30,7 @@ pub(super) fn run(
     wanted: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<Outcome>> {
     let python = python(root)?;
-    let folder = target(root).join("tensorflow-models");
-    if folder.exists() {
-        fs::remove_dir_all(&folder)?;
-    }
+    let folder = empty_folder(root, "tensorflow-models")?;
     let is_judged = |case: &Path| is_judged(&python, case);
     let (mut jobs, mut outcomes) = save_zoo(program, zoo, &folder.join("zoo"), wanted, &is_judged)?;
     let written = write_models(program, &folder)?;
@@ -63,16 +61,13 @@ pub(super) fn line(counts: Counts) -> String {
 
 /// A Python that has TensorFlow: the one that is named, or one made here.
 pub(crate) fn python(root: &Path) -> Result<PathBuf> {
-    if let Some(python) = env::var_os(PYTHON) {
-        return Ok(python.into());
-    }
-    venv(root, "tensorflow-venv", &[&[TENSORFLOW], &["--no-deps", TENSORFLOW_TEXT]])
+    let packages: [&[&str]; 2] = [&[TENSORFLOW], &["--no-deps", TENSORFLOW_TEXT]];
+    judge::python(PYTHON, || venv(root, "tensorflow-venv", &packages))
 }
 
 /// Whether a case is about a model or a checkpoint, and Python has the library whose ops it needs.
 fn is_judged(python: &Path, folder: &Path) -> bool {
-    let text = fs::read_to_string(folder.join("case.json")).unwrap_or_default();
-    let case: Value = serde_json::from_str(&text).unwrap_or_default();
+    let case = description(folder);
     if !matches!(case["kind"].as_str(), Some("saved_model" | "checkpoint" | "v1_checkpoint")) {
         return false;
     }
