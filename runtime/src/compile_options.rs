@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 pub struct CompileOptions {
     /// Computes calls with known inputs once, when a function is compiled (constant folding).
     pub fold: bool,
-    /// Compiles what depends on sizes that data tells once these are there.
+    /// Outlines nodes of data-dependent shapes, and compiles them once the shapes are there.
     pub outline: bool,
     /// Moves what does not change between the rounds of a loop out of it.
     pub hoist: bool,

@@ -2,8 +2,9 @@
 //! TensorFlow Decision Forests 1.12 has for inference, as text.
 //!
 //! `interfaces.txt`, `interfaces_text.txt` and `interfaces_forest.txt` hold one line per op, sorted by
-//! name: arguments, results, attributes with allowed values, minimum and default. With it a model can be loaded, shown and saved whether or
-//! not its ops can run here, and records can be checked against TensorFlow's own definitions.
+//! name: arguments, results, attributes with allowed values, minimum and default. With it a model can be
+//! loaded, shown and saved whether or not its ops can run here, and records can be checked against the
+//! definitions of these libraries.
 //!
 //! ```text
 //! LeakyRelu(features: T) -> (activations: T) [alpha: float = 0.2, T: type{float16,…} = float32]

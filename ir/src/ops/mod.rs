@@ -199,8 +199,8 @@ pub fn all() -> impl Iterator<Item = &'static OpDef> {
     families().flat_map(|(_, records)| records)
 }
 
-/// The interface of an op that TensorFlow, tensorflow_text or Decision Forests has, whether or not it has a record
-/// here.
+/// The interface of an op that TensorFlow, tensorflow_text or Decision Forests has, whether or not it has
+/// a record here.
 pub fn interface(name: &str) -> Option<&'static OpDef> {
     interface::find(name)
 }

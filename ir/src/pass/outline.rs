@@ -1,5 +1,5 @@
-//! Outlining: what depends on sizes that only data tells, but makes no such sizes itself, moves into a
-//! function of its own.
+//! Outlining: nodes of data-dependent shapes, which make no such shapes themselves, move into a function of
+//! their own.
 //!
 //! The number of tokens of a text, or of rows that a mask keeps, is not known when a function is compiled, and
 //! neither are the shapes of what is computed of them: nothing of it can be fused or planned. Once the last of

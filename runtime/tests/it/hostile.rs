@@ -1,5 +1,6 @@
 //! Hostile calls: an error, whatever shapes, attributes and counts of inputs say.
 
+use crate::support::*;
 use ferroflow_ir::{
     AttrValue, Attrs, Code, DType, Effect, HostTensor, Lowering, OpDef, Shape, infer,
     op::{ArgDef, ArgKind, ArgType, arg_of},
@@ -242,6 +243,55 @@ fn code_that_does_what_its_shape_function_does_not_say_is_an_error() {
         for error in [eager, call.call(&[scalar().into()]).unwrap_err()] {
             assert_eq!(error.code(), Code::Internal, "{error}");
             assert!(error.to_string().contains(name), "{error}");
+        }
+    }
+}
+
+/// Functions of reductions, windows and sorts come from files: they may take and return anything.
+#[test]
+fn functions_of_other_numbers_of_results_are_refused() {
+    let xs = [("a", f32s(&[])), ("b", f32s(&[]))];
+    let functions = || {
+        vec![
+            function("nothing", &xs, |_, _| Ok(vec![])),
+            function("both", &xs, |_, args| Ok(args.to_vec())),
+            function("one", &xs[..1], |_, args| Ok(args.to_vec())),
+        ]
+    };
+    let ints = |b: &mut ferroflow_ir::build::GraphBuilder, name: &str, values: &[i32]| {
+        b.constant(name, HostTensor::vector(values)?)
+    };
+    let callers = |callee: &'static str| {
+        let args = [("x", f32s(&[4, 3])), ("initial", f32s(&[]))];
+        let listed = || Attrs::new().with("T", vec![DType::F32]);
+        [
+            function("reduce", &args, |b, args| {
+                let attrs = listed().with("dimensions_to_reduce", vec![0i64]);
+                let attrs = attrs.with("reducer", func(callee));
+                Ok(b.call_with("XlaVariadicReduceV2", "x_reduced", attrs, args)?.to_vec())
+            }),
+            function("window", &args, |b, args| {
+                let attrs = Attrs::new().with("computation", func(callee));
+                let (sizes, none) = (ints(b, "sizes", &[2, 2])?, ints(b, "ones", &[1, 1])?);
+                let padding = HostTensor::zeros(DType::I32, Shape::new([2, 2])?)?;
+                let padding = b.constant("padding", padding)?;
+                let inputs = [args[0], args[1], sizes, none, none, none, padding];
+                Ok(b.call_with("XlaReduceWindow", "x_windows", attrs, &inputs)?.to_vec())
+            }),
+            function("sort", &args, |b, args| {
+                let attrs = listed().with("comparator", func(callee)).with("is_stable", true);
+                let last = b.constant("last", HostTensor::scalar(1i32))?;
+                Ok(b.call_with("XlaVariadicSort", "x_sorted", attrs, &[args[0], last])?.to_vec())
+            }),
+        ]
+    };
+    for callee in ["nothing", "both", "one"] {
+        for caller in callers(callee) {
+            let name = caller.name.clone();
+            let caller = concrete(&Context::new(), caller, functions(), vec![]);
+            let args = [zeros(DType::F32, &[4, 3]), zeros(DType::F32, &[])];
+            let error = caller.call(&args).expect_err(&name);
+            assert!(!matches!(error, Error::Panic { .. }), "{name} by {callee}: {error}");
         }
     }
 }

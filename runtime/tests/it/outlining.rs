@@ -1,4 +1,4 @@
-//! Functions of sizes that only data tells: what follows is compiled once they are there.
+//! Nodes of data-dependent shapes, which are outlined and compiled once the shapes are there.
 
 use crate::support::*;
 use ferroflow_ir::{
@@ -86,7 +86,7 @@ fn run(outline: bool, kept: &[usize]) -> (Vec<Vec<f32>>, Vec<f32>, Vec<String>) 
 }
 
 #[test]
-fn what_follows_unforeseen_sizes_is_compiled_for_them() {
+fn nodes_of_data_dependent_shapes_are_compiled_for_them() {
     let kept = [3, 3, 5, 0, 3, 5, 6, 5];
     let (plain, plain_bias, plain_ops) = run(false, &kept);
     let (outlined, bias, ops) = run(true, &kept);
@@ -101,7 +101,7 @@ fn what_follows_unforeseen_sizes_is_compiled_for_them() {
 /// A function whose shapes stay unknown though nothing but shapes tells them, as nothing is folded: it must
 /// not be outlined again and again.
 #[test]
-fn what_cannot_get_known_shapes_is_not_outlined_for_ever() {
+fn outlined_functions_inside_each_other_end() {
     let def = function("open", &[("x", f32s(&[6, 4])), ("y", f32s(&[24]))], |b, args| {
         let shape = b.call("Shape", "shape", &args[..1])?[0];
         let rows = b.call("Reshape", "rows", &[args[1], shape])?[0];
