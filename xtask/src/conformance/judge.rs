@@ -47,7 +47,7 @@ pub(super) fn empty_folder(root: &Path, name: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// What a case says of itself.
+/// The description of a case.
 pub(super) fn description(case: &Path) -> Value {
     let text = fs::read_to_string(case.join("case.json")).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
