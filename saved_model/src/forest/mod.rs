@@ -109,11 +109,13 @@ fn load_into_handle(call: &mut RuntimeCall<'_>) -> Result<Results> {
 
 fn load_by_name(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let name = call.attrs.string("model_identifier")?;
-    let make = || {
-        let model = load(call, &call.path(0)?, "")?;
-        Ok(Arc::new(ForestResource(RwLock::new(Some(Arc::new(model))))) as Arc<dyn Resource>)
-    };
-    call.scope.resources.find_or_create(CONTAINER, name, make)?;
+    let resources = call.scope.resources;
+    if resources.find(CONTAINER, name).is_none() {
+        // Others find resources while this one is loaded.
+        let model = Arc::new(load(call, &call.path(0)?, "")?);
+        let made = ForestResource(RwLock::new(Some(model)));
+        resources.find_or_create(CONTAINER, name, || Ok(Arc::new(made)))?;
+    }
     none()
 }
 
@@ -124,11 +126,10 @@ fn predict_of_handle(call: &mut RuntimeCall<'_>) -> Result<Results> {
 
 fn predict_by_name(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let name = call.attrs.string("model_identifier")?;
-    let absent = || {
+    let Some(resource) = call.scope.resources.find(CONTAINER, name) else {
         let detail = format!("no decision forest was loaded under the name `{name}`");
-        Err(failed(call, Code::NotFound, detail))
+        return Err(failed(call, Code::NotFound, detail));
     };
-    let resource = call.scope.resources.find_or_create(CONTAINER, name, absent)?;
     let Ok(resource) = resource.into_any().downcast::<ForestResource>() else {
         let detail = format!("`{name}` is another kind of resource");
         return Err(failed(call, Code::InvalidArgument, detail));
