@@ -21,8 +21,8 @@ pub(super) struct FoundPieces {
 impl FoundPieces {
     /// None yet, with room for the pieces of so many bytes of text.
     pub(super) fn with_room(n_bytes: usize) -> FoundPieces {
-        // Most pieces have more letters.
-        let n = n_bytes / 4;
+        // Most pieces have more letters. Beyond this room is made as it is needed.
+        let n = (n_bytes / 4).min(1 << 18);
         let numbers = || Vec::with_capacity(n);
         let (ids, starts, ends) = (numbers(), numbers(), numbers());
         let (texts, made) = (Vec::with_capacity(n), HashMap::new());
