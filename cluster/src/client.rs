@@ -115,6 +115,12 @@ impl Peer {
         Ok(client.unary(Request::new(request), path, codec).await?.into_inner())
     }
 
+    /// The error of a call whose answer was lost in this process.
+    pub(crate) fn lost(&self, call: &'static str, reason: &str) -> Error {
+        let (task, address) = (self.name.clone(), self.address.clone());
+        Error::Task { task, address, call, reason: reason.into(), code: Code::Internal }
+    }
+
     fn failed(&self, method: &'static str, status: &Status) -> Error {
         Error::Task {
             task: self.name.clone(),

@@ -1,30 +1,25 @@
-//! The engine between processes: groups that the leader completes, and reductions around a ring.
+//! The engine between processes: groups that the leader completes. What a group does is in `group.rs`.
 
 use crate::{
     client::{Peer, task_name},
     config::JOB,
     error::Error as ClusterError,
+    group::ClusterGroup,
     messages::{
         CompleteGroupRequest, CompleteGroupResponse, CoordinatedTask, DeviceAttributes, Empty,
-        RecvBufRequest, RecvBufRespExtra, RecvBufResponse, ShutdownTaskRequest,
+        ShutdownTaskRequest,
     },
-    ring::{chunks, turns},
     state::{TaskFailure, WorkerState, task_of},
 };
-use ferroflow_ir::{Code, DType, Error as IrError, HostTensor, Shape};
+use ferroflow_ir::{Code, Error as IrError};
 use ferroflow_runtime::{
     Result,
-    collective::{
-        Broadcast, CollectiveCall, CollectiveError, Engine, Group, GroupKey, InstanceKey, Reduction,
-    },
+    collective::{CollectiveCall, CollectiveError, Engine, Group, GroupKey},
 };
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
+    sync::{Arc, atomic::AtomicI64},
     time::Duration,
 };
 use tokio::{runtime::Runtime, sync::oneshot, task::JoinHandle};
@@ -44,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) index: usize,
     /// The groups that are complete.
     pub(crate) groups: Mutex<HashMap<GroupKey, Arc<Vec<DeviceAttributes>>>>,
+    /// The ranks of members that send, by the keys of broadcasts.
+    pub(crate) sources: Mutex<HashMap<(GroupKey, i32), usize>>,
     pub(crate) requests: AtomicI64,
     /// Ends the server.
     pub(crate) stop: Option<oneshot::Sender<()>>,
@@ -88,7 +85,7 @@ pub(crate) struct ClusterEngine(pub(crate) Arc<Shared>);
 
 impl Shared {
     /// Waits for a call of another task as long as `call` may.
-    fn wait<R>(
+    pub(crate) fn wait<R>(
         &self,
         call: &CollectiveCall<'_>,
         group: GroupKey,
@@ -115,7 +112,7 @@ impl Shared {
         })
     }
 
-    fn member(&self, device: &DeviceAttributes) -> Result<&Peer> {
+    pub(crate) fn member(&self, device: &DeviceAttributes) -> Result<&Peer> {
         let task = task_of(&device.name).and_then(|task| self.peers.get(task as usize));
         let unknown =
             || IrError::NotFound { kind: "task of the cluster", name: device.name.clone() };
@@ -143,7 +140,7 @@ fn failed(
 }
 
 /// No answer of another task is waited for longer, deadline or not; silence ends a call before.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 impl Engine for ClusterEngine {
     fn rank(&self) -> usize {
@@ -179,7 +176,7 @@ impl Engine for ClusterEngine {
         let rank = members.iter().position(|member| member.name == *own);
         let absent = || IrError::NotFound { kind: "member of the group", name: own.clone() };
         let rank = rank.ok_or_else(absent)?;
-        Ok(Arc::new(ClusterGroup { shared: self.0.clone(), key, rank, members }))
+        Ok(Arc::new(ClusterGroup::new(self.0.clone(), key, rank, members)))
     }
 
     fn leave(&self, _: &str) {
@@ -211,156 +208,6 @@ impl ClusterEngine {
         let members = Arc::new(response.device_attributes);
         shared.groups.lock().insert(key, members.clone());
         Ok(members)
-    }
-}
-
-/// A group on the side of this process.
-#[derive(Debug)]
-struct ClusterGroup {
-    shared: Arc<Shared>,
-    key: GroupKey,
-    rank: usize,
-    members: Arc<Vec<DeviceAttributes>>,
-}
-
-impl ClusterGroup {
-    /// Fetches a buffer of the member before this one.
-    fn fetch(&self, call: &CollectiveCall<'_>, key: String, bytes: usize) -> Result<Vec<u8>> {
-        let from = &self.members[(self.rank + self.members.len() - 1) % self.members.len()];
-        let peer = self.shared.member(from)?;
-        let request = RecvBufRequest {
-            step_id: 0,
-            buf_rendezvous_key: key,
-            num_bytes: bytes as i64,
-            src_device: from.name.clone(),
-            dst_device: self.shared.state.device.name.clone(),
-            request_id: self.shared.requests.fetch_add(1, Ordering::Relaxed),
-            src_incarnation: from.incarnation,
-        };
-        let method = "/tensorflow.WorkerService/RecvBuf";
-        let missing = || vec![peer.name().to_string()];
-        let answer = peer.call::<_, RecvBufResponse>(method, request, LONGEST);
-        let response = self.shared.wait(call, self.key, &missing, answer)?;
-        let extra: Option<RecvBufRespExtra> =
-            response.transport_options.and_then(|options| options.to());
-        let content = extra.map(|extra| extra.tensor_content.concat()).unwrap_or_default();
-        if content.len() == bytes {
-            return Ok(content);
-        }
-        let (expected, found) = (format!("{bytes} bytes"), format!("{} bytes", content.len()));
-        let (call, member) = (call.name(self.key), peer.name().to_string());
-        Err(CollectiveError::Mismatch { call, member, expected, found }.into())
-    }
-
-    /// Reduces a vector around the ring, chunk by chunk.
-    fn around(
-        &self,
-        call: &CollectiveCall<'_>,
-        instance: i32,
-        tensor: &HostTensor,
-        reduction: Reduction,
-    ) -> Result<HostTensor> {
-        let members = self.members.len();
-        let ranges = chunks(tensor.len(), tensor.dtype().size().unwrap_or(1), members);
-        let cut = |range: &std::ops::Range<usize>| {
-            tensor.window(range.clone(), Shape::new([range.len()])?)
-        };
-        let mut parts: Vec<HostTensor> = ranges.iter().map(cut).collect::<Result<_, IrError>>()?;
-        let base = format!("{}:{instance}:0:0", self.key);
-        let before = (self.rank + members - 1) % members;
-        for turn in turns(self.rank, members) {
-            let part = &mut parts[turn.chunk];
-            // Empty chunks do not travel (`RingAlg::InitRingField`).
-            if part.is_empty() {
-                continue;
-            }
-            let name = |rank: usize| format!("{base}:{}:{}:{rank}", turn.pass, turn.chunk);
-            if turn.receives {
-                let bytes = self.fetch(call, name(before), part.bytes().len())?;
-                let got = HostTensor::from_bytes(part.dtype(), part.shape().clone(), &bytes)?;
-                match turn.pass {
-                    0 => reduction.merge(call.context, part, &got)?,
-                    _ => *part = got,
-                }
-            }
-            let is_complete_here = turn.pass == 1 && !turn.receives;
-            if is_complete_here {
-                reduction.finish(call.context, part, members)?;
-            }
-            if turn.sends {
-                self.shared.state.put(name(self.rank), part.bytes().to_vec());
-            }
-        }
-        let joined: Vec<u8> = parts.iter().flat_map(|part| part.bytes().iter().copied()).collect();
-        Ok(HostTensor::from_bytes(tensor.dtype(), tensor.shape().clone(), &joined)?)
-    }
-
-    fn unsupported(&self, call: &CollectiveCall<'_>) -> ferroflow_runtime::Error {
-        let what = "the cluster engine has reductions only".into();
-        IrError::Unsupported { op: call.op.to_string().into(), what }.into()
-    }
-}
-
-impl Group for ClusterGroup {
-    fn key(&self) -> GroupKey {
-        self.key
-    }
-
-    fn rank(&self) -> usize {
-        self.rank
-    }
-
-    fn size(&self) -> usize {
-        self.members.len()
-    }
-
-    fn all_reduce(
-        &self,
-        call: &CollectiveCall<'_>,
-        tensor: HostTensor,
-        reduction: Reduction,
-    ) -> Result<HostTensor> {
-        let InstanceKey::Number(instance) = call.key else { return Err(self.unsupported(call)) };
-        if self.members.len() == 1 {
-            return Ok(tensor);
-        }
-        self.around(call, instance, &tensor, reduction)
-    }
-
-    fn all_gather(&self, call: &CollectiveCall<'_>, _: HostTensor) -> Result<HostTensor> {
-        Err(self.unsupported(call))
-    }
-
-    fn broadcast(&self, call: &CollectiveCall<'_>, _: Broadcast) -> Result<HostTensor> {
-        Err(self.unsupported(call))
-    }
-
-    fn all_to_all(&self, call: &CollectiveCall<'_>, _: HostTensor) -> Result<HostTensor> {
-        Err(self.unsupported(call))
-    }
-
-    fn permute(
-        &self,
-        call: &CollectiveCall<'_>,
-        _: HostTensor,
-        _: &[(usize, usize)],
-    ) -> Result<HostTensor> {
-        Err(self.unsupported(call))
-    }
-
-    fn barrier(&self, call: &CollectiveCall<'_>) -> Result<()> {
-        let one = HostTensor::zeros(DType::I32, Shape::new([self.members.len()])?)?;
-        self.all_reduce(call, one, Reduction::SUM).map(drop)
-    }
-
-    fn part(&self, members: &[usize]) -> Result<Arc<dyn Group>> {
-        Err(CollectiveError::Group {
-            group: self.key,
-            what: "the group of a cluster",
-            expected: "used as a whole".into(),
-            found: format!("asked for its members {members:?}"),
-        }
-        .into())
     }
 }
 

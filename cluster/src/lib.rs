@@ -17,11 +17,12 @@
 //! - `config.rs`: which cluster, as the environment says.
 //! - `worker.rs`: the life of a task. `state.rs`: what its services share. `services.rs`: the services.
 //! - `client.rs`: calls of other tasks. `messages.rs`: the messages.
-//! - `engine.rs`: groups and reductions. `ring.rs`: who sends which chunk when.
+//! - `engine.rs`: which groups there are. `group.rs`: what the members of a group do together.
+//! - `ring.rs`: who sends which chunk when. `tree.rs`: who hands a broadcast on to whom.
 //!
 //! # Absent
 //!
-//! The engine has reductions only: gathers and broadcasts between processes are errors that say so.
+//! Tensors of strings do not travel in collectives.
 //! TensorFlow's protocol knows neither encryption nor authentication: a task listens on the address that
 //! the configuration says, so use it on networks that are trusted.
 
@@ -31,10 +32,12 @@ mod client;
 mod config;
 mod engine;
 pub mod error;
+mod group;
 mod messages;
 mod ring;
 mod services;
 mod state;
+mod tree;
 mod worker;
 
 pub use config::ClusterConfig;

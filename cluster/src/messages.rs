@@ -4,7 +4,11 @@
 //! `tensorflow/core/framework/device_attributes.proto` and `xla/tsl/protobuf/coordination_service.proto`
 //! of TensorFlow 2.21. Fields that nothing here reads or writes are left out.
 
+use ferroflow_format::proto::TensorShapeProto;
 use prost::{Message, Name};
+
+/// TensorFlow's number of broadcasts among its kinds of collectives (`CollectiveType`).
+pub(crate) const BROADCAST: i32 = 1;
 
 /// A device of a task.
 #[derive(Clone, PartialEq, Message)]
@@ -190,8 +194,22 @@ pub(crate) struct CompleteInstanceRequest {
     pub(crate) name: String,
     #[prost(int32, tag = "2")]
     pub(crate) r#type: i32,
+    #[prost(int32, tag = "3")]
+    pub(crate) data_type: i32,
+    #[prost(message, optional, tag = "4")]
+    pub(crate) shape: Option<TensorShapeProto>,
+    #[prost(int32, tag = "5")]
+    pub(crate) group_key: i32,
+    #[prost(int32, tag = "6")]
+    pub(crate) group_size: i32,
     #[prost(int32, tag = "7")]
     pub(crate) instance_key: i32,
+    #[prost(string, tag = "8")]
+    pub(crate) device_type: String,
+    #[prost(string, tag = "10")]
+    pub(crate) device: String,
+    #[prost(bool, tag = "11")]
+    pub(crate) is_source: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -3,7 +3,7 @@
 
 use crate::{
     messages::{
-        Any, CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest,
+        Any, BROADCAST, CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest,
         CompleteInstanceResponse, CoordinatedTask, DeviceInfo, Empty, GetStatusResponse,
         HeartbeatRequest, HeartbeatResponse, RecvBufRequest, RecvBufRespExtra, RecvBufResponse,
         RegisterTaskRequest, RegisterTaskResponse, ShutdownTaskRequest, WaitForAllTasksRequest,
@@ -65,7 +65,7 @@ impl Service<http::Request<Body>> for WorkerService {
             }),
             "RecvBuf" => unary(request, move |request| receive(state, request)),
             "CompleteGroup" => unary(request, move |request| complete_group(state, request)),
-            "CompleteInstance" => unary(request, |request| async move { instance(&request) }),
+            "CompleteInstance" => unary(request, move |request| complete_instance(state, request)),
             other => refused("WorkerService", other),
         }
     }
@@ -99,16 +99,16 @@ async fn complete_group(
     Ok(CompleteGroupResponse { group_key, group_size, device_type, num_tasks, device_attributes })
 }
 
-/// TensorFlow's number of broadcasts among its kinds of collectives.
-const BROADCAST: i32 = 1;
-
-/// The leader's answer about a call: empty but for broadcasts, whose sender others ask for.
-fn instance(request: &CompleteInstanceRequest) -> Result<CompleteInstanceResponse, Status> {
-    let CompleteInstanceRequest { name, r#type, instance_key } = request;
-    match *r#type {
-        BROADCAST => Err(Status::unimplemented(format!("broadcast `{name}` between processes"))),
-        _ => Ok(CompleteInstanceResponse { instance_key: *instance_key, source_rank: -1 }),
-    }
+/// The leader's answer about a call: the rank of the member that sends in a broadcast.
+async fn complete_instance(
+    state: Arc<WorkerState>,
+    request: CompleteInstanceRequest,
+) -> Result<CompleteInstanceResponse, Status> {
+    let source_rank = match request.r#type {
+        BROADCAST => state.complete_broadcast(&request).await?,
+        _ => -1,
+    };
+    Ok(CompleteInstanceResponse { instance_key: request.instance_key, source_rank })
 }
 
 impl Service<http::Request<Body>> for CoordinationService {

@@ -1,7 +1,9 @@
 //! State that the services of a task share: buffers that others fetch, and the tasks known to its
 //! leader.
 
-use crate::messages::{CompleteGroupRequest, CoordinatedTask, DeviceAttributes};
+use crate::messages::{
+    CompleteGroupRequest, CompleteInstanceRequest, CoordinatedTask, DeviceAttributes,
+};
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -32,6 +34,8 @@ struct Table {
     /// When tasks were heard last, and their incarnations.
     heard: BTreeMap<i32, (Instant, u64)>,
     groups: BTreeMap<i32, PendingGroup>,
+    /// The devices that send, by the keys of broadcasts.
+    sources: HashMap<(i32, i32), String>,
     /// The tasks that have ended in order.
     done: BTreeSet<i32>,
     /// Why the cluster is no more.
@@ -228,6 +232,31 @@ impl WorkerState {
             let group = table.groups.get(&key);
             let complete = group.filter(|group| group.members.len() as i32 == group.size);
             Ok(complete.map(|group| group.members.clone()))
+        })
+        .await
+    }
+
+    /// Notes that a member of a group has come to a broadcast, and waits for the one that sends. Its rank.
+    pub(crate) async fn complete_broadcast(
+        &self,
+        request: &CompleteInstanceRequest,
+    ) -> Result<i32, Status> {
+        let (group, key) = (request.group_key, (request.group_key, request.instance_key));
+        if request.is_source {
+            let mut table = self.table.lock();
+            let known = table.sources.entry(key).or_insert_with(|| request.device.clone());
+            if *known != request.device {
+                let message = format!("{known} and {} send in {}", request.device, request.name);
+                return Err(Status::invalid_argument(message));
+            }
+        }
+        self.changed.notify_waiters();
+        self.wait(|table| {
+            let members = table.groups.get(&group).map_or(&[][..], |group| &group.members);
+            let Some(source) = table.sources.get(&key) else { return Ok(None) };
+            let rank = members.iter().position(|member| member.name == *source);
+            let absent = || format!("{source} is no member of group {group}");
+            Ok(Some(rank.ok_or_else(|| Status::failed_precondition(absent()))? as i32))
         })
         .await
     }

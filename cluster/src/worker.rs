@@ -91,9 +91,10 @@ impl ClusterWorker {
                 failing.fail("the server of this task", &error.to_string());
             }
         }));
-        let (groups, requests) = (Mutex::new(HashMap::new()), AtomicI64::new(1));
-        let stop = Some(stop);
-        let shared = Shared { runtime, state, peers, index, groups, requests, stop, server };
+        let (groups, sources) = (Mutex::new(HashMap::new()), Mutex::new(HashMap::new()));
+        let (requests, stop) = (AtomicI64::new(1), Some(stop));
+        let shared =
+            Shared { runtime, state, peers, index, groups, sources, requests, stop, server };
         let worker = ClusterWorker { shared: Arc::new(shared) };
         if let Err(error) = worker.meet(options.timeout) {
             worker.shared.state.fail("this task", &error.to_string());

@@ -11,7 +11,7 @@ use std::{fs, path::Path};
 
 /// Each crate with the crates of the workspace it may depend on. Arrows point down only.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("ferroflow-cluster", &["ferroflow-ir", "ferroflow-runtime"]),
+    ("ferroflow-cluster", &["ferroflow-format", "ferroflow-ir", "ferroflow-runtime"]),
     ("ferroflow-format", &["ferroflow-ir"]),
     ("ferroflow-ir", &[]),
     ("ferroflow-kernels", &["ferroflow-ir"]),

@@ -6,7 +6,7 @@ use ferroflow_cluster::{ClusterConfig, ClusterWorker, Error, JoinOptions};
 use ferroflow_ir::{Code, DType, HostTensor, Shape};
 use ferroflow_runtime::{
     Context, Result,
-    collective::{CollectiveCall, InstanceKey, Reduction, WORLD},
+    collective::{Broadcast, CollectiveCall, Group, InstanceKey, Reduction, WORLD},
     execute,
 };
 use std::{
@@ -92,6 +92,131 @@ fn reductions_are_alike_in_all_tasks() {
             assert_eq!(whole.bytes(), expected.bytes(), "{tasks} tasks, {dtype}[{len}]");
         }
     }
+}
+
+/// A vector that says which member it is of.
+fn of_member(rank: usize, len: usize) -> HostTensor {
+    HostTensor::vector(&(0..len).map(|i| (100 * rank + i) as i32).collect::<Vec<_>>()).unwrap()
+}
+
+fn ints(tensor: &HostTensor) -> Vec<i32> {
+    tensor.as_slice::<i32>().unwrap().to_vec()
+}
+
+/// Runs `body` in the group of all members of a cluster.
+fn in_group<R: Send>(
+    n: usize,
+    body: impl Fn(&dyn Group, &dyn Fn(i32) -> Call) -> R + Sync,
+) -> Vec<R> {
+    cluster(n, |worker, context| {
+        let engine = worker.engine();
+        let call = |key: i32| Call { context: context.clone(), key };
+        let group = call(0).with(|call| engine.resolve(WORLD, n, call).unwrap());
+        body(&*group, &call)
+    })
+}
+
+/// A call of a collective that ends after half a minute.
+struct Call {
+    context: Context,
+    key: i32,
+}
+
+impl Call {
+    fn with<R>(&self, body: impl FnOnce(&CollectiveCall<'_>) -> R) -> R {
+        let call = CollectiveCall::new(&self.context, "collective", InstanceKey::Number(self.key));
+        body(&call.within(Duration::from_secs(30)))
+    }
+}
+
+#[test]
+fn gathers_join_what_all_bring_in_the_order_of_ranks() {
+    for n in 1..=4 {
+        for len in [0, 1, 40] {
+            let expected: Vec<i32> = (0..n).flat_map(|rank| ints(&of_member(rank, len))).collect();
+            let gathered = in_group(n, |group, call| {
+                call(100).with(|call| group.all_gather(call, of_member(group.rank(), len)).unwrap())
+            });
+            assert!(gathered.iter().all(|tensor| ints(tensor) == expected), "{gathered:?}");
+        }
+    }
+}
+
+#[test]
+fn broadcasts_reach_all_from_any_member() {
+    for n in 1..=5 {
+        let received = in_group(n, |group, call| {
+            let broadcast = |source: usize| {
+                let tensor = if source == group.rank() {
+                    Broadcast::Send(of_member(source, 33))
+                } else {
+                    Broadcast::Receive(DType::I32, Shape::new([33]).unwrap().into())
+                };
+                call(100 + source as i32).with(|call| ints(&group.broadcast(call, tensor).unwrap()))
+            };
+            (0..n).chain(0..n).map(broadcast).collect::<Vec<_>>()
+        });
+        let expected: Vec<_> = (0..n).chain(0..n).map(|rank| ints(&of_member(rank, 33))).collect();
+        assert!(received.iter().all(|tensors| *tensors == expected), "{n}: {received:?}");
+    }
+}
+
+#[test]
+fn broadcasts_of_two_members_are_errors() {
+    let errors = in_group(2, |group, call| {
+        call(100).with(|call| {
+            let tensor = Broadcast::Send(of_member(group.rank(), 2));
+            group.broadcast(call, tensor).map(drop).map_err(|error| error.code())
+        })
+    });
+    assert!(errors.contains(&Err(Code::InvalidArgument)), "{errors:?}");
+}
+
+#[test]
+fn exchanges_and_permutations_send_each_part_to_its_member() {
+    let exchanged = in_group(3, |group, call| {
+        let all =
+            call(100).with(|call| group.all_to_all(call, of_member(group.rank(), 6)).unwrap());
+        let pairs = [(0, 2), (2, 1)];
+        let moved = call(101).with(|call| group.permute(call, of_member(group.rank(), 2), &pairs));
+        (ints(&all), ints(&moved.unwrap()))
+    });
+    let expected = [
+        (vec![0, 1, 100, 101, 200, 201], vec![0, 0]),
+        (vec![2, 3, 102, 103, 202, 203], vec![200, 201]),
+        (vec![4, 5, 104, 105, 204, 205], vec![0, 1]),
+    ];
+    assert_eq!(exchanged, expected);
+}
+
+#[test]
+fn parts_of_a_group_compute_apart() {
+    let sums = in_group(4, |group, call| {
+        let rank = group.rank();
+        let row = if rank % 2 == 0 { [0, 2] } else { [1, 3] };
+        let part = group.part(&row).unwrap();
+        let sum = |key: i32| {
+            call(key).with(|call| {
+                let sum = part.all_reduce(call, of_member(rank, 2), Reduction::SUM).unwrap();
+                ints(&sum)
+            })
+        };
+        assert!(group.part(&[9, rank]).is_err());
+        (sum(100), sum(100))
+    });
+    for (rank, sum) in sums.into_iter().enumerate() {
+        let expected = if rank % 2 == 0 { vec![200, 202] } else { vec![400, 402] };
+        assert_eq!(sum, (expected.clone(), expected));
+    }
+}
+
+#[test]
+fn strings_do_not_travel() {
+    let codes = in_group(1, |group, call| {
+        let text = HostTensor::scalar_string("x");
+        call(100).with(|call| group.all_gather(call, text).unwrap_err().code())
+    });
+    assert_eq!(codes, [Code::Unimplemented]);
 }
 
 #[test]
