@@ -1,6 +1,8 @@
 //! TensorFlow 2's functions, native in Rust.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "cluster")]
+pub use ferroflow_cluster as cluster;
 pub use ferroflow_format as format;
 pub use ferroflow_ir as ir;
 pub use ferroflow_kernels as kernels;
@@ -24,6 +26,8 @@ pub mod data;
 pub mod graph_def;
 #[cfg(feature = "keras-files")]
 pub mod keras_file;
+#[cfg(feature = "cluster")]
+pub mod multi_worker;
 pub mod npy;
 pub mod python_literal;
 pub mod safetensors;

@@ -179,6 +179,10 @@ impl Engine for ClusterEngine {
         Ok(Arc::new(ClusterGroup::new(self.0.clone(), key, rank, members)))
     }
 
+    fn bucket_bytes(&self) -> Option<usize> {
+        Some(50 << 20)
+    }
+
     fn leave(&self, _: &str) {
         // The others learn of a process that ends from its connections.
     }

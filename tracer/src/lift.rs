@@ -3,6 +3,7 @@
 use crate::{
     concrete_function::{ConcreteFunction, VariableInitializer},
     context,
+    distribute::agreed,
     error::{Error, Result},
     func_graph::InitialValue,
     tensor::Tensor,
@@ -22,7 +23,8 @@ pub(crate) fn initialize(
     let initialize = |first: InitialValue| {
         let owned = first.variable.owned()?;
         if !first.is_known {
-            owned.assign(evaluate(function, &first, trace.library(), arguments)?)?;
+            let value = evaluate(function, &first, trace.library(), arguments)?;
+            owned.assign_tensor(agreed(value.into())?)?;
         }
         let value = TraceType::tensor(owned.dtype(), owned.shape().clone());
         let function_type = FunctionType { output: Some(value), ..trace.function_type().clone() };

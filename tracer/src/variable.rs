@@ -2,6 +2,7 @@
 
 use crate::{
     context,
+    distribute::agreed,
     error::{Error, Result},
     func_graph::Created,
     ops::{self, IntoOperand},
@@ -134,7 +135,7 @@ impl Variable {
         let variable = Variable(Repr::Owned(inner.clone()));
         let lifted = initial.is_symbolic();
         if !lifted {
-            inner.assign_tensor(initial.eager()?.clone())?;
+            inner.assign_tensor(agreed(initial.eager()?.clone())?)?;
         }
         if let Some(trace) = trace {
             trace.created(Created { variable: variable.clone(), initial, location })?;

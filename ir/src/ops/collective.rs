@@ -293,6 +293,14 @@ pub(super) static OPS: &[OpDef] = &[
         gradient: Gradient::Rule(gradient::nccl_reduce),
         ..COLLECTIVE
     },
+    OpDef {
+        name: "_CollectiveKey",
+        summary: "Gives the key of the next collective of the replica that runs it.",
+        outputs: &[arg_of("instance_key", I32).host()],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
 ];
 
 const SENT_ATTRS: &[AttrDef] = &[

@@ -20,6 +20,7 @@ mod threads;
 pub use error::{CallName, CollectiveError};
 pub use reduction::{MergeOp, Reduction};
 pub use replica::{Replica, ReplicaGuard};
+pub(crate) use run::FIRST_KEY;
 pub use run::{Replicas, run_replicas};
 pub use threads::{ThreadsEngine, threads};
 
@@ -121,6 +122,12 @@ pub trait Engine: Send + Sync + fmt::Debug {
         size: usize,
         call: &CollectiveCall<'_>,
     ) -> Result<Arc<dyn Group>>;
+
+    /// The number of bytes from which on a tensor gains nothing by being joined with others; `None` where
+    /// a small tensor costs no more than its part of a large one.
+    fn bucket_bytes(&self) -> Option<usize> {
+        None
+    }
 
     /// Tells the others that this replica will not come any more.
     fn leave(&self, reason: &str);

@@ -8,12 +8,15 @@ use crate::{
 use ferroflow_ir::budget::SharedBounds;
 use std::{
     any::Any,
-    sync::{Arc, atomic::AtomicI32},
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
     thread,
 };
 
 /// The first key of collectives, as in TensorFlow.
-const FIRST_KEY: i32 = 100;
+pub(crate) const FIRST_KEY: i32 = 100;
 
 /// The replicas of a strategy in this process.
 #[derive(Debug)]
@@ -41,6 +44,11 @@ impl Replicas {
     /// The engine that meets replicas of other processes.
     pub fn engine(&self) -> Option<&Arc<dyn Engine>> {
         self.engine.as_ref()
+    }
+
+    /// The key of a collective that the first replica of this process takes part in for all of them.
+    pub fn take_key(&self) -> i32 {
+        self.keys[0].fetch_add(1, Ordering::Relaxed)
     }
 
     /// The replicas for one step.

@@ -3,8 +3,8 @@
 use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{
     collective::{
-        Broadcast, CollectiveCall, CollectiveError, Group, InstanceKey, Reduction, Replica, WORLD,
-        threads,
+        Broadcast, CollectiveCall, CollectiveError, FIRST_KEY, Group, InstanceKey, Reduction,
+        Replica, WORLD, threads,
     },
     eager_tensor::Results,
     error::Result,
@@ -329,6 +329,12 @@ fn permute(call: &mut RuntimeCall<'_>) -> Result<Results> {
     one(with_call(call, name, |call| world(call)?.permute(call, tensor, &pairs))?)
 }
 
+/// The key of the next collective of this thread's replica; of a thread without a replica, the first.
+fn next_key(_: &mut RuntimeCall<'_>) -> Result<Results> {
+    let key = Replica::with_current(Replica::take_key).unwrap_or(FIRST_KEY);
+    one(HostTensor::scalar(key))
+}
+
 fn nccl_all_reduce(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let (reduction, size) = (reduction(call, "reduction")?, call.attrs.int("num_devices")?);
     let name = InstanceKey::Name(call.attrs.string("shared_name")?.into());
@@ -372,4 +378,5 @@ pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("NcclAllReduce", nccl_all_reduce),
     ("NcclBroadcast", nccl_broadcast),
     ("NcclReduce", nccl_reduce),
+    ("_CollectiveKey", next_key),
 ];

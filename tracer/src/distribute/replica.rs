@@ -1,13 +1,15 @@
 //! The side of one replica: its number, and what it computes with the others.
 
+use super::bucket;
 use crate::{
+    context,
     error::{Error, Result},
     gradients::TensorGradient,
-    ops,
+    ops::{self, NamedOp, one},
     tensor::Tensor,
     variable::Variable,
 };
-use ferroflow_ir::DType;
+use ferroflow_ir::{Attrs, DType};
 use ferroflow_runtime::collective::{Replica, WORLD};
 
 /// Ways in which values of replicas are reduced.
@@ -52,10 +54,21 @@ impl ReplicaContext {
         &self.0.device
     }
 
-    /// Size, key and instance of a call in the group of all replicas, as ops take them.
-    fn keys(&self) -> [Tensor; 3] {
+    /// The size of the buckets in which gradients travel, if they do.
+    pub(super) fn bucket_bytes(&self) -> Option<usize> {
+        self.0.engine.bucket_bytes()
+    }
+
+    /// Size, key and instance of a call in the group of all replicas, as ops take them. A function takes
+    /// the instance when it runs, so that replicas meet whenever they were traced.
+    fn keys(&self) -> Result<[Tensor; 3]> {
+        static KEY: NamedOp = NamedOp::new("_CollectiveKey");
         let size = i32::try_from(self.num_replicas_in_sync()).unwrap_or(i32::MAX);
-        [size, WORLD, self.0.take_key()].map(Tensor::from)
+        let instance = match context::is_tracing() {
+            true => one(&KEY, Attrs::new(), &[])?,
+            false => self.0.take_key().into(),
+        };
+        Ok([size.into(), WORLD.into(), instance])
     }
 
     /// The reduction of the tensors that all replicas bring. Gradients go through it.
@@ -69,7 +82,7 @@ impl ReplicaContext {
             ReduceOp::Sum => "Id",
             ReduceOp::Mean => "Div",
         };
-        let [size, group, instance] = self.keys();
+        let [size, group, instance] = self.keys()?;
         ops::collective_reduce_v2(tensor, &size, &group, &instance, &[], "Add", last)
     }
 
@@ -80,7 +93,7 @@ impl ReplicaContext {
     /// As [`all_reduce`](ReplicaContext::all_reduce).
     #[track_caller]
     pub fn all_gather(&self, tensor: &Tensor) -> Result<Tensor> {
-        let [size, group, instance] = self.keys();
+        let [size, group, instance] = self.keys()?;
         ops::collective_gather_v2(tensor, &size, &group, &instance, &[])
     }
 
@@ -91,7 +104,7 @@ impl ReplicaContext {
     /// As [`all_reduce`](ReplicaContext::all_reduce).
     #[track_caller]
     pub(crate) fn broadcast(&self, tensor: &Tensor) -> Result<Tensor> {
-        let [size, group, instance] = self.keys();
+        let [size, group, instance] = self.keys()?;
         if self.replica_id_in_sync_group() == 0 {
             return ops::collective_bcast_send_v2(tensor, &size, &group, &instance);
         }
@@ -123,8 +136,7 @@ pub fn sum_gradients<'a>(
         }
     }
     let context = ReplicaContext(replica);
-    let sum = |gradient: TensorGradient| {
-        Ok(TensorGradient::Dense(context.all_reduce(ReduceOp::Sum, &gradient.dense()?)?))
-    };
-    gradients.into_iter().map(sum).collect()
+    let gradients = gradients.into_iter().map(TensorGradient::dense).collect::<Result<Vec<_>>>()?;
+    let sums = bucket::sums(&context, gradients)?;
+    Ok(sums.into_iter().map(TensorGradient::Dense).collect())
 }

@@ -1,6 +1,6 @@
 //! Strategies: which replicas there are, and the calls that run in all of them.
 
-use super::{Batch, Distributed, PerReplica, ReduceOp, data::shares, replica_context};
+use super::{Batch, Distributed, PerReplica, ReduceOp, agreement, data::shares, replica_context};
 use crate::{
     context,
     control_flow::{
@@ -137,11 +137,12 @@ impl Strategy {
     }
 
     /// Runs `body` with variables mirrored: those it makes, and those of models it loads, get a
-    /// value for each replica.
+    /// value for each replica. Variables that it makes begin with the value that they have in the first
+    /// process; all processes must make the same ones, in one order.
     pub fn scope<R>(&self, body: impl FnOnce() -> R) -> R {
         let _context = context::enter(&self.0.context);
         let _mirrored = mirror_variables(self.devices().len());
-        body()
+        agreement::within(&self.0.replicas, body)
     }
 
     /// Calls `step` in each replica of this process, with the value for it, and returns what all of
