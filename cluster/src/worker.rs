@@ -92,7 +92,8 @@ impl ClusterWorker {
             }
         }));
         let (groups, sources) = (Mutex::new(HashMap::new()), Mutex::new(HashMap::new()));
-        let (requests, stop) = (AtomicI64::new(1), Some(stop));
+        // Tasks know calls that come twice by their numbers, so those of different tasks must differ.
+        let (requests, stop) = (AtomicI64::new((incarnation >> 2) as i64), Some(stop));
         let shared =
             Shared { runtime, state, peers, index, groups, sources, requests, stop, server };
         let worker = ClusterWorker { shared: Arc::new(shared) };

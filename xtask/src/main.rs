@@ -5,6 +5,7 @@
 mod alone;
 mod bench;
 mod ci;
+mod cluster;
 mod codegen;
 mod command;
 mod conformance;
@@ -37,6 +38,8 @@ enum Verb {
     Alone,
     /// Measure, alone or beside other programs.
     Bench(bench::Flags),
+    /// Run programs of several processes, and compare.
+    Cluster(cluster::ClusterFlags),
     /// Write generated code.
     Codegen(codegen::Flags),
     /// Run recorded cases and compare.
@@ -77,6 +80,7 @@ fn run(verb: Verb) -> Result<()> {
     match verb {
         Verb::Alone => alone::run(&root),
         Verb::Bench(flags) => bench::run(&root, &flags),
+        Verb::Cluster(flags) => cluster::run(&root, &flags),
         Verb::Codegen(flags) => codegen::run(&root, &flags),
         Verb::Conformance(flags) => conformance::run(&root, &flags),
         Verb::Fuzz(verb) => fuzz::run(&root, &verb),

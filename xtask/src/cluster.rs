@@ -1,0 +1,212 @@
+//! `cluster`: programs of several processes on loopback, TensorFlow's among them.
+//!
+//! Each case is a cluster of tasks, of ferroflow and of TensorFlow, that run one program. All of them must
+//! print the same; what they learn must be what one process learns with the whole batch.
+
+use crate::{command, conformance::tensorflow};
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use std::{
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+#[derive(Args)]
+pub(crate) struct ClusterFlags {
+    /// Have workers of TensorFlow take part. TensorFlow is installed below the target folder.
+    #[arg(long)]
+    with_tensorflow: bool,
+    /// Number of steps of training.
+    #[arg(long, default_value_t = 100)]
+    steps: usize,
+}
+
+/// The side that a task is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Ours,
+    TensorFlow,
+}
+
+use Side::{Ours, TensorFlow};
+
+/// Tasks of a cluster; the first leads.
+const CLUSTERS: &[&[Side]] = &[
+    &[Ours, Ours],
+    &[Ours, Ours, Ours],
+    &[TensorFlow, Ours],
+    &[Ours, TensorFlow],
+    &[TensorFlow, Ours, TensorFlow],
+    &[Ours, TensorFlow, Ours],
+];
+
+/// Longest time of a cluster.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A program that tasks run.
+struct Program {
+    name: &'static str,
+    ours: PathBuf,
+    arguments: Vec<String>,
+}
+
+struct Runner {
+    python: Option<PathBuf>,
+    script: PathBuf,
+}
+
+pub(crate) fn run(root: &Path, flags: &ClusterFlags) -> Result<()> {
+    let python = flags.with_tensorflow.then(|| tensorflow::python(root)).transpose()?;
+    let script = root.join("cluster").join("tests").join("tensorflow").join("worker.py");
+    let runner = Runner { python, script };
+    let collectives =
+        Program { name: "collectives", ours: example(root, "peer")?, arguments: Vec::new() };
+    let arguments = vec![flags.steps.to_string()];
+    let train = Program { name: "train", ours: example(root, "multi_worker")?, arguments };
+    let alone = runner.outputs(&train, &[Ours])?.remove(0);
+    let (mut passed, mut failed) = (0, 0);
+    for sides in CLUSTERS {
+        if sides.contains(&TensorFlow) && runner.python.is_none() {
+            continue;
+        }
+        for program in [&collectives, &train] {
+            let expected = (program.name == "train").then_some(alone.as_str());
+            match runner.outputs(program, sides).and_then(|outputs| check(&outputs, expected)) {
+                Ok(()) => passed += 1,
+                Err(error) => {
+                    failed += 1;
+                    println!("FAIL         {} of {sides:?}: {error:#}", program.name);
+                }
+            }
+        }
+    }
+    println!("cluster: {passed} passed, {failed} failed, of {}", passed + failed);
+    ensure!(failed == 0, "{failed} clusters failed");
+    Ok(())
+}
+
+/// Builds an example, as tests are built.
+fn example(root: &Path, name: &str) -> Result<PathBuf> {
+    let build = ["build", "--workspace", "--all-features", "--example", name];
+    command::built(command::cargo(root, &build), name)
+}
+
+impl Runner {
+    /// The outputs of the tasks of a cluster.
+    fn outputs(&self, program: &Program, sides: &[Side]) -> Result<Vec<String>> {
+        let tasks = addresses(sides.len())?;
+        let start = |(index, side): (usize, &Side)| self.start(program, *side, &tasks, index);
+        let mut children: Vec<Child> =
+            sides.iter().enumerate().map(start).collect::<Result<_>>()?;
+        let ended = wait(&mut children);
+        for child in &mut children {
+            // Those that have ended cannot be killed.
+            let _ = child.kill();
+        }
+        let outputs: Vec<_> =
+            children.into_iter().map(Child::wait_with_output).collect::<Result<_, _>>()?;
+        ended.with_context(|| {
+            let errors = outputs.iter().map(|output| last_line(&output.stderr));
+            errors.collect::<Vec<_>>().join("; ")
+        })?;
+        Ok(outputs.iter().map(|output| String::from_utf8_lossy(&output.stdout).into()).collect())
+    }
+
+    fn start(
+        &self,
+        program: &Program,
+        side: Side,
+        tasks: &[String],
+        index: usize,
+    ) -> Result<Child> {
+        let mut command = match (side, &self.python) {
+            (TensorFlow, Some(python)) => {
+                let mut command = Command::new(python);
+                command.arg(&self.script).arg(program.name);
+                command
+            }
+            _ => Command::new(&program.ours),
+        };
+        let task = serde_json::json!({ "type": "worker", "index": index });
+        let cluster = serde_json::json!({ "cluster": { "worker": tasks }, "task": task });
+        command.args(&program.arguments).env("TF_CONFIG", cluster.to_string());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().with_context(|| format!("cannot start {command:?}"))
+    }
+}
+
+/// Addresses that are free.
+fn addresses(n: usize) -> Result<Vec<String>> {
+    let listeners: Vec<TcpListener> =
+        (0..n).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
+    listeners.iter().map(|listener| Ok(listener.local_addr()?.to_string())).collect()
+}
+
+/// Waits until all processes have ended well.
+fn wait(children: &mut [Child]) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        let mut running = 0;
+        for (index, child) in children.iter_mut().enumerate() {
+            match child.try_wait()? {
+                Some(status) => ensure!(status.success(), "task {index} ended with {status}"),
+                None => running += 1,
+            }
+        }
+        if running == 0 {
+            return Ok(());
+        }
+        ensure!(begun.elapsed() < PATIENCE, "{running} tasks do not end");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn last_line(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).lines().last().unwrap_or("no message").into()
+}
+
+/// Checks that all tasks print the same, and the losses that one process prints.
+fn check(outputs: &[String], alone: Option<&str>) -> Result<()> {
+    let first = outputs.first().context("a cluster has tasks")?;
+    ensure!(!first.is_empty(), "task 0 prints nothing");
+    for (index, output) in outputs.iter().enumerate() {
+        for (ours, others) in output.lines().zip(first.lines()) {
+            ensure!(ours == others, "task {index} prints `{ours}`, task 0 `{others}`");
+        }
+        let (lines, expected) = (output.lines().count(), first.lines().count());
+        ensure!(lines == expected, "task {index} prints {lines} lines, task 0 {expected}");
+    }
+    for (line, expected) in first.lines().zip(alone.unwrap_or_default().lines()) {
+        let (found, expected) = (loss(line)?, loss(expected)?);
+        ensure!((found - expected).abs() <= 1e-5, "`{line}`, and {expected} in one process");
+    }
+    Ok(())
+}
+
+/// The loss in a line such as `step 3: loss 2.300000, weights 0123abcd`.
+fn loss(line: &str) -> Result<f64> {
+    let number = line.split_once("loss ").and_then(|(_, rest)| rest.split(',').next());
+    Ok(number.with_context(|| format!("`{line}` tells a loss"))?.parse()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_that_differ_are_told() {
+        let same = [
+            "step 0: loss 2.300000, weights 1".to_string(),
+            "step 0: loss 2.300000, weights 1".into(),
+        ];
+        assert!(check(&same, Some("step 0: loss 2.300009, weights 2")).is_ok());
+        assert!(check(&same, Some("step 0: loss 2.300020, weights 2")).is_err());
+        let other = [same[0].clone(), "step 0: loss 2.300000, weights 2".into()];
+        assert!(check(&other, None).unwrap_err().to_string().contains("task 1 prints"));
+        assert!(check(&[same[0].clone(), String::new()], None).is_err());
+        assert!(check(&[String::new(), String::new()], None).is_err());
+    }
+}
