@@ -3,6 +3,8 @@
 use crate::{
     config::JOB,
     error::{Error, Result},
+    rpc::LARGEST,
+    status::code,
 };
 use ferroflow_ir::Code;
 use prost::Message;
@@ -14,9 +16,6 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 use tonic_prost::ProstCodec;
-
-/// Messages may be as large as tensors are.
-const LARGEST: usize = i32::MAX as usize;
 
 /// Another task of the cluster.
 #[derive(Debug, Clone)]
@@ -38,7 +37,15 @@ impl Peer {
     ///
     /// When the address is none.
     pub(crate) fn new(index: usize, address: &str) -> Result<Peer> {
-        let name = task_name(index);
+        Peer::named(task_name(index), address)
+    }
+
+    /// As [`new`](Peer::new), the task of this name.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Peer::new).
+    pub(crate) fn named(name: String, address: &str) -> Result<Peer> {
         let wrong = |error: tonic::transport::Error| Error::Environment {
             variable: "cluster",
             problem: format!("`{address}` of {name}: {error}"),
@@ -129,26 +136,5 @@ impl Peer {
             reason: format!("{:?}: {}", status.code(), status.message()),
             code: code(status.code()),
         }
-    }
-}
-
-/// The status code of the runtime for one of gRPC.
-fn code(code: tonic::Code) -> Code {
-    match code {
-        tonic::Code::Cancelled => Code::Cancelled,
-        tonic::Code::InvalidArgument => Code::InvalidArgument,
-        tonic::Code::DeadlineExceeded => Code::DeadlineExceeded,
-        tonic::Code::NotFound => Code::NotFound,
-        tonic::Code::AlreadyExists => Code::AlreadyExists,
-        tonic::Code::PermissionDenied | tonic::Code::Unauthenticated => Code::PermissionDenied,
-        tonic::Code::ResourceExhausted => Code::ResourceExhausted,
-        tonic::Code::FailedPrecondition => Code::FailedPrecondition,
-        tonic::Code::Aborted => Code::Aborted,
-        tonic::Code::OutOfRange => Code::OutOfRange,
-        tonic::Code::Unimplemented => Code::Unimplemented,
-        tonic::Code::DataLoss => Code::DataLoss,
-        // A connection that breaks has no code of its own.
-        tonic::Code::Unavailable | tonic::Code::Unknown => Code::Unavailable,
-        tonic::Code::Ok | tonic::Code::Internal => Code::Internal,
     }
 }

@@ -34,9 +34,12 @@ mod engine;
 pub mod error;
 mod group;
 mod messages;
+pub mod remote;
 mod ring;
+mod rpc;
 mod services;
 mod state;
+mod status;
 mod tree;
 mod worker;
 

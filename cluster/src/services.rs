@@ -9,28 +9,20 @@ use crate::{
         RegisterTaskRequest, RegisterTaskResponse, ShutdownTaskRequest, WaitForAllTasksRequest,
         WaitForAllTasksResponse,
     },
+    rpc::{Reply, method, refused, unary},
     state::WorkerState,
 };
-use prost::Message;
 use std::{
     convert::Infallible,
-    future::Future,
-    marker::PhantomData,
     sync::Arc,
     task::{Context, Poll},
 };
 use tonic::{
-    Request, Response, Status,
+    Status,
     body::Body,
-    codegen::{BoxFuture, Service, http},
-    server::{Grpc, NamedService, UnaryService},
+    codegen::{Service, http},
+    server::NamedService,
 };
-use tonic_prost::ProstCodec;
-
-/// Messages may be as large as tensors are.
-const LARGEST: usize = i32::MAX as usize;
-
-type Reply = BoxFuture<http::Response<Body>, Infallible>;
 
 /// The service by which tasks exchange tensors.
 #[derive(Debug, Clone)]
@@ -163,54 +155,4 @@ async fn poll_for_error(state: Arc<WorkerState>) -> Result<Empty, Status> {
 
 fn task(task: Option<CoordinatedTask>) -> Result<CoordinatedTask, Status> {
     task.ok_or_else(|| Status::invalid_argument("a request of no task"))
-}
-
-/// The name of the method that is called.
-fn method(request: &http::Request<Body>) -> String {
-    request.uri().path().rsplit('/').next().unwrap_or_default().to_string()
-}
-
-fn refused(service: &str, method: &str) -> Reply {
-    let status = Status::unimplemented(format!("{method} of {service} is not supported"));
-    Box::pin(async move { Ok(status.into_http()) })
-}
-
-/// Answers a call with what `answer` makes of the request.
-fn unary<Q, R, F, A>(request: http::Request<Body>, answer: F) -> Reply
-where
-    Q: Message + Default + 'static,
-    R: Message + Default + 'static,
-    F: FnOnce(Q) -> A + Send + 'static,
-    A: Future<Output = Result<R, Status>> + Send + 'static,
-{
-    Box::pin(async move {
-        let mut grpc = Grpc::new(ProstCodec::<R, Q>::default())
-            .max_decoding_message_size(LARGEST)
-            .max_encoding_message_size(LARGEST);
-        Ok(grpc.unary(Once { answer: Some(answer), _request: PhantomData }, request).await)
-    })
-}
-
-/// A handler of one call.
-struct Once<Q, F> {
-    answer: Option<F>,
-    _request: PhantomData<fn(Q)>,
-}
-
-impl<Q, R, F, A> UnaryService<Q> for Once<Q, F>
-where
-    R: Send + 'static,
-    F: FnOnce(Q) -> A,
-    A: Future<Output = Result<R, Status>> + Send + 'static,
-{
-    type Response = R;
-    type Future = BoxFuture<Response<R>, Status>;
-
-    fn call(&mut self, request: Request<Q>) -> Self::Future {
-        let answer = self.answer.take().map(|answer| answer(request.into_inner()));
-        Box::pin(async move {
-            let answer = answer.ok_or_else(|| Status::internal("a call that was answered"))?;
-            Ok(Response::new(answer.await?))
-        })
-    }
 }

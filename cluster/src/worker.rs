@@ -138,7 +138,7 @@ impl ClusterWorker {
     }
 }
 
-async fn listen(address: &str) -> Result<TcpListener> {
+pub(crate) async fn listen(address: &str) -> Result<TcpListener> {
     let failed = |reason: String| Error::Listen { address: address.into(), reason };
     let resolved = address.to_socket_addrs().map_err(|error| failed(error.to_string()))?;
     let mut reason = "it has no address".to_string();

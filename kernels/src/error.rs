@@ -92,6 +92,16 @@ pub enum Error {
         /// Report of the driver.
         reason: Cow<'static, str>,
     },
+    /// The process that the device belongs to did not do what it was asked for.
+    #[error("{device}: {reason}")]
+    Remote {
+        /// The device.
+        device: String,
+        /// The status code of the process.
+        code: Code,
+        /// Report of the process, or of the connection to it.
+        reason: String,
+    },
 }
 
 impl Error {
@@ -106,6 +116,7 @@ impl Error {
             Error::OutOfMemory { .. } => Code::ResourceExhausted,
             Error::DeviceLost { .. } => Code::Unavailable,
             Error::Compile { .. } | Error::Device { .. } => Code::Internal,
+            Error::Remote { code, .. } => *code,
         }
     }
 }

@@ -225,7 +225,7 @@ impl Context {
     ///
     /// [`Error::NoDevice`] when there is none.
     pub fn check_device(&self, name: &DeviceName) -> Result<()> {
-        if is_elsewhere(name) {
+        if is_elsewhere(name) || self.0.devices.find(name).is_some() {
             return self.device(name).map(drop);
         }
         let index = name.index.unwrap_or(0);

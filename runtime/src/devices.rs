@@ -31,15 +31,19 @@ impl Devices {
         found
     }
 
-    /// The first device of a name that is not the CPU's.
+    /// The first device of a name that is not the CPU's of this process.
     pub(crate) fn find(&self, name: &DeviceName) -> Option<Arc<dyn Device>> {
+        if let Some(device) = self.of_task(name) {
+            return Some(device);
+        }
         if !is_elsewhere(name) {
             return None;
         }
         let fits = |device: &&Arc<dyn Device>| {
             let asked =
                 DeviceName { kind: name.kind.clone(), index: name.index, ..DeviceName::default() };
-            device.name().parse::<DeviceName>().is_ok_and(|own| own.is_within(&asked))
+            let own = device.name().parse::<DeviceName>();
+            own.is_ok_and(|own| own.job.is_none() && own.is_within(&asked))
         };
         if let Some(device) = self.added.read().iter().find(fits) {
             return Some(device.clone());
@@ -47,6 +51,16 @@ impl Devices {
         // Looking for drivers takes time that names of other kinds are not worth.
         let kind = KINDS.iter().find(|kind| name.kind.as_deref() == Some(kind.name))?;
         (kind.devices)().into_iter().find(|device| fits(&device))
+    }
+
+    /// The device of another process, if the name is of one that was added.
+    fn of_task(&self, name: &DeviceName) -> Option<Arc<dyn Device>> {
+        name.job.as_ref()?;
+        let added = self.added.read();
+        let is_asked = |device: &&Arc<dyn Device>| {
+            device.name().parse::<DeviceName>().is_ok_and(|own| own.is_within(name))
+        };
+        added.iter().find(is_asked).cloned()
     }
 
     /// Why there is no device of this kind; `None` where there is one.

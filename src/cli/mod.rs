@@ -24,6 +24,8 @@ mod show;
 mod signature;
 mod stablehlo;
 mod weights_file;
+#[cfg(feature = "cluster")]
+mod worker;
 
 use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
@@ -61,6 +63,9 @@ enum Verb {
     Convert(convert::ConvertArguments),
     /// List the ops that can run, or those a model needs.
     Ops(ops::OpsArguments),
+    /// Compute for other processes, of ferroflow or of TensorFlow.
+    #[cfg(feature = "cluster")]
+    Worker(worker::WorkerArguments),
 }
 
 /// The folder of a SavedModel.
@@ -98,6 +103,8 @@ pub(crate) fn main() -> ExitCode {
         Verb::Checkpoint(verb) => checkpoint::checkpoint(verb),
         Verb::Convert(arguments) => convert::convert(arguments),
         Verb::Ops(arguments) => ops::ops(arguments),
+        #[cfg(feature = "cluster")]
+        Verb::Worker(arguments) => worker::worker(arguments),
     };
     match report {
         Ok(report) => print(&report, arguments.json),

@@ -1,0 +1,123 @@
+//! A process that computes for others.
+
+use super::service::{EagerService, ServerState, TensorService};
+use crate::{
+    error::{Error, Result},
+    messages::DeviceAttributes,
+    worker::listen,
+};
+use std::{
+    fmt,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::oneshot,
+};
+use tonic::transport::{Server, server::TcpIncoming};
+
+/// The name of a server's task.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// The job, such as `worker`.
+    pub job: String,
+    /// The number of the task in it.
+    pub task: u32,
+}
+
+impl Default for ServerOptions {
+    fn default() -> ServerOptions {
+        ServerOptions { job: "worker".into(), task: 0 }
+    }
+}
+
+/// A process that runs ops and functions for clients, of this crate and of TensorFlow
+/// (`tf.config.experimental_connect_to_host`). It ends when this is dropped.
+///
+/// Whoever reaches its address may have it compute: TensorFlow's protocol knows neither encryption nor
+/// authentication. Clients reach no files.
+pub struct WorkerServer {
+    runtime: Option<Runtime>,
+    address: String,
+    device: String,
+    stop: Option<oneshot::Sender<()>>,
+}
+
+impl fmt::Debug for WorkerServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<server of {} at {}>", self.device, self.address)
+    }
+}
+
+impl WorkerServer {
+    /// Listens on an address, `host:port`; port 0 is one that is free.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Listen`] when the address cannot be listened on.
+    pub fn start(address: &str, options: &ServerOptions) -> Result<WorkerServer> {
+        let ServerOptions { job, task } = options;
+        let device = format!("/job:{job}/replica:0/task:{task}/device:CPU:0");
+        let incarnation = RandomState::new().hash_one((&device, std::process::id()));
+        let attributes = DeviceAttributes {
+            name: device.clone(),
+            device_type: "CPU".into(),
+            memory_limit: 1 << 28,
+            incarnation: incarnation >> 1 | 1,
+        };
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.map_err(|error| Error::Start {
+            what: "the threads of the network",
+            reason: error.to_string(),
+        })?;
+        let listener = runtime.block_on(listen(address))?;
+        let failed = |error: std::io::Error| Error::Listen {
+            address: address.into(),
+            reason: error.to_string(),
+        };
+        let address = listener.local_addr().map_err(failed)?.to_string();
+        let state = Arc::new(ServerState::new(attributes));
+        let (stop, stopped) = oneshot::channel::<()>();
+        let server = Server::builder()
+            .add_service(EagerService(state.clone()))
+            .add_service(TensorService(state));
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let serving = server.serve_with_incoming_shutdown(incoming, async {
+            let _ = stopped.await;
+        });
+        runtime.spawn(async move {
+            if let Err(error) = serving.await {
+                tracing::error!("the server has ended: {error}");
+            }
+        });
+        Ok(WorkerServer { runtime: Some(runtime), address, device, stop: Some(stop) })
+    }
+
+    /// The address it listens on.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The name of its device.
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// Serves until the process ends.
+    pub fn join(&self) -> ! {
+        loop {
+            std::thread::park_timeout(Duration::from_secs(3600));
+        }
+    }
+}
+
+impl Drop for WorkerServer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(Duration::from_millis(200));
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Answers to calls of gRPC.
+
+use prost::Message;
+use std::{
+    convert::Infallible,
+    future::Future,
+    marker::PhantomData,
+    pin::Pin,
+    task::{Context, Poll},
+};
+use tokio::sync::mpsc;
+use tonic::{
+    Request, Response, Status, Streaming,
+    body::Body,
+    codegen::{BoxFuture, http, tokio_stream::Stream},
+    server::{Grpc, StreamingService, UnaryService},
+};
+use tonic_prost::ProstCodec;
+
+/// Messages may be as large as tensors are.
+pub(crate) const LARGEST: usize = i32::MAX as usize;
+
+/// The reply to a call.
+pub(crate) type Reply = BoxFuture<http::Response<Body>, Infallible>;
+
+/// The name of the method that is called.
+pub(crate) fn method(request: &http::Request<Body>) -> String {
+    request.uri().path().rsplit('/').next().unwrap_or_default().to_string()
+}
+
+pub(crate) fn refused(service: &str, method: &str) -> Reply {
+    let status = Status::unimplemented(format!("{method} of {service} is not supported"));
+    Box::pin(async move { Ok(status.into_http()) })
+}
+
+/// Answers a call with what `answer` makes of the request.
+pub(crate) fn unary<Q, R, F, A>(request: http::Request<Body>, answer: F) -> Reply
+where
+    Q: Message + Default + 'static,
+    R: Message + Default + 'static,
+    F: FnOnce(Q) -> A + Send + 'static,
+    A: Future<Output = Result<R, Status>> + Send + 'static,
+{
+    Box::pin(async move {
+        let mut grpc = Grpc::new(ProstCodec::<R, Q>::default())
+            .max_decoding_message_size(LARGEST)
+            .max_encoding_message_size(LARGEST);
+        Ok(grpc.unary(Once { answer: Some(answer), _request: PhantomData }, request).await)
+    })
+}
+
+/// A handler of one call.
+struct Once<Q, F> {
+    answer: Option<F>,
+    _request: PhantomData<fn(Q)>,
+}
+
+impl<Q, R, F, A> UnaryService<Q> for Once<Q, F>
+where
+    R: Send + 'static,
+    F: FnOnce(Q) -> A,
+    A: Future<Output = Result<R, Status>> + Send + 'static,
+{
+    type Response = R;
+    type Future = BoxFuture<Response<R>, Status>;
+
+    fn call(&mut self, request: Request<Q>) -> Self::Future {
+        let answer = self.answer.take().map(|answer| answer(request.into_inner()));
+        Box::pin(async move {
+            let answer = answer.ok_or_else(|| Status::internal("a call that was answered"))?;
+            Ok(Response::new(answer.await?))
+        })
+    }
+}
+
+/// Answers each message of a stream with what `answer` makes of it, in their order; the first error ends
+/// the stream.
+pub(crate) fn streaming<Q, R, F, A>(request: http::Request<Body>, answer: F) -> Reply
+where
+    Q: Message + Default + 'static,
+    R: Message + Default + 'static,
+    F: Fn(Q) -> A + Send + 'static,
+    A: Future<Output = Result<R, Status>> + Send + 'static,
+{
+    Box::pin(async move {
+        let mut grpc = Grpc::new(ProstCodec::<R, Q>::default())
+            .max_decoding_message_size(LARGEST)
+            .max_encoding_message_size(LARGEST);
+        let service = Each { answer: Some(answer), _request: PhantomData };
+        Ok(grpc.streaming(service, request).await)
+    })
+}
+
+/// A handler of one stream.
+struct Each<Q, F> {
+    answer: Option<F>,
+    _request: PhantomData<fn(Q)>,
+}
+
+/// The answers to the messages of a stream.
+pub(crate) struct Answers<R>(mpsc::Receiver<Result<R, Status>>);
+
+impl<R> Stream for Answers<R> {
+    type Item = Result<R, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(context)
+    }
+}
+
+impl<Q, R, F, A> StreamingService<Q> for Each<Q, F>
+where
+    Q: Message + 'static,
+    R: Send + 'static,
+    F: Fn(Q) -> A + Send + 'static,
+    A: Future<Output = Result<R, Status>> + Send + 'static,
+{
+    type Response = R;
+    type ResponseStream = Answers<R>;
+    type Future = BoxFuture<Response<Answers<R>>, Status>;
+
+    fn call(&mut self, request: Request<Streaming<Q>>) -> Self::Future {
+        let answer = self.answer.take();
+        let mut messages = request.into_inner();
+        let (send, answers) = mpsc::channel(16);
+        tokio::spawn(async move {
+            let Some(answer) = answer else { return };
+            while let Ok(Some(message)) = messages.message().await {
+                let answered = answer(message).await;
+                let is_last = answered.is_err();
+                if send.send(answered).await.is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        Box::pin(async move { Ok(Response::new(Answers(answers))) })
+    }
+}

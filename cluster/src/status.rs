@@ -1,0 +1,46 @@
+//! Status codes of gRPC for those of the runtime, and back.
+
+use ferroflow_ir::Code;
+use tonic::Status;
+
+/// The status of a call that failed.
+pub(crate) fn status(code: Code, message: String) -> Status {
+    let code = match code {
+        Code::InvalidArgument => tonic::Code::InvalidArgument,
+        Code::NotFound => tonic::Code::NotFound,
+        Code::AlreadyExists => tonic::Code::AlreadyExists,
+        Code::PermissionDenied => tonic::Code::PermissionDenied,
+        Code::ResourceExhausted => tonic::Code::ResourceExhausted,
+        Code::FailedPrecondition => tonic::Code::FailedPrecondition,
+        Code::OutOfRange => tonic::Code::OutOfRange,
+        Code::Unimplemented => tonic::Code::Unimplemented,
+        Code::Internal => tonic::Code::Internal,
+        Code::Unavailable => tonic::Code::Unavailable,
+        Code::DataLoss => tonic::Code::DataLoss,
+        Code::Aborted => tonic::Code::Aborted,
+        Code::Cancelled => tonic::Code::Cancelled,
+        Code::DeadlineExceeded => tonic::Code::DeadlineExceeded,
+    };
+    Status::new(code, message)
+}
+
+/// The status code of the runtime for one of gRPC.
+pub(crate) fn code(code: tonic::Code) -> Code {
+    match code {
+        tonic::Code::Cancelled => Code::Cancelled,
+        tonic::Code::InvalidArgument => Code::InvalidArgument,
+        tonic::Code::DeadlineExceeded => Code::DeadlineExceeded,
+        tonic::Code::NotFound => Code::NotFound,
+        tonic::Code::AlreadyExists => Code::AlreadyExists,
+        tonic::Code::PermissionDenied | tonic::Code::Unauthenticated => Code::PermissionDenied,
+        tonic::Code::ResourceExhausted => Code::ResourceExhausted,
+        tonic::Code::FailedPrecondition => Code::FailedPrecondition,
+        tonic::Code::Aborted => Code::Aborted,
+        tonic::Code::OutOfRange => Code::OutOfRange,
+        tonic::Code::Unimplemented => Code::Unimplemented,
+        tonic::Code::DataLoss => Code::DataLoss,
+        // A connection that breaks has no code of its own.
+        tonic::Code::Unavailable | tonic::Code::Unknown => Code::Unavailable,
+        tonic::Code::Ok | tonic::Code::Internal => Code::Internal,
+    }
+}
