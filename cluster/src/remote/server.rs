@@ -6,6 +6,7 @@ use crate::{
     messages::DeviceAttributes,
     worker::listen,
 };
+use ferroflow_runtime::Context;
 use std::{
     fmt,
     hash::{BuildHasher, RandomState},
@@ -18,18 +19,26 @@ use tokio::{
 };
 use tonic::transport::{Server, server::TcpIncoming};
 
-/// The name of a server's task.
-#[derive(Debug, Clone)]
+/// The name of a server's task, and what it does for clients.
+#[derive(Clone)]
 pub struct ServerOptions {
     /// The job, such as `worker`.
     pub job: String,
     /// The number of the task in it.
     pub task: u32,
+    /// Makes the context of a client: its limits, its ops, the files that these reach.
+    pub new_context: Arc<dyn Fn() -> Context + Send + Sync>,
+}
+
+impl fmt::Debug for ServerOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<options of /job:{}/task:{}>", self.job, self.task)
+    }
 }
 
 impl Default for ServerOptions {
     fn default() -> ServerOptions {
-        ServerOptions { job: "worker".into(), task: 0 }
+        ServerOptions { job: "worker".into(), task: 0, new_context: Arc::new(Context::new) }
     }
 }
 
@@ -37,7 +46,7 @@ impl Default for ServerOptions {
 /// (`tf.config.experimental_connect_to_host`). It ends when this is dropped.
 ///
 /// Whoever reaches its address may have it compute: TensorFlow's protocol knows neither encryption nor
-/// authentication. Clients reach no files.
+/// authentication. Clients reach no files unless [`ServerOptions::new_context`] says so.
 pub struct WorkerServer {
     runtime: Option<Runtime>,
     address: String,
@@ -58,7 +67,7 @@ impl WorkerServer {
     ///
     /// [`Error::Listen`] when the address cannot be listened on.
     pub fn start(address: &str, options: &ServerOptions) -> Result<WorkerServer> {
-        let ServerOptions { job, task } = options;
+        let ServerOptions { job, task, new_context } = options;
         let device = format!("/job:{job}/replica:0/task:{task}/device:CPU:0");
         let incarnation = RandomState::new().hash_one((&device, std::process::id()));
         let attributes = DeviceAttributes {
@@ -78,7 +87,7 @@ impl WorkerServer {
             reason: error.to_string(),
         };
         let address = listener.local_addr().map_err(failed)?.to_string();
-        let state = Arc::new(ServerState::new(attributes));
+        let state = Arc::new(ServerState::new(attributes, new_context.clone()));
         let (stop, stopped) = oneshot::channel::<()>();
         let server = Server::builder()
             .add_service(EagerService(state.clone()))

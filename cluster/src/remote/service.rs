@@ -15,12 +15,14 @@ use crate::{
     status::status,
 };
 use ferroflow_format::convert::tensor_message;
+use ferroflow_runtime::Context;
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     convert::Infallible,
+    fmt,
     sync::Arc,
-    task::{Context, Poll},
+    task::{self, Poll},
     time::{Duration, Instant},
 };
 use tonic::{
@@ -30,10 +32,13 @@ use tonic::{
     server::NamedService,
 };
 
+/// Makes the context of a client.
+pub(super) type NewContext = Arc<dyn Fn() -> Context + Send + Sync>;
+
 /// The state of a server.
-#[derive(Debug)]
 pub(super) struct ServerState {
     pub(super) device: DeviceAttributes,
+    new_context: NewContext,
     handoff: Arc<TensorHandoff>,
     sessions: Mutex<HashMap<u64, OpenSession>>,
 }
@@ -49,9 +54,15 @@ struct OpenSession {
 /// No more clients than this are served at once.
 const MOST_SESSIONS: usize = 1024;
 
+impl fmt::Debug for ServerState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<server of {}>", self.device.name)
+    }
+}
+
 impl ServerState {
-    pub(super) fn new(device: DeviceAttributes) -> ServerState {
-        ServerState { device, handoff: Arc::default(), sessions: Mutex::default() }
+    pub(super) fn new(device: DeviceAttributes, new_context: NewContext) -> ServerState {
+        ServerState { device, new_context, handoff: Arc::default(), sessions: Mutex::default() }
     }
 
     fn create(&self, request: &CreateContextRequest) -> Result<CreateContextResponse, Status> {
@@ -60,7 +71,9 @@ impl ServerState {
         let seconds = u64::try_from(*keep_alive_secs).unwrap_or(0);
         let patience = Duration::from_secs(if seconds == 0 { 24 * 3600 } else { seconds });
         let handoff = self.handoff.clone();
-        let session = Arc::new(EagerSession::new(*context_id, &self.device.name, handoff));
+        let context = (self.new_context)();
+        let session = EagerSession::new(*context_id, &self.device.name, context, handoff);
+        let session = Arc::new(session);
         let mut sessions = self.sessions.lock();
         sessions.retain(|_, open| open.heard.elapsed() < open.patience);
         if sessions.len() >= MOST_SESSIONS {
@@ -130,7 +143,7 @@ impl Service<http::Request<Body>> for EagerService {
     type Error = Infallible;
     type Future = Reply;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+    fn poll_ready(&mut self, _: &mut task::Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
@@ -165,7 +178,7 @@ impl Service<http::Request<Body>> for TensorService {
     type Error = Infallible;
     type Future = Reply;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+    fn poll_ready(&mut self, _: &mut task::Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 

@@ -42,8 +42,13 @@ struct SessionFunctions {
 }
 
 impl EagerSession {
-    pub(super) fn new(id: u64, device: &str, handoff: Arc<TensorHandoff>) -> EagerSession {
-        let (context, tensors, functions) = (Context::new(), Mutex::default(), Mutex::default());
+    pub(super) fn new(
+        id: u64,
+        device: &str,
+        context: Context,
+        handoff: Arc<TensorHandoff>,
+    ) -> EagerSession {
+        let (tensors, functions) = (Mutex::default(), Mutex::default());
         EagerSession { id, device: device.into(), context, handoff, tensors, functions }
     }
 
