@@ -9,10 +9,10 @@ use super::{
 };
 use crate::status::status;
 use ferroflow_format::{
-    convert::{Definitions, add_functions, attr_value, shape_message, tensor},
-    proto::{AttrValue, FunctionDef, FunctionDefLibrary, attr_value::Value},
+    convert::{Definitions, add_functions, attr_value, resource_variables, shape_message, tensor},
+    proto::{self, AttrValue, FunctionDefLibrary, attr_value::Value},
 };
-use ferroflow_ir::{Attrs, Error as IrError, FunctionLibrary, HostTensor};
+use ferroflow_ir::{Attrs, Error as IrError, FunctionDef, FunctionLibrary, HostTensor};
 use ferroflow_runtime::{CallableFunction, Context, EagerTensor, execute};
 use parking_lot::Mutex;
 use std::{
@@ -35,7 +35,7 @@ pub(super) struct EagerSession {
 
 #[derive(Debug, Default)]
 struct SessionFunctions {
-    definitions: BTreeMap<String, FunctionDef>,
+    definitions: BTreeMap<String, proto::FunctionDef>,
     /// The definitions as a library, until another one comes.
     library: Option<Arc<FunctionLibrary>>,
     callable: HashMap<String, CallableFunction>,
@@ -91,7 +91,10 @@ impl EagerSession {
                 Vec::new()
             }
             name if operation.is_function => {
-                self.function(name)?.call(&inputs).map_err(of_runtime)?
+                {
+                    // TensorFlow does not hold arguments against the shapes that functions were traced for.
+                    self.function(name)?.call_with_any_shapes(&inputs).map_err(of_runtime)?
+                }
             }
             name => {
                 let attrs = self.attrs(name, &operation.attrs)?;
@@ -189,7 +192,7 @@ impl EagerSession {
             return Ok(found.clone());
         }
         let library = self.library(&mut functions).map_err(of_ir)?;
-        let def = library.get(name).map_err(of_ir)?;
+        let def = library.get(name).and_then(|def| with_resource_variables(&def)).map_err(of_ir)?;
         let resources = self.context.resources().clone();
         let made =
             CallableFunction::with_captures(&self.context, def, library, resources, Vec::new());
@@ -210,6 +213,17 @@ impl EagerSession {
         functions.library = Some(library.clone());
         Ok(library)
     }
+}
+
+/// The function with variables of TensorFlow 1 as resources of the session, which keeps them from call to
+/// call.
+fn with_resource_variables(def: &FunctionDef) -> Result<Arc<FunctionDef>, IrError> {
+    let (graph, reads) = resource_variables(def.graph.clone())?;
+    let mut def = FunctionDef { graph, ..def.clone() };
+    for (_, outlet) in &mut def.results {
+        *outlet = reads.get(outlet).copied().unwrap_or(*outlet);
+    }
+    Ok(Arc::new(def))
 }
 
 fn of_ir(error: IrError) -> Status {
