@@ -2,7 +2,9 @@
 
 A linear regression with a global step, a saver and a summary, as a MetaGraph with the collections
 that a Scaffold fills: with resource variables, with reference variables, and before there was a
-Scaffold. The checkpoint is that of a MonitoredTrainingSession after three steps.
+Scaffold. The checkpoint is that of a MonitoredSession after three steps.
+
+Texts that go through two queues, are parsed as numbers and come in batches of two, twice each.
 """
 import os
 import shutil
@@ -31,6 +33,13 @@ def linear(use_resource):
     v1.summary.scalar("loss", loss)
 
 
+def queues(texts):
+    text = v1.train.input_producer(texts, num_epochs=2, shuffle=False).dequeue()
+    batch = v1.train.batch([tf.strings.to_number(text)], 2)
+    tf.identity(batch, name="batch")
+    v1.train.get_or_create_global_step()
+
+
 def write(name):
     meta_graph = v1.train.export_meta_graph()
     meta_graph.meta_info_def.Clear()
@@ -48,6 +57,10 @@ for name, use_resource in ("linear", True), ("references", False):
         if use_resource:
             write("plain.meta")
         v1.train.Scaffold().finalize()
+        write(name + ".meta")
+for name, texts in ("queues", ["1", "2", "3"]), ("bad_queues", ["1", "2", "x"]):
+    with tf.Graph().as_default():
+        queues(texts)
         write(name + ".meta")
 trained = os.path.join(OUT, "trained")
 with tf.Graph().as_default() as graph:

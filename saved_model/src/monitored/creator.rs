@@ -151,7 +151,7 @@ impl SessionCreator for WorkerSessionCreator {
                 return Err(MonitoredError::NeverReady { waited: self.max_wait, missing }.into());
             }
             tracing::info!("waiting for the model to be ready: {missing}");
-            time.sleep(self.recovery_wait);
+            time.sleep(self.recovery_wait)?;
         }
         Ok(session)
     }

@@ -79,6 +79,14 @@ pub enum MonitoredError {
         /// State that is missing.
         missing: String,
     },
+    /// The system has no thread for a queue runner.
+    #[error("no thread can be started to fill the queue `{queue}`: {reason}")]
+    NoThread {
+        /// The queue.
+        queue: String,
+        /// Message of the system.
+        reason: String,
+    },
     /// A listener refuses the checkpoint, a hook the run: an error of user code.
     #[error("{message}")]
     Hook {
@@ -102,6 +110,7 @@ impl MonitoredError {
             | MonitoredError::BadGlobalStep { .. }
             | MonitoredError::Ambiguous { .. }
             | MonitoredError::BadCollection { .. } => Code::InvalidArgument,
+            MonitoredError::NoThread { .. } => Code::ResourceExhausted,
             MonitoredError::NeverReady { .. } => Code::DeadlineExceeded,
             MonitoredError::Hook { code, .. } => *code,
         }

@@ -48,7 +48,8 @@
 //! 2. [`MonitoredSession::new`] calls `begin` of each hook, has a [`SessionCreator`] make a session, and
 //!    calls `after_create_session`. A [`ChiefSessionCreator`] restores the newest checkpoint or runs the
 //!    initialisers, then those of local variables, then checks that all have values; a
-//!    [`WorkerSessionCreator`] waits until a chief that shares its resources has done so.
+//!    [`WorkerSessionCreator`] waits until a chief that shares its resources has done so. Queue runners
+//!    begin before the hooks see the session (`queue_runners.rs`).
 //! 3. [`MonitoredSession::run`] asks each hook (`before_run`) for fetches and feeds, makes one run of all
 //!    (`hooked.rs`), and hands each hook its values (`after_run`).
 //! 4. A run that is aborted, or for which something is unavailable, drops the session; a new one is
@@ -67,7 +68,6 @@
 //! - Hooks of a scaffold that write to one folder share an event file; TensorFlow's share it with all
 //!   of the process.
 //! - A graph without collections has a saver of all variables, by name, and no ops for it.
-//! - Queue runners are not started.
 
 mod collections;
 mod creator;
@@ -78,6 +78,7 @@ mod hook;
 mod hooked;
 mod hooks;
 mod kept;
+mod queue_runners;
 mod readiness;
 mod saver;
 mod saver_ops;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    proto::{self, GraphDef, MetaGraphDef, SaverDef, VariableDef},
+    proto::{self, GraphDef, MetaGraphDef, QueueRunnerDef, SaverDef, VariableDef},
     read_message,
     session::Session,
 };
@@ -43,6 +43,8 @@ pub struct Scaffold {
     pub local_init_feeds: Vec<(String, EagerTensor)>,
     /// The tensors with serialized summaries.
     pub summary_op: Vec<String>,
+    /// The ops that threads run to fill queues.
+    pub queue_runners: Vec<QueueRunnerDef>,
     /// The counter of steps, if there is one.
     pub global_step: Option<GlobalStep>,
     /// The saver of the variables.
@@ -88,6 +90,7 @@ impl Scaffold {
             local_init_op: Vec::new(),
             local_init_feeds: Vec::new(),
             summary_op: Vec::new(),
+            queue_runners: Vec::new(),
             global_step,
             saver: Arc::new(Saver::of_all_variables()),
             time: Arc::new(SystemTimeSource::new()),
@@ -125,6 +128,7 @@ impl Scaffold {
             local_init_op: local_init_op(&meta_graph, &local)?,
             global_step: global_step(&meta_graph)?,
             saver: Arc::new(saver(&meta_graph, has_variables.then(|| names_of(&global)))?),
+            queue_runners: messages(&meta_graph, "queue_runners")?,
             summary_op,
             meta_graph,
             ..plain

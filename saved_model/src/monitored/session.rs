@@ -5,6 +5,7 @@ use super::{
     error::MonitoredError,
     hook::{SessionRunArgs, SessionRunHook},
     hooked::Hooks,
+    queue_runners::QueueRunners,
 };
 use crate::{
     error::{Error, Result},
@@ -12,7 +13,7 @@ use crate::{
 };
 use ferroflow_ir::Code;
 use ferroflow_runtime::EagerTensor;
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// Number of times in a row that a session is made again, if nothing else is said.
 const MAX_RECOVERIES: u32 = 20;
@@ -27,15 +28,21 @@ pub struct MonitoredSession<'h> {
     creator: Box<dyn SessionCreator + 'h>,
     hooks: Hooks<'h>,
     /// `None` between a failure and the run that makes a new one.
-    session: Option<Session>,
+    session: Option<RunningSession>,
     max_recoveries: u32,
     n_recoveries: u32,
+}
+
+/// Session whose queues are filled.
+struct RunningSession {
+    session: Arc<Session>,
+    queue_runners: QueueRunners,
 }
 
 impl fmt::Debug for MonitoredSession<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MonitoredSession")
-            .field("session", &self.session)
+            .field("session", &self.session())
             .field("n_hooks", &self.hooks.list.len())
             .field("should_stop", &self.hooks.should_stop)
             .finish_non_exhaustive()
@@ -76,14 +83,16 @@ impl<'h> MonitoredSession<'h> {
         Ok(this)
     }
 
-    /// Whether a hook or a step asked the session to stop.
+    /// Whether a hook or a step asked the session to stop, or a queue runner failed.
     pub fn should_stop(&self) -> bool {
-        self.hooks.should_stop
+        let is_fault = |error: &Error| !is_preemption(error);
+        let running = self.session.as_ref();
+        self.hooks.should_stop || running.is_some_and(|s| s.queue_runners.failed_with(is_fault))
     }
 
     /// The session, whose own runs call no hook; `None` after a failure, until the next run.
     pub fn session(&self) -> Option<&Session> {
-        self.session.as_ref()
+        self.session.as_ref().map(|running| &*running.session)
     }
 
     /// Runs as [`Session::run`] does, with the hooks around. If the run is aborted or something is
@@ -131,15 +140,17 @@ impl<'h> MonitoredSession<'h> {
         self.close()
     }
 
-    /// Ends: the hooks are called with the session, then it is gone.
+    /// Ends: the hooks are called with the session, then its queue runners end.
     ///
     /// # Errors
     ///
-    /// Those of the hooks.
+    /// Those of the hooks, and of queue runners, unless a new session might do better.
     pub fn close(mut self) -> Result<()> {
         let MonitoredSession { session, hooks, .. } = &mut self;
-        let Some(session) = session else { return Ok(()) };
-        hooks.list.iter_mut().try_for_each(|hook| hook.end(session))
+        let Some(RunningSession { session, queue_runners }) = session else { return Ok(()) };
+        hooks.list.iter_mut().try_for_each(|hook| hook.end(session))?;
+        let error = queue_runners.stop().filter(|error| !is_preemption(error));
+        error.map_or(Ok(()), Err)
     }
 
     /// Does something with the session, which is made if there is none, and made again after a
@@ -150,10 +161,10 @@ impl<'h> MonitoredSession<'h> {
     ) -> Result<R> {
         loop {
             let result = self.create().and_then(|()| match &self.session {
-                Some(session) => act(session, &mut self.hooks),
+                Some(running) => act(&running.session, &mut self.hooks),
                 None => Err(MonitoredError::RunAfterStop.into()),
             });
-            match result {
+            match result.map_err(|error| self.root_cause(error)) {
                 Err(error) if is_preemption(&error) => self.drop_failed(error)?,
                 result => {
                     self.n_recoveries = 0;
@@ -168,13 +179,22 @@ impl<'h> MonitoredSession<'h> {
         if self.session.is_some() {
             return Ok(());
         }
-        let session = self.creator.create_session()?;
+        let session = Arc::new(self.creator.create_session()?);
         self.hooks.should_stop = false;
+        let queue_runners = QueueRunners::start(&session, &self.creator.scaffold().queue_runners)?;
         for hook in &mut self.hooks.list {
             hook.after_create_session(&session, self.creator.scaffold())?;
         }
-        self.session = Some(session);
+        self.session = Some(RunningSession { session, queue_runners });
         Ok(())
+    }
+
+    /// The error of a queue runner that made a run fail, if a new session might do better.
+    fn root_cause(&mut self, error: Error) -> Error {
+        let failed =
+            |running: &&mut RunningSession| running.queue_runners.failed_with(is_preemption);
+        let running = self.session.as_mut().filter(failed);
+        running.and_then(|running| running.queue_runners.stop()).unwrap_or(error)
     }
 
     /// Drops a session that failed, if it may be made again.

@@ -1,11 +1,15 @@
 //! Time sources: the clock of hooks that act every so many seconds, and of waits.
 
-use ferroflow_ir::clock::Instant;
+use crate::error::Result;
+use ferroflow_ir::{Code, budget, clock::Instant};
 use std::{
     fmt::Debug,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
+
+/// The time that a thread waits without a look at its budget.
+const NAP: Duration = Duration::from_millis(20);
 
 /// Source of the time that hooks and waits of a monitored session go by.
 pub trait TimeSource: Debug + Send + Sync {
@@ -13,7 +17,11 @@ pub trait TimeSource: Debug + Send + Sync {
     fn now(&self) -> Duration;
 
     /// Waits.
-    fn sleep(&self, duration: Duration);
+    ///
+    /// # Errors
+    ///
+    /// When the budget of the thread is over before.
+    fn sleep(&self, duration: Duration) -> Result<()>;
 }
 
 /// The clock of the system.
@@ -38,9 +46,29 @@ impl TimeSource for SystemTimeSource {
         self.0.elapsed()
     }
 
-    fn sleep(&self, duration: Duration) {
-        std::thread::sleep(duration);
+    fn sleep(&self, duration: Duration) -> Result<()> {
+        let end = self.now().saturating_add(duration);
+        loop {
+            budget::check().map_err(ferroflow_runtime::Error::from)?;
+            let left = end.saturating_sub(self.now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            nap(left)?;
+        }
     }
+}
+
+/// Waits for a part of a time.
+fn nap(left: Duration) -> Result<()> {
+    // Where there are no threads, waiting changes nothing.
+    if cfg!(target_family = "wasm") {
+        let message = "this waits for another thread, and there is none".into();
+        let code = Code::FailedPrecondition;
+        return Err(ferroflow_runtime::Error::Status { code, message }.into());
+    }
+    std::thread::sleep(left.min(NAP));
+    Ok(())
 }
 
 /// Clock that is set by hand, for tests of hooks: waiting sets it forward and takes no time.
@@ -60,7 +88,8 @@ impl TimeSource for ManualTimeSource {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn sleep(&self, duration: Duration) {
+    fn sleep(&self, duration: Duration) -> Result<()> {
         self.advance(duration);
+        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 
 mod files;
 mod hooks;
+mod queues;
 mod recovery;
 mod workers;
 

@@ -55,12 +55,13 @@ impl TimeSource for ChiefComes {
         self.clock.now()
     }
 
-    fn sleep(&self, duration: Duration) {
-        self.clock.sleep(duration);
+    fn sleep(&self, duration: Duration) -> Result<()> {
+        self.clock.sleep(duration)?;
         if self.now() == Duration::from_secs(60) {
             let mut chief = self.chief.lock().unwrap_or_else(PoisonError::into_inner);
-            drop(chief.as_mut().map(|chief| chief.create_session()));
+            chief.as_mut().map(|chief| chief.create_session()).transpose()?;
         }
+        Ok(())
     }
 }
 

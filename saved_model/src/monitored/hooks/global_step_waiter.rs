@@ -69,7 +69,7 @@ impl SessionRunHook for GlobalStepWaiterHook {
             self.has_begun = step >= self.wait_until_step;
             if !self.has_begun {
                 self.check_time(since, step)?;
-                self.time.sleep(POLL);
+                self.time.sleep(POLL)?;
             }
         }
         Ok(SessionRunArgs::default())
