@@ -4,6 +4,8 @@ A linear regression with a global step, a saver and a summary, as a MetaGraph wi
 that a Scaffold fills: with resource variables, with reference variables, and before there was a
 Scaffold. The checkpoint is that of a MonitoredSession after three steps.
 
+A variable in two parts, whose saver knows the slices.
+
 Texts that go through two queues, are parsed as numbers and come in batches of two, twice each.
 """
 import os
@@ -40,8 +42,17 @@ def queues(texts):
     v1.train.get_or_create_global_step()
 
 
-def write(name):
-    meta_graph = v1.train.export_meta_graph()
+def parts():
+    halves = v1.fixed_size_partitioner(2)
+    p = v1.get_variable("p", [4], initializer=v1.zeros_initializer(), partitioner=halves)
+    step = v1.train.get_or_create_global_step()
+    ops = [part.assign_add([1.0, 2.0]).op for part in p] + [step.assign_add(1).op]
+    tf.group(*ops, name="train")
+    return v1.train.Saver().as_saver_def()
+
+
+def write(name, saver_def=None):
+    meta_graph = v1.train.export_meta_graph(saver_def=saver_def)
     meta_graph.meta_info_def.Clear()
     for node in meta_graph.graph_def.node:
         node.attr.pop("_output_shapes", None)
@@ -62,6 +73,8 @@ for name, texts in ("queues", ["1", "2", "3"]), ("bad_queues", ["1", "2", "x"]):
     with tf.Graph().as_default():
         queues(texts)
         write(name + ".meta")
+with tf.Graph().as_default():
+    write("parts.meta", parts())
 trained = os.path.join(OUT, "trained")
 with tf.Graph().as_default() as graph:
     linear(True)

@@ -57,7 +57,7 @@ impl KeptCheckpoints {
     pub(super) fn take_over(&mut self, prefixes: Vec<PathBuf>, now: Duration) -> Result<()> {
         let mut kept = Vec::new();
         for prefix in prefixes {
-            if prefix.parent().is_some_and(Path::is_dir) && !bundle::files_of(&prefix)?.is_empty() {
+            if prefix.parent().is_some_and(Path::is_dir) && exists(&prefix)? {
                 kept.push((prefix, now));
             }
         }
@@ -80,9 +80,15 @@ pub(super) fn meta_path(prefix: &Path) -> PathBuf {
     path.into()
 }
 
+/// Whether there is a checkpoint; those of the first format are a file.
+fn exists(prefix: &Path) -> Result<bool> {
+    Ok(prefix.is_file() || !bundle::files_of(prefix)?.is_empty())
+}
+
 /// Removes the files of a checkpoint, its index first: without that there is none.
 pub(super) fn remove(prefix: &Path) -> Result<()> {
-    let files = bundle::files_of(prefix)?.into_iter().chain([meta_path(prefix)]);
+    let files = bundle::files_of(prefix)?.into_iter();
+    let files = files.chain([prefix.to_path_buf(), meta_path(prefix)]);
     for path in files {
         match fs::remove_file(&path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {

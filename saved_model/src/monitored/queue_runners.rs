@@ -6,7 +6,7 @@ use crate::{
     proto::QueueRunnerDef,
     session::Session,
 };
-use ferroflow_ir::Code;
+use ferroflow_ir::{Code, Error as IrError, budget::SharedBounds};
 use ferroflow_runtime::{CallOptions, Cancellation};
 use std::{
     mem,
@@ -16,6 +16,9 @@ use std::{
     },
     thread::{self, JoinHandle},
 };
+
+/// The most threads that a graph may ask for.
+const MAX_THREADS: usize = 1024;
 
 /// The threads of a session; dropping it ends them.
 ///
@@ -59,8 +62,9 @@ impl QueueRunner {
 }
 
 impl QueueRunners {
-    /// Begins a thread for each op.
+    /// Begins a thread for each op, within the budget of this one.
     pub(super) fn start(session: &Arc<Session>, defs: &[QueueRunnerDef]) -> Result<QueueRunners> {
+        check_count(defs)?;
         let shared = Arc::new(RunnerState {
             session: session.clone(),
             runners: defs.iter().map(QueueRunner::new).collect(),
@@ -70,8 +74,13 @@ impl QueueRunners {
         let mut this = QueueRunners { shared, threads: Vec::new() };
         for (index, def) in defs.iter().enumerate() {
             for op in &def.enqueue_op_name {
-                let (shared, op) = (this.shared.clone(), op.clone());
-                let thread = thread::Builder::new().spawn(move || shared.fill(index, &op));
+                let (shared, op, bounds) =
+                    (this.shared.clone(), op.clone(), SharedBounds::of_thread());
+                let fill = move || {
+                    let _entered = bounds.enter();
+                    shared.fill(index, &op);
+                };
+                let thread = thread::Builder::new().spawn(fill);
                 let failed = |source: std::io::Error| MonitoredError::NoThread {
                     queue: def.queue_name.clone(),
                     reason: source.to_string(),
@@ -157,6 +166,15 @@ impl RunnerState {
             tracing::debug!("`{op}` failed: {error}");
         }
     }
+}
+
+fn check_count(defs: &[QueueRunnerDef]) -> Result<()> {
+    let n_threads: usize = defs.iter().map(|def| def.enqueue_op_name.len()).sum();
+    if n_threads <= MAX_THREADS {
+        return Ok(());
+    }
+    let (what, needed) = ("the queue runners of a graph".into(), format!("{n_threads} threads"));
+    Err(IrError::Limit { what, needed, limit: MAX_THREADS as u64 }.into())
 }
 
 /// The number of a status code in messages.

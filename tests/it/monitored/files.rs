@@ -11,7 +11,7 @@ use ferroflow::{
         monitored::{
             CheckpointSaverHook, ChiefSessionCreator, HookInterval, ManualTimeSource,
             MonitoredSession, MonitoredTrainingOptions, Saver, Scaffold, SessionRunArgs,
-            SessionRunContext, SessionRunHook, StopAtStepHook, SummarySaverHook,
+            SessionRunContext, SessionRunHook, StepCounterHook, StopAtStepHook, SummarySaverHook,
             monitored_training_session,
         },
         proto::{MetaGraphDef, event::What, summary::value::Value},
@@ -172,10 +172,17 @@ fn seconds_trigger_by_the_clock_of_the_scaffold() -> Result<()> {
     let seconds = |n| HookInterval::Time(Duration::from_secs(n));
     let summaries = SummarySaverHook::new(&scaffold, folder, seconds(3))?;
     let save = CheckpointSaverHook::new(&scaffold, folder, seconds(2))?.without_graph_def();
+    let counter = HookInterval::Time(Duration::from_millis(1500));
+    let counter = StepCounterHook::new(&scaffold, folder, counter)?;
     let stop = StopAtStepHook::last_step(&scaffold, 10)?;
     let creator = ChiefSessionCreator::new(&Context::new(), scaffold);
-    let hooks: HookList =
-        vec![Box::new(summaries), Box::new(save), Box::new(stop), Box::new(Clock(time))];
+    let hooks: HookList = vec![
+        Box::new(summaries),
+        Box::new(save),
+        Box::new(counter),
+        Box::new(stop),
+        Box::new(Clock(time)),
+    ];
     train_to_the_end(MonitoredSession::new(creator, hooks)?, 0)?;
     let found = events_of(folder)?;
     let steps = |of: &str| -> Vec<String> {
@@ -183,6 +190,7 @@ fn seconds_trigger_by_the_clock_of_the_scaffold() -> Result<()> {
         events.map(|event| event.split(' ').next().unwrap_or_default().to_string()).collect()
     };
     assert_eq!(steps("Checkpoint"), ["0", "4", "8", "10"], "{found:?}");
+    assert_eq!(steps("global_step/sec 2.0000"), ["4", "7", "10"], "{found:?}");
     // A run is asked before its half second has passed.
     assert_eq!(steps("loss_1"), ["1", "8"], "{found:?}");
     assert!(!names(folder).contains("graph.pbtxt"));

@@ -5,6 +5,7 @@ mod files;
 mod hooks;
 mod queues;
 mod recovery;
+mod scaffolds;
 mod workers;
 
 use ferroflow::{

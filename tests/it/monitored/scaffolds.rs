@@ -1,0 +1,90 @@
+//! Scaffolds of MetaGraphs, usual and odd ones.
+
+use super::{golden, is_monitored};
+use ferroflow::{
+    ir::{Code, Limits},
+    runtime::Context,
+    saved_model::{
+        Result,
+        bundle::Reader,
+        monitored::{
+            CheckpointSaverHook, ChiefSessionCreator, HookInterval, MonitoredSession, Readiness,
+            Scaffold, StopAtStepHook,
+        },
+        proto::{CollectionDef, MetaGraphDef, QueueRunnerDef, collection_def},
+        read_message,
+    },
+};
+
+fn nodes(names: &[&str]) -> CollectionDef {
+    let value = names.iter().map(|name| name.to_string()).collect();
+    let kind = collection_def::Kind::NodeList(collection_def::NodeList { value });
+    CollectionDef { kind: Some(kind) }
+}
+
+/// The scaffold of the plain graph with another collection.
+fn with_collection(key: &str, items: CollectionDef) -> Result<Scaffold> {
+    let mut meta_graph: MetaGraphDef = read_message(&golden("plain.meta"))?;
+    meta_graph.collection_def.insert(key.into(), items);
+    Scaffold::of_meta_graph(meta_graph)
+}
+
+#[test]
+fn pieces_come_from_collections() -> Result<()> {
+    let scaffold = Scaffold::read(golden("linear.meta"))?;
+    assert_eq!(scaffold.init_op, ["group_deps"]);
+    assert_eq!(scaffold.local_init_op, ["group_deps_1"]);
+    assert_eq!(scaffold.ready_op, Readiness::Tensor("concat:0".into()));
+    assert_eq!(scaffold.ready_for_local_init_op, Readiness::Tensor("concat_1:0".into()));
+    assert_eq!(scaffold.summary_op, ["Merge/MergeSummary:0"]);
+    assert_eq!(scaffold.saver.def().unwrap().restore_op_name, "save/restore_all");
+    let plain = Scaffold::read(golden("plain.meta"))?;
+    assert_eq!(plain.init_op, ["w/Assign", "b/Assign", "global_step/Assign"]);
+    let variables = ["w", "b", "global_step"].map(String::from).to_vec();
+    assert_eq!(plain.ready_op, Readiness::Variables(variables));
+    assert!(plain.saver.def().is_none());
+    for scaffold in [scaffold, plain] {
+        assert_eq!(scaffold.global_step.unwrap().variable(), "global_step");
+    }
+    Ok(())
+}
+
+#[test]
+fn odd_collections_are_errors() {
+    let error = with_collection("init_op", nodes(&["a", "b"])).unwrap_err();
+    is_monitored(&error, "collection `init_op` has 2 items");
+    let error = with_collection("savers", nodes(&["a"])).unwrap_err();
+    is_monitored(&error, "collection `savers` has no messages");
+    let scaffold = with_collection("ready_op", nodes(&["nowhere:0"])).unwrap();
+    let creator = ChiefSessionCreator::new(&Context::new(), scaffold);
+    let error = MonitoredSession::new(creator, Vec::new()).unwrap_err();
+    assert_eq!(error.code(), Code::NotFound, "{error}");
+}
+
+#[test]
+fn the_threads_of_queue_runners_are_bounded() -> Result<()> {
+    let mut scaffold = Scaffold::read(golden("plain.meta"))?;
+    let enqueue_op_name = vec!["train".to_string(); 2000];
+    scaffold.queue_runners = vec![QueueRunnerDef { enqueue_op_name, ..Default::default() }];
+    let creator = ChiefSessionCreator::new(&Context::new(), scaffold);
+    let error = MonitoredSession::new(creator, Vec::new()).unwrap_err();
+    assert_eq!(error.code(), Code::ResourceExhausted, "{error}");
+    Ok(())
+}
+
+#[test]
+fn parts_of_a_variable_are_slices_of_one_tensor() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    for last_step in [2, 3] {
+        let scaffold = Scaffold::read(golden("parts.meta"))?;
+        let save = CheckpointSaverHook::new(&scaffold, folder.path(), HookInterval::Never)?;
+        let stop = StopAtStepHook::last_step(&scaffold, last_step)?;
+        let creator = ChiefSessionCreator::new(&Context::new(), scaffold);
+        let creator = creator.checkpoint_dir(folder.path());
+        let session = MonitoredSession::new(creator, vec![Box::new(save), Box::new(stop)])?;
+        session.run_until_stop(|session| session.run(&[], &[], &["train"]).map(drop))?;
+    }
+    let reader = Reader::open(folder.path().join("model.ckpt-3"), &Limits::default())?;
+    assert_eq!(reader.read("p")?.as_slice::<f32>()?, [3.0, 6.0, 3.0, 6.0]);
+    Ok(())
+}
