@@ -18,8 +18,8 @@ pub trait SessionCreator {
     fn create_session(&mut self) -> Result<Session>;
 }
 
-/// Creator of the session of a chief: it restores the newest checkpoint of a folder, or else runs the
-/// initialisers.
+/// Creator of the session of a chief: it restores the newest checkpoint of a folder, or else runs
+/// the initialisers.
 #[derive(Debug)]
 pub struct ChiefSessionCreator {
     context: Context,

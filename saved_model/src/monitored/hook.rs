@@ -5,7 +5,8 @@ use crate::{error::Result, session::Session};
 use ferroflow_runtime::EagerTensor;
 use std::fmt;
 
-/// Code that runs around the runs of a session. Every method does nothing, unless it is implemented.
+/// Code that runs around the runs of a session. Every method does nothing, unless it is
+/// implemented.
 ///
 /// A method that fails ends the session as a failed run does: with an aborted or unavailable status
 /// the session is made again and the run is tried again, and any other error comes back from

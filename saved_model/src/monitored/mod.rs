@@ -43,31 +43,37 @@
 //!
 //! # The life of a session
 //!
-//! 1. A [`Scaffold`] is a graph with the names of its pieces: initialisers, checks of readiness, saver,
-//!    summaries, global step. They come from the collections of a MetaGraph (`collections.rs`).
-//! 2. [`MonitoredSession::new`] calls `begin` of each hook, has a [`SessionCreator`] make a session, and
-//!    calls `after_create_session`. A [`ChiefSessionCreator`] restores the newest checkpoint or runs the
-//!    initialisers, then those of local variables, then checks that all have values; a
-//!    [`WorkerSessionCreator`] waits until a chief that shares its resources has done so. Queue runners
-//!    begin before the hooks see the session (`queue_runners.rs`).
-//! 3. [`MonitoredSession::run`] asks each hook (`before_run`) for fetches and feeds, makes one run of all
-//!    (`hooked.rs`), and hands each hook its values (`after_run`).
+//! 1. A [`Scaffold`] is a graph with the names of its pieces: initialisers, checks of readiness,
+//!    saver, summaries, global step. They come from the collections of a MetaGraph
+//!    (`collections.rs`).
+//! 2. [`MonitoredSession::new`] calls `begin` of each hook, has a [`SessionCreator`] make a
+//!    session, and calls `after_create_session`. A [`ChiefSessionCreator`] restores the newest
+//!    checkpoint or runs the initialisers, then those of local variables, then checks that all have
+//!    values; a [`WorkerSessionCreator`] waits until a chief that shares its resources has done so.
+//!    Queue runners begin before the hooks see the session (`queue_runners.rs`).
+//! 3. [`MonitoredSession::run`] asks each hook (`before_run`) for fetches and feeds, makes one run
+//!    of all (`hooked.rs`), and hands each hook its values (`after_run`).
 //! 4. A run that is aborted, or for which something is unavailable, drops the session; a new one is
 //!    made as in 2, without `begin`, and the run is tried again.
 //! 5. [`MonitoredSession::run_until_stop`] and [`MonitoredSession::close`] call `end` of each hook.
 //!
-//! Hooks read the global step from the variable before or after a run, not within it. Those that go by
-//! seconds ask the [`TimeSource`] of the scaffold.
+//! Hooks read the global step from the variable before or after a run, not within it. Those that go
+//! by seconds ask the [`TimeSource`] of the scaffold.
 //!
 //! # Differences from TensorFlow
 //!
-//! - A session is made again 20 times in a row at most ([`MonitoredSession::recovering`]); TensorFlow
-//!   sets no bound.
+//! - A session is made again 20 times in a row at most ([`MonitoredSession::recovering`]);
+//!   TensorFlow sets no bound.
 //! - The file `checkpoint` names checkpoints relative to its folder, as TensorFlow's savers do with
 //!   `save_relative_paths`.
-//! - Hooks of a scaffold that write to one folder share an event file; TensorFlow's share it with all
-//!   of the process.
-//! - A graph without collections has a saver of all variables, by name, and no ops for it.
+//! - Hooks of a scaffold that write to one folder share an event file; TensorFlow's share it with
+//!   all of the process.
+//! - A graph without collections has a saver of all variables, by name, and no ops for it. Ops of
+//!   the second format of checkpoints do not run: the saver reads their keys, and writes and reads
+//!   the files itself. Those of the first format run where the context grants access to files.
+//! - A worker shares the resources of a chief in its process, and makes one session to wait with.
+//! - Closing takes the session, so that none runs after it was closed, or is closed twice.
+//! - Options and metadata of runs are absent, and with them `ProfilerHook`.
 
 mod collections;
 mod creator;

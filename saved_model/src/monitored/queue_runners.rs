@@ -22,9 +22,9 @@ const MAX_THREADS: usize = 1024;
 
 /// The threads of a session; dropping it ends them.
 ///
-/// A thread runs its op again and again. When an op says that the queue is closed, its thread ends, and
-/// the last thread of a queue closes it; any other error ends all threads and cancels all queues, so
-/// that no run waits for them.
+/// A thread runs its op again and again. When an op says that the queue is closed, its thread ends,
+/// and the last thread of a queue closes it; any other error ends all threads and cancels all
+/// queues, so that no run waits for them.
 #[derive(Debug)]
 pub(super) struct QueueRunners {
     shared: Arc<RunnerState>,

@@ -22,8 +22,8 @@ use std::{
 /// Saver of a session: writes and restores the variables of a graph, as TensorFlow's
 /// `tf.compat.v1.train.Saver` does, by ops of the graph or by their names.
 ///
-/// A checkpoint `NAME-STEP` of a folder is listed in the folder's file `checkpoint` when all of it is
-/// on the disk; those that are not kept are removed after that.
+/// A checkpoint `NAME-STEP` of a folder is listed in the folder's file `checkpoint` when all of it
+/// is on the disk; those that are not kept are removed after that.
 #[derive(Debug)]
 pub struct Saver {
     source: SavedState,

@@ -1,9 +1,9 @@
 //! Savers that graphs have ops for, by the keys that these ops name.
 //!
-//! A graph's `SaveV2` and `RestoreV2` ops say which tensors are saved under which keys. The files are
-//! written and read here, and the tensors fetched and fed: a graph needs no access to files, which a
-//! [`Context`](ferroflow_runtime::Context) does not grant by default. Ops for other files run themselves,
-//! where the context grants it.
+//! A graph's `SaveV2` and `RestoreV2` ops say which tensors are saved under which keys. The files
+//! are written and read here, and the tensors fetched and fed: a graph needs no access to files,
+//! which a [`Context`](ferroflow_runtime::Context) does not grant by default. Ops for other files
+//! run themselves, where the context grants it.
 
 use crate::{
     bundle::{Reader, SliceSpec, Writer},

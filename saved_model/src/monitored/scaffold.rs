@@ -68,7 +68,8 @@ impl fmt::Debug for Scaffold {
 }
 
 impl Scaffold {
-    /// The scaffold of the graph in a file: a MetaGraph, as `export_meta_graph` and savers write it.
+    /// The scaffold of the graph in a file: a MetaGraph, as `export_meta_graph` and savers write
+    /// it.
     ///
     /// # Errors
     ///

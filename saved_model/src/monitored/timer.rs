@@ -14,8 +14,8 @@ pub enum HookInterval {
 }
 
 /// Timer of a hook, by the rules of TensorFlow's `SecondOrStepTimer`: it is due at the first step
-/// that it is asked about, never twice for one step, and then whenever its interval has passed since
-/// it was last triggered.
+/// that it is asked about, never twice for one step, and then whenever its interval has passed
+/// since it was last triggered.
 #[derive(Debug, Clone)]
 pub struct SecondOrStepTimer {
     interval: HookInterval,

@@ -40,12 +40,13 @@ impl Default for MonitoredTrainingOptions {
     }
 }
 
-/// The session of a chief that saves checkpoints, writes summaries and counts steps, as TensorFlow's
-/// `MonitoredTrainingSession`. The hooks of the caller come after its own.
+/// The session of a chief that saves checkpoints, writes summaries and counts steps, as
+/// TensorFlow's `MonitoredTrainingSession`. The hooks of the caller come after its own.
 ///
 /// # Errors
 ///
-/// As [`MonitoredSession::new`]; when there is a folder to write to and the graph has no global step.
+/// As [`MonitoredSession::new`]; when there is a folder to write to and the graph has no global
+/// step.
 pub fn monitored_training_session<'h>(
     context: &Context,
     scaffold: Scaffold,

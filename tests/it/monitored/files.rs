@@ -1,18 +1,18 @@
 //! Checkpoints and event files of a training.
 
-use super::{HookList, golden, scaffold, train, train_to_the_end};
+use super::{HookList, Log, golden, scaffold, train, train_to_the_end};
 use ferroflow::{
     ir::Limits,
     runtime::Context,
     saved_model::{
-        Result,
+        Result, Session,
         bundle::Reader,
         events,
         monitored::{
-            CheckpointSaverHook, ChiefSessionCreator, HookInterval, ManualTimeSource,
-            MonitoredSession, MonitoredTrainingOptions, Saver, Scaffold, SessionRunArgs,
-            SessionRunContext, SessionRunHook, StepCounterHook, StopAtStepHook, SummarySaverHook,
-            monitored_training_session,
+            CheckpointSaverHook, CheckpointSaverListener, ChiefSessionCreator, HookInterval,
+            ManualTimeSource, MonitoredSession, MonitoredTrainingOptions, Saver, Scaffold,
+            SessionRunArgs, SessionRunContext, SessionRunHook, StepCounterHook, StopAtStepHook,
+            SummarySaverHook, monitored_training_session,
         },
         proto::{MetaGraphDef, event::What, summary::value::Value},
         read_message,
@@ -133,6 +133,50 @@ fn a_training_writes_the_checkpoints_and_events_of_tensorflow() -> Result<()> {
         "10 Checkpoint \"model.ckpt\"",
     ];
     assert!(events_of(folder)?.ends_with(&again.map(String::from)), "{:?}", events_of(folder));
+    Ok(())
+}
+
+/// Notes the calls of a listener, and asks to stop at the fourth step.
+struct Listening(Log);
+
+impl Listening {
+    fn note(&self, call: String) -> Result<()> {
+        self.0.borrow_mut().push(call);
+        Ok(())
+    }
+}
+
+impl CheckpointSaverListener for Listening {
+    fn begin(&mut self) -> Result<()> {
+        self.note("begin".into())
+    }
+
+    fn before_save(&mut self, _: &Session, step: i64) -> Result<()> {
+        self.note(format!("before {step}"))
+    }
+
+    fn after_save(&mut self, _: &Session, step: i64) -> Result<bool> {
+        self.note(format!("after {step}"))?;
+        Ok(step == 4)
+    }
+
+    fn end(&mut self, _: &Session, step: i64) -> Result<()> {
+        self.note(format!("end {step}"))
+    }
+}
+
+#[test]
+fn listeners_are_called_around_checkpoints_and_may_stop() -> Result<()> {
+    let (folder, log) = (tempfile::tempdir().unwrap(), Log::default());
+    let scaffold = scaffold()?;
+    let save = CheckpointSaverHook::new(&scaffold, folder.path(), HookInterval::Steps(2))?;
+    let save = save.listener(Listening(log.clone()));
+    let creator = ChiefSessionCreator::new(&Context::new(), scaffold);
+    let session = MonitoredSession::new(creator, vec![Box::new(save)])?;
+    assert_eq!(train_to_the_end(session, 0)?, 4);
+    let expected =
+        ["begin", "before 0", "after 0", "before 2", "after 2", "before 4", "after 4", "end 4"];
+    assert_eq!(*log.borrow(), expected);
     Ok(())
 }
 

@@ -1,5 +1,5 @@
-//! Monitored sessions of 1.x graphs. Expected numbers, names and orders are those of TensorFlow 2.21,
-//! for the graphs of `tests/golden/monitored.py`.
+//! Monitored sessions of 1.x graphs. Expected numbers, names and orders are those of TensorFlow
+//! 2.21, for the graphs of `tests/golden/monitored.py`.
 
 mod files;
 mod hooks;

@@ -10,7 +10,8 @@ use ferroflow::{
     },
 };
 
-/// Runs until the data end, or a queue runner fails; returns the batches, and notes calls of a hook.
+/// Runs until the data end, or a queue runner fails; returns the batches, and notes calls of a
+/// hook.
 fn batches(graph: &str, log: &Log) -> Result<(Vec<Vec<f32>>, Result<()>)> {
     let scaffold = Scaffold::read(golden(graph))?;
     let hook = Box::new(Noting("a", log.clone()));

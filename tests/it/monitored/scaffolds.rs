@@ -3,15 +3,15 @@
 use super::{golden, is_monitored};
 use ferroflow::{
     ir::{Code, Limits},
-    runtime::Context,
+    runtime::{Context, EagerTensor},
     saved_model::{
         Result,
         bundle::Reader,
         monitored::{
             CheckpointSaverHook, ChiefSessionCreator, HookInterval, MonitoredSession, Readiness,
-            Scaffold, StopAtStepHook,
+            Scaffold, SessionRunArgs, SessionRunContext, SessionRunHook, StopAtStepHook,
         },
-        proto::{CollectionDef, MetaGraphDef, QueueRunnerDef, collection_def},
+        proto::{CollectionDef, MetaGraphDef, NodeDef, QueueRunnerDef, collection_def},
         read_message,
     },
 };
@@ -59,6 +59,41 @@ fn odd_collections_are_errors() {
     let creator = ChiefSessionCreator::new(&Context::new(), scaffold);
     let error = MonitoredSession::new(creator, Vec::new()).unwrap_err();
     assert_eq!(error.code(), Code::NotFound, "{error}");
+}
+
+/// Adds the double of the loss to the graph, and fetches it.
+struct Doubling(Vec<f32>);
+
+impl SessionRunHook for Doubling {
+    fn begin(&mut self, scaffold: &mut Scaffold) -> Result<()> {
+        let graph = scaffold.meta_graph.graph_def.get_or_insert_default();
+        let loss = graph.node.iter().find(|node| node.name == "loss").unwrap();
+        let attr = [("T".to_string(), loss.attr["T"].clone())].into();
+        let input = vec!["loss".into(), "loss".into()];
+        let (name, op) = ("double".into(), "AddV2".into());
+        graph.node.push(NodeDef { name, op, input, attr, ..NodeDef::default() });
+        Ok(())
+    }
+
+    fn before_run(&mut self, _: &mut SessionRunContext<'_>) -> Result<SessionRunArgs> {
+        Ok(SessionRunArgs::fetching(["double:0"]))
+    }
+
+    fn after_run(&mut self, _: &mut SessionRunContext<'_>, values: &[EagerTensor]) -> Result<()> {
+        self.0.push(values[0].host()?.as_scalar::<f32>()?);
+        Ok(())
+    }
+}
+
+#[test]
+fn hooks_change_the_graph_before_there_is_a_session() -> Result<()> {
+    let mut hook = Doubling(Vec::new());
+    let creator = ChiefSessionCreator::new(&Context::new(), Scaffold::read(golden("linear.meta"))?);
+    let mut session = MonitoredSession::new(creator, vec![Box::new(&mut hook)])?;
+    session.run(&[], &[], &["train"])?;
+    session.close()?;
+    assert_eq!(hook.0, [82.0]);
+    Ok(())
 }
 
 #[test]

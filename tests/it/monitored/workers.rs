@@ -1,6 +1,6 @@
 //! Chiefs make a model ready, workers wait for it.
 
-use super::{chief, golden, is_monitored, scaffold, train};
+use super::{HookList, chief, golden, is_monitored, scaffold, train};
 use ferroflow::{
     ir::Code,
     runtime::{Context, ResourceManager},
@@ -8,7 +8,7 @@ use ferroflow::{
         Result,
         monitored::{
             ChiefSessionCreator, ManualTimeSource, MonitoredSession, Readiness, Scaffold,
-            SessionCreator, TimeSource, WorkerSessionCreator,
+            SessionCreator, StopAtStepHook, TimeSource, WorkerSessionCreator,
         },
     },
 };
@@ -91,5 +91,26 @@ fn a_worker_does_not_wait_for_ever() -> Result<()> {
     let error = MonitoredSession::new(worker, Vec::new()).unwrap_err();
     is_monitored(&error, "not ready after 100s: Variables not initialized: w, b, global_step");
     assert_eq!((error.code(), time.now()), (Code::DeadlineExceeded, Duration::from_secs(90)));
+    Ok(())
+}
+
+#[test]
+fn workers_in_threads_train_one_model() -> Result<()> {
+    let (context, resources) = (Context::new(), Arc::new(ResourceManager::default()));
+    let work = || -> Result<()> {
+        let scaffold = scaffold()?;
+        let hooks: HookList = vec![Box::new(StopAtStepHook::last_step(&scaffold, 40)?)];
+        let worker = WorkerSessionCreator::new(&context, scaffold, &resources);
+        let session = MonitoredSession::new(worker, hooks)?;
+        session.run_until_stop(|session| train(session).map(drop))
+    };
+    let mut chief = ChiefSessionCreator::new(&context, scaffold()?).sharing(&resources);
+    let ready = chief.create_session()?;
+    std::thread::scope(|scope| {
+        let workers = [scope.spawn(work), scope.spawn(work), scope.spawn(work)];
+        workers.into_iter().try_for_each(|worker| worker.join().unwrap())
+    })?;
+    let steps = chief.scaffold().global_step.clone().unwrap().read(&ready)?;
+    assert!((40..43).contains(&steps), "{steps}");
     Ok(())
 }

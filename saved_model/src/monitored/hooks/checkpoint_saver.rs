@@ -22,8 +22,8 @@ use std::{fmt, path::PathBuf, sync::Arc};
 /// there were steps since the last.
 ///
 /// Checkpoints are `model.ckpt-STEP` in a folder; its file `checkpoint` lists those that are kept.
-/// Beside them are the graph, `graph.pbtxt`, and with each checkpoint `model.ckpt-STEP.meta`; an event
-/// file tells of both.
+/// Beside them are the graph, `graph.pbtxt`, and with each checkpoint `model.ckpt-STEP.meta`; an
+/// event file tells of both.
 pub struct CheckpointSaverHook {
     folder: PathBuf,
     basename: String,

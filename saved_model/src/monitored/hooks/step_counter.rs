@@ -15,8 +15,8 @@ use crate::{
 use ferroflow_runtime::EagerTensor;
 use std::{path::Path, sync::Arc};
 
-/// Counts steps, and every so many steps or seconds writes their number per second to an event file,
-/// under the name of the global step with `/sec` behind.
+/// Counts steps, and every so many steps or seconds writes their number per second to an event
+/// file, under the name of the global step with `/sec` behind.
 #[derive(Debug)]
 pub struct StepCounterHook {
     global_step: GlobalStep,
