@@ -1,5 +1,6 @@
 //! The error type of this crate.
 
+use crate::monitored::MonitoredError;
 use ferroflow_format::{Error as FormatError, error::io_code};
 use ferroflow_ir::Code;
 use std::{io, path::PathBuf};
@@ -228,6 +229,9 @@ pub enum Error {
     /// Something is wrong with a program, a tensor or a limit.
     #[error(transparent)]
     Program(Box<ferroflow_ir::Error>),
+    /// Something is wrong with a monitored session.
+    #[error(transparent)]
+    Monitored(Box<MonitoredError>),
 }
 
 impl Error {
@@ -261,6 +265,7 @@ impl Error {
             Error::Format(source) => source.code(),
             Error::Program(source) => source.code(),
             Error::Runtime(source) => source.code(),
+            Error::Monitored(source) => source.code(),
         }
     }
 
@@ -296,6 +301,12 @@ impl From<FormatError> for Error {
 impl From<ferroflow_ir::Error> for Error {
     fn from(source: ferroflow_ir::Error) -> Error {
         Error::Program(Box::new(source))
+    }
+}
+
+impl From<MonitoredError> for Error {
+    fn from(source: MonitoredError) -> Error {
+        Error::Monitored(Box::new(source))
     }
 }
 

@@ -23,6 +23,7 @@
 //! - [`convert`] makes programs of messages, and messages of programs: graphs, functions, tensors,
 //!   structured values.
 //! - [`save()`] writes objects as SavedModels that TensorFlow loads like its own.
+//! - [`monitored`] runs the training loop of a 1.x graph, with hooks and recovery.
 //! - [`simple_save()`] writes a session, its graph and its variables, as a SavedModel.
 //! - [`events`] reads and writes event files, [`record_file`] files of records.
 //! - [`checkpoint`] saves and restores the values of objects, and keeps the newest checkpoints of a
@@ -62,6 +63,7 @@ mod json_example;
 pub mod load;
 mod loaded;
 pub mod model;
+pub mod monitored;
 mod parameters;
 mod partial;
 mod proto_ops;

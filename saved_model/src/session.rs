@@ -58,9 +58,23 @@ impl Session {
     ///
     /// When the graph is malformed.
     pub fn of_graph_def(context: &Context, graph: proto::GraphDef) -> Result<Session> {
+        Session::of_graph_sharing(context, graph, Arc::default())
+    }
+
+    /// The session of a GraphDef whose variables and other resources are those of other sessions,
+    /// as sessions of one server share them in TensorFlow 1.
+    ///
+    /// # Errors
+    ///
+    /// When the graph is malformed.
+    pub fn of_graph_sharing(
+        context: &Context,
+        graph: proto::GraphDef,
+        resources: Arc<ResourceManager>,
+    ) -> Result<Session> {
         crate::host_ops::add_ops(context);
         let graph = LoadedGraph::new(graph, context.registry(), context.limits())?;
-        Ok(Session::new(context, graph, Arc::default(), BTreeMap::new()))
+        Ok(Session::new(context, graph, resources, BTreeMap::new()))
     }
 
     fn new(

@@ -29,6 +29,7 @@ mod keras_files;
 #[cfg(feature = "fuzz")]
 mod killed_savers;
 mod loading;
+mod monitored;
 mod order;
 mod random_programs;
 #[cfg(feature = "conformance")]

@@ -2872,6 +2872,31 @@ impl ::prost::Name for VariableDef {
         "/tensorflow.VariableDef".into()
     }
 }
+/// Ops that threads run to fill a queue.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QueueRunnerDef {
+    #[prost(string, tag = "1")]
+    pub queue_name: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "2")]
+    pub enqueue_op_name: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(string, tag = "3")]
+    pub close_op_name: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub cancel_op_name: ::prost::alloc::string::String,
+    /// Status codes that tell that the queue is closed.
+    #[prost(int32, repeated, tag = "5")]
+    pub queue_closed_exception_types: ::prost::alloc::vec::Vec<i32>,
+}
+impl ::prost::Name for QueueRunnerDef {
+    const NAME: &'static str = "QueueRunnerDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.QueueRunnerDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.QueueRunnerDef".into()
+    }
+}
 /// Part of a partitioned variable that a variable holds.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SaveSliceInfoDef {
