@@ -7,7 +7,7 @@
 //! Each function is called here and there, and must give the same. Prints a line for each, and at last
 //! `N of N`.
 
-use ferroflow_cluster::remote::connect_to_host;
+use ferroflow_cluster::remote::{ConnectOptions, connect_to_host};
 use ferroflow_ir::{
     Attrs, DType, FunctionDef, HostTensor, Outlet, Result, Shape, ValueType, build::GraphBuilder,
 };
@@ -31,7 +31,7 @@ const FUNCTIONS: &[(&str, Body)] = &[
 fn main() -> Outcome {
     let address = env::args().nth(1).ok_or("HOST:PORT is missing")?;
     let context = Context::new();
-    let names = connect_to_host(&context, &address, "worker", 0)?;
+    let names = connect_to_host(&context, &address, &ConnectOptions::default())?;
     let device = context.device_of(&names[0]).ok_or("the device of the other process")?;
     let mut passed = 0;
     for (name, body) in FUNCTIONS {

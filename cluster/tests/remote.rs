@@ -2,19 +2,23 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
-use ferroflow_cluster::remote::{ServerOptions, WorkerServer, connect_to_host};
+use ferroflow_cluster::remote::{ConnectOptions, ServerOptions, WorkerServer, connect_to_host};
 use ferroflow_ir::{
     Attrs, Code, DType, FunctionDef, HostTensor, Result, Shape, ValueType, build::GraphBuilder,
 };
 use ferroflow_kernels::Device;
 use ferroflow_runtime::{CallableFunction, Context, EagerTensor, execute};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+
+fn connect(task: u32) -> ConnectOptions {
+    ConnectOptions { task, ..ConnectOptions::default() }
+}
 
 fn connected() -> (WorkerServer, Context, Arc<dyn Device>) {
     let options = ServerOptions { task: 3, ..ServerOptions::default() };
     let server = WorkerServer::start("127.0.0.1:0", &options).unwrap();
     let context = Context::new();
-    let names = connect_to_host(&context, server.address(), "worker", 3).unwrap();
+    let names = connect_to_host(&context, server.address(), &connect(3)).unwrap();
     assert_eq!(names, ["/job:worker/replica:0/task:3/device:CPU:0"]);
     let device = context.device_of("/job:worker/task:3").unwrap();
     (server, context, device)
@@ -93,6 +97,7 @@ fn names_of_tasks_that_were_not_connected_are_no_devices() {
     assert!(context.device_of("/device:CPU:0").is_none());
     let sum = execute(&context, "AddV2", Attrs::new(), &[argument(), argument()]).unwrap();
     assert_eq!(sum[0].device(), None);
-    let error = connect_to_host(&context, "127.0.0.1:1", "worker", 0).unwrap_err();
+    let options = ConnectOptions { timeout: Duration::from_millis(300), ..connect(0) };
+    let error = connect_to_host(&context, "127.0.0.1:1", &options).unwrap_err();
     assert_eq!(error.code(), Code::Unavailable, "{error}");
 }

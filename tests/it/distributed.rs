@@ -312,3 +312,32 @@ fn a_strategy_trains_inside_a_function() -> Outcome {
     }
     Ok(())
 }
+
+// spec: 214
+#[cfg(feature = "cluster")]
+#[test]
+fn devices_may_be_those_of_other_processes() -> Outcome {
+    use ferroflow::cluster::remote::{
+        ConnectOptions, ServerOptions, WorkerServer, connect_to_host,
+    };
+    let options = ServerOptions { task: 1, ..ServerOptions::default() };
+    let server = WorkerServer::start("127.0.0.1:0", &options)?;
+    let context = Context::new();
+    let task = ConnectOptions { task: 1, ..ConnectOptions::default() };
+    let names = connect_to_host(&context, server.address(), &task)?;
+    let _guard = context::enter(&context);
+    let square = function(|x: Tensor| (&x * &x)? + 1.0f32);
+    let name = "/job:worker/task:1/device:CPU:0";
+    let (sum, called) = ferroflow::device(name, || {
+        let x = Tensor::from([1.0f32, 2.0]);
+        Ok(((&x + &x)?, square.call((x,))?))
+    })?;
+    for (tensor, expected) in [(sum, [2.0f32, 4.0]), (called, [2.0, 5.0])] {
+        assert_eq!(tensor.eager()?.device(), Some(names[0].as_str()));
+        assert_eq!(tensor.host()?.as_slice::<f32>()?, expected);
+        // Read here, it is used here as any tensor is.
+        let here = (tensor * 2.0f32)?;
+        assert_eq!(here.host()?.as_slice::<f32>()?, expected.map(|value| 2.0 * value));
+    }
+    Ok(())
+}

@@ -11,12 +11,12 @@
 //! errors are those of the call that made them.
 //!
 //! ```
-//! use ferroflow_cluster::remote::{ServerOptions, WorkerServer, connect_to_host};
-//! use ferroflow_runtime::{Context, ContextOptions, EagerTensor, execute};
+//! use ferroflow_cluster::remote::{ConnectOptions, ServerOptions, WorkerServer, connect_to_host};
+//! use ferroflow_runtime::Context;
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = WorkerServer::start("127.0.0.1:0", &ServerOptions::default())?;
 //! let context = Context::new();
-//! let device = connect_to_host(&context, server.address(), "worker", 0)?.remove(0);
+//! let device = connect_to_host(&context, server.address(), &ConnectOptions::default())?.remove(0);
 //! assert_eq!(device, "/job:worker/replica:0/task:0/device:CPU:0");
 //! // From here on the device is one of the context.
 //! assert!(context.device_of("/job:worker/task:0").is_some());
@@ -33,4 +33,4 @@ mod session;
 mod task;
 
 pub use server::{ServerOptions, WorkerServer};
-pub use task::connect_to_host;
+pub use task::{ConnectOptions, connect_to_host};

@@ -26,6 +26,7 @@ use prost::Message;
 use std::{
     collections::HashMap,
     fmt,
+    future::Future,
     hash::{BuildHasher, RandomState},
     sync::{
         Arc,
@@ -35,9 +36,6 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::runtime::{Builder, Runtime};
-
-/// Longest time until a process answers that is connected to.
-const CONNECTING: Duration = Duration::from_secs(30);
 
 /// Longest time of a call: of a function, say.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -51,9 +49,25 @@ const LOCAL: &str = "/job:localhost/replica:0/task:0/device:CPU:0";
 /// The release of TensorFlow's graphs that this crate writes, and the least that reads them.
 const GRAPH_VERSION: i32 = 2348;
 
+/// The name of a process that is connected to, and the time it may take.
+#[derive(Debug, Clone)]
+pub struct ConnectOptions {
+    /// The job.
+    pub job: String,
+    /// The number of the task in the job.
+    pub task: u32,
+    /// Longest wait until the process answers, which may have to start.
+    pub timeout: Duration,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> ConnectOptions {
+        ConnectOptions { job: "worker".into(), task: 0, timeout: Duration::from_secs(30) }
+    }
+}
+
 /// Connects a context with a process, a [`WorkerServer`](super::WorkerServer) or one of TensorFlow
-/// (`tf.distribute.Server`), that is task `task` of job `job`. Its CPUs become devices of the context,
-/// whose names are returned.
+/// (`tf.distribute.Server`). Its CPUs become devices of the context, whose names are returned.
 ///
 /// # Errors
 ///
@@ -61,10 +75,9 @@ const GRAPH_VERSION: i32 = 2348;
 pub fn connect_to_host(
     context: &Context,
     address: &str,
-    job: &str,
-    task: u32,
+    options: &ConnectOptions,
 ) -> Result<Vec<String>> {
-    let task = RemoteTask::connect(address, job, task, context.limits())?;
+    let task = RemoteTask::connect(address, options, context.limits())?;
     let is_cpu = |device: &&DeviceAttributes| device.device_type == "CPU";
     let devices: Vec<DeviceAttributes> = task.devices.iter().filter(is_cpu).cloned().collect();
     let names = devices.iter().map(|device| device.name.clone()).collect();
@@ -93,7 +106,12 @@ impl fmt::Debug for RemoteTask {
 }
 
 impl RemoteTask {
-    fn connect(address: &str, job: &str, task: u32, limits: &Limits) -> Result<Arc<RemoteTask>> {
+    fn connect(
+        address: &str,
+        options: &ConnectOptions,
+        limits: &Limits,
+    ) -> Result<Arc<RemoteTask>> {
+        let ConnectOptions { job, task, timeout } = options;
         let start = |error: std::io::Error| Error::Start {
             what: "the threads of the network",
             reason: error.to_string(),
@@ -104,15 +122,15 @@ impl RemoteTask {
         let peer = Peer::named(format!("/job:{job}/task:{task}"), address)?;
         drop(guard);
         let random = RandomState::new().hash_one((address, std::process::id(), Instant::now()));
-        let tasks = HashMap::from([(task as i32, address.to_string())]);
+        let tasks = HashMap::from([(*task as i32, address.to_string())]);
         let local = HashMap::from([(0, "127.0.0.1:1".to_string())]);
-        let jobs = [(job, tasks), ("localhost", local)];
+        let jobs = [(job.as_str(), tasks), ("localhost", local)];
         let job_of = |(name, tasks): (&str, _)| JobDef { name: name.into(), tasks };
         let request = CreateContextRequest {
             server_def: Some(ServerDef {
                 cluster: Some(ClusterDef { job: jobs.map(job_of).to_vec() }),
-                job_name: job.into(),
-                task_index: task as i32,
+                job_name: job.clone(),
+                task_index: *task as i32,
                 protocol: "grpc".into(),
             }),
             keep_alive_secs: KEEP_ALIVE.0.as_secs() as i64,
@@ -133,7 +151,10 @@ impl RemoteTask {
             released,
         };
         let method = "/tensorflow.eager.EagerService/CreateContext";
-        let response: CreateContextResponse = task.call(method, request, CONNECTING)?;
+        let peer = task.peer.clone();
+        let timeout = *timeout;
+        let ready = async move { peer.call_when_ready(method, request, timeout).await };
+        let response: CreateContextResponse = task.wait(method, ready)?;
         task.devices = response.device_attributes;
         task.runtime.spawn(keep_alive(task.peer.clone(), context_id));
         Ok(Arc::new(task))
@@ -150,11 +171,19 @@ impl RemoteTask {
         Q: Message + 'static,
         R: Message + Default + 'static,
     {
-        let (send, answer) = mpsc::channel();
         let peer = self.peer.clone();
+        self.wait(method, async move { peer.call(method, request, timeout).await })
+    }
+
+    fn wait<R: Send + 'static>(
+        &self,
+        method: &'static str,
+        call: impl Future<Output = Result<R>> + Send + 'static,
+    ) -> Result<R> {
+        let (send, answer) = mpsc::channel();
         self.runtime.spawn(async move {
             // Nobody waits any more where this fails.
-            let _ = send.send(peer.call(method, request, timeout).await);
+            let _ = send.send(call.await);
         });
         answer.recv().unwrap_or_else(|error| Err(self.peer.lost(method, &error.to_string())))
     }
