@@ -60,6 +60,9 @@ mod book {
     struct Limits;
     #[doc = include_str!("../docs/book/src/run_a_model.md")]
     struct RunAModel;
+    #[cfg(feature = "cluster")]
+    #[doc = include_str!("../docs/book/src/several_processes.md")]
+    struct SeveralProcesses;
     #[doc = include_str!("../docs/book/src/train_checkpoint_export.md")]
     struct TrainCheckpointExport;
     #[doc = include_str!("../docs/book/src/write_functions.md")]

@@ -65,7 +65,7 @@ fn compare(function: &CallableFunction, device: &Arc<dyn Device>) -> Outcome {
     if let Some(call) = placement.fallbacks().next() {
         return Err(format!("{} ran here ({})", call.op, call.reason).into());
     }
-    let here = function.call(&[x.clone()])?;
+    let here = function.call(std::slice::from_ref(&x))?;
     for _ in 0..2 {
         for (ours, theirs) in here.iter().zip(function.call_on(device, &[&x])?) {
             check(ours.host()?, theirs.host()?)?;

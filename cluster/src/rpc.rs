@@ -21,20 +21,20 @@ use tonic_prost::ProstCodec;
 pub(crate) const LARGEST: usize = i32::MAX as usize;
 
 /// The reply to a call.
-pub(crate) type Reply = BoxFuture<http::Response<Body>, Infallible>;
+pub(crate) type RpcReply = BoxFuture<http::Response<Body>, Infallible>;
 
 /// The name of the method that is called.
 pub(crate) fn method(request: &http::Request<Body>) -> String {
     request.uri().path().rsplit('/').next().unwrap_or_default().to_string()
 }
 
-pub(crate) fn refused(service: &str, method: &str) -> Reply {
+pub(crate) fn refused(service: &str, method: &str) -> RpcReply {
     let status = Status::unimplemented(format!("{method} of {service} is not supported"));
     Box::pin(async move { Ok(status.into_http()) })
 }
 
 /// Answers a call with what `answer` makes of the request.
-pub(crate) fn unary<Q, R, F, A>(request: http::Request<Body>, answer: F) -> Reply
+pub(crate) fn unary<Q, R, F, A>(request: http::Request<Body>, answer: F) -> RpcReply
 where
     Q: Message + Default + 'static,
     R: Message + Default + 'static,
@@ -75,7 +75,7 @@ where
 
 /// Answers each message of a stream with what `answer` makes of it, in their order; the first error ends
 /// the stream.
-pub(crate) fn streaming<Q, R, F, A>(request: http::Request<Body>, answer: F) -> Reply
+pub(crate) fn streaming<Q, R, F, A>(request: http::Request<Body>, answer: F) -> RpcReply
 where
     Q: Message + Default + 'static,
     R: Message + Default + 'static,

@@ -9,7 +9,7 @@ use crate::{
         RegisterTaskRequest, RegisterTaskResponse, ShutdownTaskRequest, WaitForAllTasksRequest,
         WaitForAllTasksResponse,
     },
-    rpc::{Reply, method, refused, unary},
+    rpc::{RpcReply, method, refused, unary},
     state::WorkerState,
 };
 use std::{
@@ -43,13 +43,13 @@ impl NamedService for CoordinationService {
 impl Service<http::Request<Body>> for WorkerService {
     type Response = http::Response<Body>;
     type Error = Infallible;
-    type Future = Reply;
+    type Future = RpcReply;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: http::Request<Body>) -> Reply {
+    fn call(&mut self, request: http::Request<Body>) -> RpcReply {
         let state = self.0.clone();
         match method(&request).as_str() {
             "GetStatus" => unary(request, move |_: Empty| async move {
@@ -106,13 +106,13 @@ async fn complete_instance(
 impl Service<http::Request<Body>> for CoordinationService {
     type Response = http::Response<Body>;
     type Error = Infallible;
-    type Future = Reply;
+    type Future = RpcReply;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: http::Request<Body>) -> Reply {
+    fn call(&mut self, request: http::Request<Body>) -> RpcReply {
         let state = self.0.clone();
         match method(&request).as_str() {
             "RegisterTask" => unary(request, move |request: RegisterTaskRequest| async move {

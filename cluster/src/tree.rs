@@ -39,7 +39,7 @@ mod tests {
         }
     }
 
-    /// Ranks and targets that `TreeSendTo` of TensorFlow gives.
+    /// Ranks and targets of `TreeSendTo` in TensorFlow.
     #[test]
     fn trees_are_those_of_tensorflow() {
         assert_eq!(children(0, 0, 5), [1, 2]);

@@ -70,7 +70,7 @@ fn functions_compute_there_what_they_do_here() {
 fn errors_of_the_other_process_are_errors_of_the_call() {
     let (server, context, device) = connected();
     let mut builder = GraphBuilder::new();
-    let two = ValueType::new(DType::I32, &Shape::new([2]).unwrap());
+    let two = ValueType::new(DType::I32, Shape::new([2]).unwrap());
     let x = builder.arg("x", two.clone()).unwrap();
     let y = builder.arg("y", two).unwrap();
     let quotient = builder.call("FloorDiv", "quotient", &[x, y]).unwrap()[0];

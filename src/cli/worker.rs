@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// Arguments of the command.
 #[derive(Args)]
 pub(super) struct WorkerArguments {
-    /// The address to listen on; that of this task in `TF_CONFIG` where none is given. Whoever reaches it
-    /// may have this process compute.
+    /// The address to listen on, that of this task in `TF_CONFIG` by default. Every process that reaches it
+    /// may have this one compute.
     #[arg(long, value_name = "HOST:PORT")]
     address: Option<String>,
     /// The job of the task.

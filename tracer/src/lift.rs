@@ -3,13 +3,12 @@
 use crate::{
     concrete_function::{ConcreteFunction, VariableInitializer},
     context,
-    distribute::agreed,
     error::{Error, Result},
     func_graph::InitialValue,
     tensor::Tensor,
 };
 use ferroflow_ir::{FunctionLibrary, FunctionType, HostTensor, TraceType};
-use ferroflow_runtime::{self as runtime, EagerTensor};
+use ferroflow_runtime::{self as runtime, EagerTensor, collective::agreed_value};
 use std::sync::Arc;
 
 /// Initializes variables that a trace creates, in the order they were made.
@@ -24,7 +23,7 @@ pub(crate) fn initialize(
         let owned = first.variable.owned()?;
         if !first.is_known {
             let value = evaluate(function, &first, trace.library(), arguments)?;
-            owned.assign_tensor(agreed(value.into())?)?;
+            owned.assign_tensor(agreed_value(value.into())?)?;
         }
         let value = TraceType::tensor(owned.dtype(), owned.shape().clone());
         let function_type = FunctionType { output: Some(value), ..trace.function_type().clone() };

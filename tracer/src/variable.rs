@@ -2,7 +2,6 @@
 
 use crate::{
     context,
-    distribute::agreed,
     error::{Error, Result},
     func_graph::Created,
     ops::{self, IntoOperand},
@@ -12,7 +11,7 @@ use crate::{
 use ferroflow_ir::{DType, PartialShape, TensorSpec, trace_type::VariableSpec};
 use ferroflow_runtime::{
     self as runtime,
-    collective::Replica,
+    collective::{Replica, agreed_value},
     mirrored::{VariableAggregation, VariableSynchronization},
 };
 use std::{fmt, panic::Location, sync::Arc};
@@ -135,7 +134,7 @@ impl Variable {
         let variable = Variable(Repr::Owned(inner.clone()));
         let lifted = initial.is_symbolic();
         if !lifted {
-            inner.assign_tensor(agreed(initial.eager()?.clone())?)?;
+            inner.assign_tensor(agreed_value(initial.eager()?.clone())?)?;
         }
         if let Some(trace) = trace {
             trace.created(Created { variable: variable.clone(), initial, location })?;

@@ -47,7 +47,10 @@ pub(crate) fn built(mut build: Command, target: &str) -> Result<PathBuf> {
     let file = |line: &str| {
         let message: Value = serde_json::from_str(line).ok()?;
         let is_it = message["target"]["name"] == target && message["profile"]["test"] == false;
-        message["filenames"][0].as_str().filter(|_| is_it).map(PathBuf::from)
+        // A program may have the name of the library beside it.
+        let library = message["target"]["kind"][0] == "cdylib";
+        let path = if library { &message["filenames"][0] } else { &message["executable"] };
+        path.as_str().filter(|_| is_it).map(PathBuf::from)
     };
     messages
         .lines()

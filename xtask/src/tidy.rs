@@ -11,7 +11,10 @@ use std::{fs, path::Path};
 
 /// Each crate with the crates of the workspace it may depend on. Arrows point down only.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("ferroflow-cluster", &["ferroflow-format", "ferroflow-ir", "ferroflow-runtime"]),
+    (
+        "ferroflow-cluster",
+        &["ferroflow-format", "ferroflow-ir", "ferroflow-kernels", "ferroflow-runtime"],
+    ),
     ("ferroflow-format", &["ferroflow-ir"]),
     ("ferroflow-ir", &[]),
     ("ferroflow-kernels", &["ferroflow-ir"]),
@@ -33,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "ferroflow",
         &[
+            "ferroflow-cluster",
             "ferroflow-format",
             "ferroflow-ir",
             "ferroflow-kernels",

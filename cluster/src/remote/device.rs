@@ -21,7 +21,7 @@ use std::{any::Any, collections::HashMap, sync::Arc};
 #[derive(Debug)]
 pub(super) struct RemoteDevice(Arc<Side>);
 
-/// What kernels and memory know of their device.
+/// The device as its kernels and memory know it.
 #[derive(Debug)]
 struct Side {
     task: Arc<RemoteTask>,

@@ -35,13 +35,13 @@ pub(super) struct RemoteInput {
 pub(super) enum RemoteInputKind {
     #[prost(message, tag = "1")]
     Handle(RemoteTensorHandle),
-    #[prost(message, tag = "2")]
-    Tensor(TensorProto),
+    #[prost(message, boxed, tag = "2")]
+    Tensor(Box<TensorProto>),
 }
 
 /// A call of an op or of a function.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Operation {
+pub(super) struct RemoteOperation {
     #[prost(int64, tag = "1")]
     pub(super) id: i64,
     #[prost(string, tag = "2")]
@@ -93,11 +93,11 @@ pub(super) enum QueueItemKind {
     #[prost(message, tag = "1")]
     Decref(RemoteTensorHandle),
     #[prost(message, tag = "2")]
-    Operation(Operation),
+    Operation(RemoteOperation),
     #[prost(message, tag = "3")]
     SendTensor(SendTensorOp),
-    #[prost(message, tag = "4")]
-    RegisterFunction(RegisterFunctionOp),
+    #[prost(message, boxed, tag = "4")]
+    RegisterFunction(Box<RegisterFunctionOp>),
     #[prost(message, tag = "5")]
     CleanupFunction(UnreadMessage),
     #[prost(message, tag = "6")]

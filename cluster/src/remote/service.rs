@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     messages::{DeviceAttributes, Empty, GetStatusResponse},
-    rpc::{Reply, method, refused, streaming, unary},
+    rpc::{RpcReply, method, refused, streaming, unary},
     status::status,
 };
 use ferroflow_format::convert::tensor_message;
@@ -126,7 +126,7 @@ impl ServerState {
 #[derive(Debug, Clone)]
 pub(super) struct EagerService(pub(super) Arc<ServerState>);
 
-/// What clients ask of a server's devices, and for tensors.
+/// Questions about a server's devices, and for tensors.
 #[derive(Debug, Clone)]
 pub(super) struct TensorService(pub(super) Arc<ServerState>);
 
@@ -141,13 +141,13 @@ impl NamedService for TensorService {
 impl Service<http::Request<Body>> for EagerService {
     type Response = http::Response<Body>;
     type Error = Infallible;
-    type Future = Reply;
+    type Future = RpcReply;
 
     fn poll_ready(&mut self, _: &mut task::Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: http::Request<Body>) -> Reply {
+    fn call(&mut self, request: http::Request<Body>) -> RpcReply {
         let state = self.0.clone();
         match method(&request).as_str() {
             "CreateContext" => unary(request, move |request| async move { state.create(&request) }),
@@ -176,13 +176,13 @@ impl Service<http::Request<Body>> for EagerService {
 impl Service<http::Request<Body>> for TensorService {
     type Response = http::Response<Body>;
     type Error = Infallible;
-    type Future = Reply;
+    type Future = RpcReply;
 
     fn poll_ready(&mut self, _: &mut task::Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: http::Request<Body>) -> Reply {
+    fn call(&mut self, request: http::Request<Body>) -> RpcReply {
         let state = self.0.clone();
         match method(&request).as_str() {
             "GetStatus" => unary(request, move |_: Empty| async move {

@@ -1,10 +1,10 @@
-//! What a server holds for a client: its tensors, its functions, and the state of its ops.
+//! The session of a client on a server: its tensors, its functions, and the state of its ops.
 
 use super::{
     handoff::{TensorHandoff, rendezvous_key},
     messages::{
-        Operation, QueueItemKind, QueueResponse, RegisterFunctionOp, RemoteInput, RemoteInputKind,
-        RemoteTensorHandle, SendTensorOp,
+        QueueItemKind, QueueResponse, RegisterFunctionOp, RemoteInput, RemoteInputKind,
+        RemoteOperation, RemoteTensorHandle, SendTensorOp,
     },
 };
 use crate::status::status;
@@ -57,7 +57,7 @@ impl EagerSession {
         match item {
             QueueItemKind::Operation(operation) => return self.operation(&operation),
             QueueItemKind::SendTensor(sent) => self.receive(sent)?,
-            QueueItemKind::RegisterFunction(function) => self.register(function),
+            QueueItemKind::RegisterFunction(function) => self.register(*function),
             QueueItemKind::RemoveFunction(function) => self.remove(&function.function_name),
             QueueItemKind::Decref(handle) => {
                 self.tensors.lock().remove(&(handle.op_id, handle.output_num));
@@ -79,7 +79,7 @@ impl EagerSession {
         Ok(())
     }
 
-    fn operation(&self, operation: &Operation) -> Result<QueueResponse, Status> {
+    fn operation(&self, operation: &RemoteOperation) -> Result<QueueResponse, Status> {
         let inputs: Vec<EagerTensor> =
             operation.op_inputs.iter().map(|input| self.input(input)).collect::<Result<_, _>>()?;
         if operation.is_component_function {
@@ -136,7 +136,7 @@ impl EagerSession {
     }
 
     /// Leaves a tensor for the client.
-    fn send(&self, operation: &Operation, inputs: &[EagerTensor]) -> Result<(), Status> {
+    fn send(&self, operation: &RemoteOperation, inputs: &[EagerTensor]) -> Result<(), Status> {
         let text = |name: &str| match operation.attrs.get(name).and_then(|a| a.value.as_ref()) {
             Some(Value::S(text)) => Ok(String::from_utf8_lossy(text).into_owned()),
             _ => Err(Status::invalid_argument(format!("_Send without `{name}`"))),

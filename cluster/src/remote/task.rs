@@ -5,8 +5,8 @@ use super::{
     handoff::rendezvous_key,
     messages::{
         ClusterDef, ContextRequest, CreateContextRequest, CreateContextResponse, EnqueueRequest,
-        EnqueueResponse, JobDef, KeepAliveResponse, Operation, QueueItem, QueueItemKind,
-        RecvTensorRequest, RecvTensorResponse, RemoteInput, RemoteInputKind, RemoteTensorHandle,
+        EnqueueResponse, JobDef, KeepAliveResponse, QueueItem, QueueItemKind, RecvTensorRequest,
+        RecvTensorResponse, RemoteInput, RemoteInputKind, RemoteOperation, RemoteTensorHandle,
         SendTensorOp, ServerDef, UnreadMessage,
     },
 };
@@ -95,7 +95,7 @@ pub(super) struct RemoteTask {
     devices: Vec<DeviceAttributes>,
     limits: Limits,
     next_op: AtomicI64,
-    /// Tensors that nobody needs any more.
+    /// Tensors that are needed no more.
     released: Mutex<Vec<RemoteTensorHandle>>,
 }
 
@@ -233,8 +233,14 @@ impl RemoteTask {
         let id = self.next_op.fetch_add(1, Ordering::Relaxed);
         let op_inputs = inputs.into_iter().map(|input| RemoteInput { item: Some(input) }).collect();
         let (name, on) = (op.to_string(), device.to_string());
-        let operation =
-            Operation { id, name, attrs, device: on, op_inputs, ..Operation::default() };
+        let operation = RemoteOperation {
+            id,
+            name,
+            attrs,
+            device: on,
+            op_inputs,
+            ..RemoteOperation::default()
+        };
         self.enqueue(QueueItemKind::Operation(operation))?;
         let handle = |(index, dtype): (usize, &DType)| self.handle(device, id, index, *dtype);
         Ok(outputs.iter().enumerate().map(handle).collect())
@@ -242,7 +248,7 @@ impl RemoteTask {
 
     /// An input that travels with the call.
     pub(super) fn inline(&self, value: &HostTensor) -> Result<RemoteInputKind> {
-        self.message(value).map(RemoteInputKind::Tensor)
+        Ok(RemoteInputKind::Tensor(Box::new(self.message(value)?)))
     }
 
     /// The value of a tensor.

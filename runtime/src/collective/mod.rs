@@ -3,7 +3,7 @@
 //! - `replica.rs`: the replica that a thread runs. `run.rs`: all replicas of a process, and their steps.
 //! - This file: the traits of engines ([`Engine`], [`Group`]), and the keys by which members meet.
 //! - `threads.rs`: the engine of one process, a replica in each thread.
-//! - `reduction.rs`: how tensors of members become one. `error.rs`: who is missing.
+//! - `agreement.rs`: first values of variables. `reduction.rs`: how tensors of members become one. `error.rs`: who is missing.
 //!
 //! The ops are in `ops/collective.rs`. Members meet by the key of their group, that of the call, and by
 //! how often a member has used the key: a program that runs a node again meets the others at theirs.
@@ -11,12 +11,14 @@
 //! **Invariant:** a call of a collective ends: with a result, when its deadline passes, when the call
 //! around it is cancelled, or when a member that it waits for has ended.
 
+mod agreement;
 mod error;
 mod reduction;
 mod replica;
 mod run;
 mod threads;
 
+pub use agreement::{agree_on_variables, agreed_value};
 pub use error::{CallName, CollectiveError};
 pub use reduction::{MergeOp, Reduction};
 pub use replica::{Replica, ReplicaGuard};
@@ -123,8 +125,8 @@ pub trait Engine: Send + Sync + fmt::Debug {
         call: &CollectiveCall<'_>,
     ) -> Result<Arc<dyn Group>>;
 
-    /// The number of bytes from which on a tensor gains nothing by being joined with others; `None` where
-    /// a small tensor costs no more than its part of a large one.
+    /// The size, in bytes, of the buckets in which it pays to join tensors; `None` where a small tensor costs
+    /// no more than its part of a large one.
     fn bucket_bytes(&self) -> Option<usize> {
         None
     }

@@ -4,7 +4,7 @@
 //! - `replica.rs`: what code in a replica sees of the others: [`ReplicaContext`].
 //! - `per_replica.rs`: a value for each replica: [`PerReplica`].
 //! - `data.rs`: global batches, and each replica's part of them.
-//! - `agreement.rs`: first values of variables across processes. `bucket.rs`: gradients that travel together.
+//! - `bucket.rs`: gradients that travel together.
 //!
 //! Variables that are made in the scope of a strategy have a value for each replica
 //! ([`ferroflow_runtime::mirrored`]), those of loaded models too: which value a call means is decided by
@@ -35,7 +35,6 @@
 //! # }
 //! ```
 
-mod agreement;
 mod assign;
 mod bucket;
 mod data;
@@ -43,7 +42,6 @@ mod per_replica;
 mod replica;
 mod strategy;
 
-pub(crate) use agreement::agreed;
 pub use data::{Batch, Distributed};
 pub use ferroflow_runtime::mirrored::{Annotations, VariableAggregation, VariableSynchronization};
 pub use per_replica::PerReplica;

@@ -1,6 +1,6 @@
 //! Strategies: which replicas there are, and the calls that run in all of them.
 
-use super::{Batch, Distributed, PerReplica, ReduceOp, agreement, data::shares, replica_context};
+use super::{Batch, Distributed, PerReplica, ReduceOp, data::shares, replica_context};
 use crate::{
     context,
     control_flow::{
@@ -16,7 +16,7 @@ use crate::{
 use ferroflow_ir::device_name::DeviceName;
 use ferroflow_runtime::{
     Context, Resource, ResourceHandle,
-    collective::{Engine, Replica, Replicas, run_replicas},
+    collective::{Engine, Replica, Replicas, agree_on_variables, run_replicas},
     mirrored::mirror_variables,
 };
 use std::{fmt, ops::Deref, panic::Location, sync::Arc};
@@ -142,7 +142,7 @@ impl Strategy {
     pub fn scope<R>(&self, body: impl FnOnce() -> R) -> R {
         let _context = context::enter(&self.0.context);
         let _mirrored = mirror_variables(self.devices().len());
-        agreement::within(&self.0.replicas, body)
+        agree_on_variables(&self.0.context, &self.0.replicas, body)
     }
 
     /// Calls `step` in each replica of this process, with the value for it, and returns what all of
