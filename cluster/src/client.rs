@@ -3,7 +3,7 @@
 use crate::{
     config::JOB,
     error::{Error, Result},
-    rpc::LARGEST,
+    rpc::{LARGEST, WINDOWS},
     status::code,
 };
 use ferroflow_ir::Code;
@@ -51,7 +51,12 @@ impl Peer {
             problem: format!("`{address}` of {name}: {error}"),
         };
         let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(wrong)?;
-        let channel = endpoint.connect_timeout(Duration::from_secs(2)).connect_lazy();
+        let channel = endpoint
+            .connect_timeout(Duration::from_secs(2))
+            .tcp_nodelay(true)
+            .initial_stream_window_size(WINDOWS.0)
+            .initial_connection_window_size(WINDOWS.1)
+            .connect_lazy();
         Ok(Peer { name, address: address.into(), channel })
     }
 

@@ -106,10 +106,34 @@ impl Shared {
                     return Err(CollectiveError::Deadline { call, waited_ms, missing }.into());
                 }
                 if let Ok(answered) = tokio::time::timeout(NAP, &mut answer).await {
-                    return answered.map_err(|error| failed(call, group, error));
+                    return answered.map_err(|error| self.failed(call, group, error));
                 }
             }
         })
+    }
+
+    /// The error of a call that another task did not answer. A task that is gone ends the cluster: what
+    /// waits for others fails at once.
+    fn failed(
+        &self,
+        call: &CollectiveCall<'_>,
+        group: GroupKey,
+        error: ClusterError,
+    ) -> ferroflow_runtime::Error {
+        match error {
+            ClusterError::Task {
+                task, reason, code: Code::Unavailable | Code::Aborted, ..
+            } => {
+                self.state.fail(&task, &reason);
+                CollectiveError::Unavailable { call: call.name(group), member: task, reason }.into()
+            }
+            ClusterError::Task { task, reason, code: Code::InvalidArgument, .. } => {
+                let (expected, found) = ("what others bring".into(), reason);
+                CollectiveError::Mismatch { call: call.name(group), member: task, expected, found }
+                    .into()
+            }
+            other => other.into(),
+        }
     }
 
     pub(crate) fn member(&self, device: &DeviceAttributes) -> Result<&Peer> {
@@ -117,25 +141,6 @@ impl Shared {
         let unknown =
             || IrError::NotFound { kind: "task of the cluster", name: device.name.clone() };
         Ok(task.ok_or_else(unknown)?)
-    }
-}
-
-/// The error of a call that another task did not answer.
-fn failed(
-    call: &CollectiveCall<'_>,
-    group: GroupKey,
-    error: ClusterError,
-) -> ferroflow_runtime::Error {
-    match error {
-        ClusterError::Task { task, reason, code: Code::Unavailable | Code::Aborted, .. } => {
-            CollectiveError::Unavailable { call: call.name(group), member: task, reason }.into()
-        }
-        ClusterError::Task { task, reason, code: Code::InvalidArgument, .. } => {
-            let (expected, found) = ("what others bring".into(), reason);
-            CollectiveError::Mismatch { call: call.name(group), member: task, expected, found }
-                .into()
-        }
-        other => other.into(),
     }
 }
 

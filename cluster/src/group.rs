@@ -15,6 +15,7 @@ use crate::{
     ring::{Turn, chunks, turns},
     tree::{children, parent},
 };
+use bytes::Bytes;
 use ferroflow_ir::{DType, Error as IrError, HostTensor, PartialShape, Shape};
 use ferroflow_runtime::{
     Result,
@@ -38,6 +39,15 @@ pub(crate) struct ClusterGroup {
     name: String,
     rank: usize,
     members: Arc<Vec<DeviceAttributes>>,
+}
+
+/// The elements of a tensor as bytes.
+struct TensorBytes(HostTensor);
+
+impl AsRef<[u8]> for TensorBytes {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes()
+    }
 }
 
 /// A buffer of another member that is on its way.
@@ -73,7 +83,8 @@ impl ClusterGroup {
 
     /// Puts a tensor where another member fetches it.
     fn put(&self, key: String, tensor: &HostTensor) {
-        self.shared.state.put(key, tensor.bytes().to_vec());
+        // It shares the memory of the tensor, which is copied before it is written to.
+        self.shared.state.put(key, Bytes::from_owner(TensorBytes(tensor.clone())));
     }
 
     /// Asks another member for a buffer.
@@ -95,7 +106,7 @@ impl ClusterGroup {
     }
 
     /// Waits for a buffer.
-    fn fetched(&self, call: &CollectiveCall<'_>, mut fetch: Fetch) -> Result<Vec<u8>> {
+    fn fetched(&self, call: &CollectiveCall<'_>, mut fetch: Fetch) -> Result<Bytes> {
         let peer = self.shared.member(&self.members[fetch.from])?;
         let missing = || vec![peer.name().to_string()];
         let answer = async {
@@ -107,7 +118,7 @@ impl ClusterGroup {
             response.transport_options.and_then(|options| options.to());
         let mut content = extra.map(|extra| extra.tensor_content).unwrap_or_default();
         // Long buffers come in pieces.
-        let content = if content.len() == 1 { content.remove(0) } else { content.concat() };
+        let content = if content.len() == 1 { content.remove(0) } else { content.concat().into() };
         if content.len() == fetch.bytes {
             return Ok(content);
         }
@@ -285,8 +296,14 @@ impl Group for ClusterGroup {
             false => Ok(()),
         };
         self.around(call, &turns(self.rank, members), &mut parts, take, end)?;
-        let joined: Vec<u8> = parts.iter().flat_map(|part| part.bytes().iter().copied()).collect();
-        Ok(HostTensor::from_bytes(tensor.dtype(), tensor.shape().clone(), &joined)?)
+        let mut joined = HostTensor::recycled(tensor.dtype(), tensor.shape().clone())?;
+        let mut rest = joined.bytes_mut();
+        for part in &parts {
+            let (own, others) = rest.split_at_mut(part.bytes().len());
+            own.copy_from_slice(part.bytes());
+            rest = others;
+        }
+        Ok(joined)
     }
 
     fn all_gather(&self, call: &CollectiveCall<'_>, tensor: HostTensor) -> Result<HostTensor> {

@@ -4,6 +4,7 @@
 //! `tensorflow/core/framework/device_attributes.proto` and `xla/tsl/protobuf/coordination_service.proto`
 //! of TensorFlow 2.21. Fields that nothing here reads or writes are left out.
 
+use bytes::Bytes;
 use ferroflow_format::proto::TensorShapeProto;
 use prost::{Message, Name};
 
@@ -32,20 +33,20 @@ impl Name for DeviceAttributes {
 pub(crate) struct Any {
     #[prost(string, tag = "1")]
     pub(crate) type_url: String,
-    #[prost(bytes = "vec", tag = "2")]
-    pub(crate) value: Vec<u8>,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub(crate) value: Bytes,
 }
 
 impl Any {
     pub(crate) fn of<M: Message + Name>(message: &M) -> Any {
         let type_url = format!("type.googleapis.com/{}", M::full_name());
-        Any { type_url, value: message.encode_to_vec() }
+        Any { type_url, value: message.encode_to_vec().into() }
     }
 
     /// The message in it, if it is one of this type.
     pub(crate) fn to<M: Message + Name + Default>(&self) -> Option<M> {
         let is_of = self.type_url.rsplit('/').next() == Some(M::full_name().as_str());
-        is_of.then(|| M::decode(self.value.as_slice()).ok()).flatten()
+        is_of.then(|| M::decode(self.value.clone()).ok()).flatten()
     }
 }
 
@@ -86,8 +87,8 @@ pub(crate) struct RecvBufResponse {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct RecvBufRespExtra {
-    #[prost(bytes = "vec", repeated, tag = "1")]
-    pub(crate) tensor_content: Vec<Vec<u8>>,
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub(crate) tensor_content: Vec<Bytes>,
 }
 
 impl Name for RecvBufRespExtra {

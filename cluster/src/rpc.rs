@@ -20,6 +20,12 @@ use tonic_prost::ProstCodec;
 /// Messages may be as large as tensors are.
 pub(crate) const LARGEST: usize = i32::MAX as usize;
 
+/// The bytes that a side may send before the other has read them: of a call, and of a connection.
+pub(crate) const WINDOWS: (u32, u32) = (64 << 20, 128 << 20);
+
+/// The largest frame of HTTP/2: each costs a turn of both sides.
+pub(crate) const FRAME: u32 = 1 << 20;
+
 /// The reply to a call.
 pub(crate) type RpcReply = BoxFuture<http::Response<Body>, Infallible>;
 

@@ -4,6 +4,7 @@
 use crate::messages::{
     CompleteGroupRequest, CompleteInstanceRequest, CoordinatedTask, DeviceAttributes,
 };
+use bytes::Bytes;
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -28,7 +29,7 @@ pub(crate) struct WorkerState {
 #[derive(Debug, Default)]
 struct Table {
     /// Buffers by key, in the order in which they were put there.
-    buffers: HashMap<String, VecDeque<Vec<u8>>>,
+    buffers: HashMap<String, VecDeque<Bytes>>,
     /// The devices of tasks that have come.
     devices: BTreeMap<i32, Vec<DeviceAttributes>>,
     /// When tasks were heard last, and their incarnations.
@@ -99,13 +100,13 @@ impl WorkerState {
     }
 
     /// Puts a buffer where another task fetches it.
-    pub(crate) fn put(&self, key: String, bytes: Vec<u8>) {
+    pub(crate) fn put(&self, key: String, bytes: Bytes) {
         self.table.lock().buffers.entry(key).or_default().push_back(bytes);
         self.changed.notify_waiters();
     }
 
     /// The next buffer of a key.
-    pub(crate) async fn take(&self, key: &str) -> Result<Vec<u8>, Status> {
+    pub(crate) async fn take(&self, key: &str) -> Result<Bytes, Status> {
         let taken = self.wait(|table| {
             let Some(buffers) = table.buffers.get_mut(key) else { return Ok(None) };
             let next = buffers.pop_front();

@@ -9,6 +9,7 @@ use crate::{
         Any, CoordinatedTask, DeviceAttributes, DeviceInfo, HeartbeatRequest, HeartbeatResponse,
         RegisterTaskRequest, RegisterTaskResponse, WaitForAllTasksRequest, WaitForAllTasksResponse,
     },
+    rpc::{FRAME, WINDOWS},
     services::{CoordinationService, WorkerService},
     state::{SILENCE, WorkerState},
 };
@@ -77,7 +78,7 @@ impl ClusterWorker {
         drop(guard);
         let listener = runtime.block_on(listen(&config.tasks[index]))?;
         let (stop, stopped) = oneshot::channel::<()>();
-        let mut server = Server::builder().add_service(WorkerService(state.clone()));
+        let mut server = server().add_service(WorkerService(state.clone()));
         if index == 0 {
             server = server.add_service(CoordinationService(state.clone()));
         }
@@ -149,6 +150,14 @@ pub(crate) async fn listen(address: &str) -> Result<TcpListener> {
         }
     }
     Err(failed(reason))
+}
+
+/// A server of large messages.
+pub(crate) fn server() -> Server {
+    Server::builder()
+        .initial_stream_window_size(WINDOWS.0)
+        .initial_connection_window_size(WINDOWS.1)
+        .max_frame_size(FRAME)
 }
 
 /// Tells the leader that this task lives; the leader looks who is silent. Ends when the leader is gone.

@@ -17,7 +17,7 @@ use tokio::{
     runtime::{Builder, Runtime},
     sync::oneshot,
 };
-use tonic::transport::{Server, server::TcpIncoming};
+use tonic::transport::server::TcpIncoming;
 
 /// The name of a server's task, and what it does for clients.
 #[derive(Clone)]
@@ -89,7 +89,7 @@ impl WorkerServer {
         let address = listener.local_addr().map_err(failed)?.to_string();
         let state = Arc::new(ServerState::new(attributes, new_context.clone()));
         let (stop, stopped) = oneshot::channel::<()>();
-        let server = Server::builder()
+        let server = crate::worker::server()
             .add_service(EagerService(state.clone()))
             .add_service(TensorService(state));
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));

@@ -3,12 +3,14 @@
 
     TF_CONFIG=... python worker.py collectives
     TF_CONFIG=... python worker.py train STEPS
+    TF_CONFIG=... python worker.py measure
 
 `collectives` prints what the example `peer` of ferroflow-cluster prints, `train` what the example
-`multi_worker` of ferroflow prints.
+`multi_worker` of ferroflow prints. `measure` times reductions, as the example `all_reduce` does.
 """
 import os
 import sys
+import time
 import zlib
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
@@ -123,7 +125,28 @@ def train(steps):
         print(f"step {number}: loss {loss:.6f}, weights {checksum:08x}", flush=True)
 
 
-if sys.argv[1] == "collectives":
+def measure():
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32), tf.TensorSpec([], tf.int32)])
+    def reduce(x, key):
+        return tf.raw_ops.CollectiveReduceV2(
+            input=x, group_size=SIZE, group_key=GROUP, instance_key=key, ordering_token=[],
+            merge_op="Add", final_op="Id")
+
+    for size, rounds in [(4 << 10, 300), (256 << 10, 100), (4 << 20, 30), (64 << 20, 9)]:
+        mine, times = tf.ones([size // 4]), []
+        for number in range(rounds):
+            key = tf.constant(100 + number)
+            begun = time.perf_counter()
+            total = reduce(mine, key)
+            total._numpy()
+            times.append((time.perf_counter() - begun) * 1e3)
+        times.sort()
+        print(f"{size >> 10:>6} KiB: least {times[0]:.3f} ms, median {times[len(times) // 2]:.3f} ms")
+
+
+if sys.argv[1] == "measure":
+    measure()
+elif sys.argv[1] == "collectives":
     collectives()
 else:
     train(int(sys.argv[2]))

@@ -2,6 +2,11 @@
 //!
 //! Each case is a cluster of tasks, of ferroflow and of TensorFlow, that run one program. All of them must
 //! print the same; what they learn must be what one process learns with the whole batch.
+//!
+//! - `remote.rs`: clients and servers. `faults.rs`: tasks that end in the middle.
+
+mod faults;
+mod remote;
 
 use crate::{command, conformance::tensorflow};
 use anyhow::{Context, Result, ensure};
@@ -22,6 +27,9 @@ pub(crate) struct ClusterFlags {
     /// Number of steps of training.
     #[arg(long, default_value_t = 100)]
     steps: usize,
+    /// Only injects so many faults into clusters of three tasks.
+    #[arg(long)]
+    faults: Option<usize>,
 }
 
 /// The side that a task is of.
@@ -59,6 +67,9 @@ struct Runner {
 }
 
 pub(crate) fn run(root: &Path, flags: &ClusterFlags) -> Result<()> {
+    if let Some(number) = flags.faults {
+        return faults::run(&example(root, "multi_worker")?, number);
+    }
     let python = flags.with_tensorflow.then(|| tensorflow::python(root)).transpose()?;
     let script = root.join("cluster").join("tests").join("tensorflow").join("worker.py");
     let runner = Runner { python, script };
@@ -83,7 +94,7 @@ pub(crate) fn run(root: &Path, flags: &ClusterFlags) -> Result<()> {
             }
         }
     }
-    for (name, result) in remote(root, &runner)? {
+    for (name, result) in remote::run(root, &runner)? {
         match result {
             Ok(()) => passed += 1,
             Err(error) => {
@@ -95,69 +106,6 @@ pub(crate) fn run(root: &Path, flags: &ClusterFlags) -> Result<()> {
     println!("cluster: {passed} passed, {failed} failed, of {}", passed + failed);
     ensure!(failed == 0, "{failed} clusters failed");
     Ok(())
-}
-
-/// Models of the development zoo that a client of TensorFlow has a server of ours run.
-const MODELS: &[&str] =
-    &["k3_mlp", "k3_cnn_batchnorm", "rfc_containers", "v1_linear_resource", "v1_linear_ref"];
-
-/// Clients and servers of both sides.
-fn remote(root: &Path, runner: &Runner) -> Result<Vec<(&'static str, Result<()>)>> {
-    let client = example(root, "remote")?;
-    let build = ["build", "--workspace", "--all-features", "--bin", "ferroflow"];
-    let program = command::built(command::cargo(root, &build), "ferroflow")?;
-    let ours = |address: &str| {
-        let mut server = Command::new(&program);
-        server.args(["worker", "--allow-files", "--address", address]);
-        server
-    };
-    let us = |address: &str| {
-        let mut command = Command::new(&client);
-        command.arg(address);
-        command
-    };
-    let mut results = vec![("our client, our server", served(ours, us))];
-    let Some(python) = &runner.python else { return Ok(results) };
-    let folder = root.join("cluster").join("tests").join("tensorflow");
-    let theirs = |address: &str| {
-        let mut server = Command::new(python);
-        server.arg(folder.join("server.py")).arg(address.rsplit(':').next().unwrap_or_default());
-        server
-    };
-    results.push(("our client, server of TensorFlow", served(theirs, us)));
-    let tensorflow = |address: &str| {
-        let mut command = Command::new(python);
-        command.arg(folder.join("client.py")).arg(address);
-        command.args(MODELS.iter().map(|name| root.join("tests").join("zoo").join(name)));
-        command
-    };
-    results.push(("client of TensorFlow, our server", served(ours, tensorflow)));
-    Ok(results)
-}
-
-/// Starts a server at an address, and runs a client of it, which must succeed.
-fn served(server: impl Fn(&str) -> Command, client: impl Fn(&str) -> Command) -> Result<()> {
-    let address = addresses(1)?.remove(0);
-    let mut server = server(&address);
-    // A server of TensorFlow ends with its input.
-    server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut server = server.spawn().with_context(|| format!("cannot start {server:?}"))?;
-    let mut client = client(&address);
-    client.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let ran = client.spawn().map_err(anyhow::Error::from).and_then(|child| {
-        let mut children = [child];
-        let ended = wait(&mut children);
-        let [mut child] = children;
-        // One that has ended cannot be killed.
-        let _ = child.kill();
-        Ok((ended, child.wait_with_output()?))
-    });
-    let _ = server.kill();
-    server.wait()?;
-    let (ended, output) = ran?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let wrong: Vec<&str> = text.lines().filter(|line| line.starts_with("FAIL")).collect();
-    ended.with_context(|| format!("{}; {}", wrong.join("; "), last_line(&output.stderr)))
 }
 
 /// Builds an example, as tests are built.
