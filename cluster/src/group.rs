@@ -9,7 +9,7 @@ use crate::{
     engine::{LONGEST, Shared},
     error::Result as ClusterResult,
     messages::{
-        BROADCAST, CompleteInstanceRequest, CompleteInstanceResponse, DeviceAttributes,
+        BROADCAST, CompleteInstanceRequest, CompleteInstanceResponse, DeviceAttributes, OURS,
         RecvBufRequest, RecvBufRespExtra, RecvBufResponse,
     },
     ring::{Turn, chunks, turns},
@@ -25,10 +25,13 @@ use ferroflow_runtime::{
     },
 };
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, atomic::Ordering},
 };
 use tokio::task::JoinHandle;
+
+/// Bytes of a chunk that are enough to hide what a message costs, and stay in caches.
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// A group on the side of this process.
 #[derive(Debug)]
@@ -140,47 +143,66 @@ impl ClusterGroup {
         Ok(HostTensor::from_bytes(dtype, shape.clone(), &bytes)?)
     }
 
-    /// Runs the turns of a ring on the chunks of a vector. A chunk that comes goes through `take` with
-    /// the one that is there, and a chunk through `end` before it is sent on when it is complete.
+    /// Runs the turns of rings on chunks. A chunk that comes goes through `take` with the one that is
+    /// there, and each goes through `end` before it is sent on.
+    ///
+    /// The rings are segments of one tensor: they take each turn one after the other, so that chunks of
+    /// the next one travel while those of one are reduced.
     fn around(
         &self,
         call: &CollectiveCall<'_>,
         turns: &[Turn],
-        parts: &mut [HostTensor],
+        segments: &mut [Vec<HostTensor>],
         mut take: impl FnMut(&Turn, &mut HostTensor, HostTensor) -> Result<()>,
         mut end: impl FnMut(&Turn, &mut HostTensor) -> Result<()>,
     ) -> Result<()> {
-        let prefix = self.prefix(call);
-        let name =
-            |turn: &Turn, rank: usize| format!("{prefix}:{}:{}:{rank}", turn.pass, turn.chunk);
+        let (prefix, is_one) = (self.prefix(call), segments.len() == 1);
+        let name = |segment: usize, turn: &Turn, rank: usize| {
+            let name = format!("{prefix}:{}:{}:{rank}", turn.pass, turn.chunk);
+            // Keys of whole tensors are TensorFlow's.
+            if is_one { name } else { format!("{name}:{segment}") }
+        };
         let before = (self.rank + self.members.len() - 1) % self.members.len();
-        // Empty chunks do not travel (`RingAlg::InitRingField`).
-        let turns = || turns.iter().filter(|turn| turn.chunk < parts.len());
-        let mut fetches = HashMap::new();
-        for turn in turns().filter(|turn| turn.receives) {
-            let bytes = parts[turn.chunk].bytes().len();
-            if bytes > 0 {
-                fetches.insert(
-                    (turn.pass, turn.chunk),
-                    self.fetch(before, name(turn, before), bytes)?,
-                );
+        let all = || turns.iter().flat_map(|turn| (0..segments.len()).map(move |n| (n, *turn)));
+        let mut fetches = VecDeque::new();
+        for (segment, turn) in all() {
+            let bytes = segments[segment][turn.chunk].bytes().len();
+            // Empty chunks do not travel (`RingAlg::InitRingField`).
+            if turn.receives && bytes > 0 {
+                fetches.push_back(self.fetch(before, name(segment, &turn, before), bytes)?);
             }
         }
-        for turn in turns().copied().collect::<Vec<_>>() {
-            let part = &mut parts[turn.chunk];
+        for (segment, turn) in all().collect::<Vec<_>>() {
+            let part = &mut segments[segment][turn.chunk];
             if part.is_empty() {
                 continue;
             }
-            if let Some(fetch) = fetches.remove(&(turn.pass, turn.chunk)) {
+            if let Some(fetch) = turn.receives.then(|| fetches.pop_front()).flatten() {
                 let got = self.fetched_tensor(call, fetch, part.dtype(), part.shape())?;
                 take(&turn, part, got)?;
             }
             end(&turn, part)?;
             if turn.sends {
-                self.put(name(&turn, self.rank), part);
+                self.put(name(segment, &turn, self.rank), part);
             }
         }
         Ok(())
+    }
+
+    /// The segments of a tensor, each with its chunks: small ones where no member asks for TensorFlow's.
+    fn segments(&self, tensor: &HostTensor) -> Result<Vec<Vec<HostTensor>>, IrError> {
+        let (members, size) = (self.members.len(), tensor.dtype().size().unwrap_or(1));
+        let is_ours = self.members.iter().all(|member| member.physical_device_desc == OURS);
+        let most = if is_ours { members * CHUNK_BYTES / size } else { usize::MAX };
+        let starts = (0..tensor.len().max(1)).step_by(most);
+        let segment = |start: usize| {
+            let len = (tensor.len() - start).min(most);
+            let cut = |range: std::ops::Range<usize>| {
+                tensor.window(start + range.start..start + range.end, Shape::new([range.len()])?)
+            };
+            chunks(len, size, members).into_iter().map(cut).collect()
+        };
+        starts.map(segment).collect()
     }
 
     /// The rank of the member that sends in a broadcast, as the leader knows it.
@@ -279,11 +301,7 @@ impl Group for ClusterGroup {
             return Ok(tensor);
         }
         Self::check(call, tensor.dtype())?;
-        let ranges = chunks(tensor.len(), tensor.dtype().size().unwrap_or(1), members);
-        let cut = |range: &std::ops::Range<usize>| {
-            tensor.window(range.clone(), Shape::new([range.len()])?)
-        };
-        let mut parts: Vec<HostTensor> = ranges.iter().map(cut).collect::<Result<_, IrError>>()?;
+        let mut segments = self.segments(&tensor)?;
         let take = |turn: &Turn, part: &mut HostTensor, got: HostTensor| match turn.pass {
             0 => reduction.merge(call.context, part, &got),
             _ => {
@@ -295,10 +313,10 @@ impl Group for ClusterGroup {
             true => reduction.finish(call.context, part, members),
             false => Ok(()),
         };
-        self.around(call, &turns(self.rank, members), &mut parts, take, end)?;
+        self.around(call, &turns(self.rank, members), &mut segments, take, end)?;
         let mut joined = HostTensor::recycled(tensor.dtype(), tensor.shape().clone())?;
         let mut rest = joined.bytes_mut();
-        for part in &parts {
+        for part in segments.iter().flatten() {
             let (own, others) = rest.split_at_mut(part.bytes().len());
             own.copy_from_slice(part.bytes());
             rest = others;
@@ -309,7 +327,7 @@ impl Group for ClusterGroup {
     fn all_gather(&self, call: &CollectiveCall<'_>, tensor: HostTensor) -> Result<HostTensor> {
         Self::check(call, tensor.dtype())?;
         let members = self.members.len();
-        let mut parts = vec![tensor; members];
+        let mut parts = [vec![tensor; members]];
         let mut turns = turns(self.rank, members);
         turns.retain(|turn| turn.pass == 0 && members > 1);
         let take = |_: &Turn, part: &mut HostTensor, got: HostTensor| {
@@ -317,7 +335,7 @@ impl Group for ClusterGroup {
             Ok(())
         };
         self.around(call, &turns, &mut parts, take, |_, _| Ok(()))?;
-        join_rows(call.op, &parts)
+        join_rows(call.op, &parts[0])
     }
 
     fn broadcast(&self, call: &CollectiveCall<'_>, sent: Broadcast) -> Result<HostTensor> {

@@ -4,9 +4,12 @@
 //! `tensorflow/core/framework/device_attributes.proto` and `xla/tsl/protobuf/coordination_service.proto`
 //! of TensorFlow 2.21. Fields that nothing here reads or writes are left out.
 
-use bytes::Bytes;
+use bytes::{Buf, BufMut, Bytes};
 use ferroflow_format::proto::TensorShapeProto;
-use prost::{Message, Name};
+use prost::{
+    DecodeError, Message, Name,
+    encoding::{self, DecodeContext, WireType},
+};
 
 /// TensorFlow's number of broadcasts among its kinds of collectives (`CollectiveType`).
 pub(crate) const BROADCAST: i32 = 1;
@@ -22,11 +25,21 @@ pub(crate) struct DeviceAttributes {
     pub(crate) memory_limit: i64,
     #[prost(fixed64, tag = "6")]
     pub(crate) incarnation: u64,
+    /// Tells the members of a group which of them are of this crate.
+    #[prost(string, tag = "7")]
+    pub(crate) physical_device_desc: String,
 }
+
+/// The description of devices of this crate.
+pub(crate) const OURS: &str = "ferroflow";
 
 impl Name for DeviceAttributes {
     const NAME: &'static str = "DeviceAttributes";
     const PACKAGE: &'static str = "tensorflow";
+
+    fn type_url() -> String {
+        format!("type.googleapis.com/{}", Self::full_name())
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -39,7 +52,7 @@ pub(crate) struct Any {
 
 impl Any {
     pub(crate) fn of<M: Message + Name>(message: &M) -> Any {
-        let type_url = format!("type.googleapis.com/{}", M::full_name());
+        let type_url = M::type_url();
         Any { type_url, value: message.encode_to_vec().into() }
     }
 
@@ -85,6 +98,67 @@ pub(crate) struct RecvBufResponse {
     pub(crate) transport_options: Option<Any>,
 }
 
+/// A [`RecvBufResponse`] to be sent. Its bytes are copied once, where derived messages copy them for each of
+/// the three messages that are in each other.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct SentBuffer(pub(crate) Bytes);
+
+impl SentBuffer {
+    /// The lengths of the message in [`Any`], and of [`Any`] itself.
+    fn lengths(&self) -> (usize, usize) {
+        let extra = field_len(self.0.len());
+        (extra, field_len(RecvBufRespExtra::type_url().len()) + field_len(extra))
+    }
+}
+
+/// The length of a field of bytes with a small number.
+fn field_len(bytes: usize) -> usize {
+    1 + encoding::encoded_len_varint(bytes as u64) + bytes
+}
+
+fn begin_bytes(tag: u32, len: usize, buffer: &mut impl BufMut) {
+    encoding::encode_key(tag, WireType::LengthDelimited, buffer);
+    encoding::encode_varint(len as u64, buffer);
+}
+
+impl Message for SentBuffer {
+    fn encode_raw(&self, buffer: &mut impl BufMut) {
+        let (extra, any) = self.lengths();
+        if !self.0.is_empty() {
+            encoding::int64::encode(2, &(self.0.len() as i64), buffer);
+        }
+        begin_bytes(4, any, buffer);
+        encoding::string::encode(1, &RecvBufRespExtra::type_url(), buffer);
+        begin_bytes(2, extra, buffer);
+        begin_bytes(1, self.0.len(), buffer);
+        buffer.put_slice(&self.0);
+    }
+
+    fn merge_field(
+        &mut self,
+        tag: u32,
+        wire_type: WireType,
+        buffer: &mut impl Buf,
+        context: DecodeContext,
+    ) -> Result<(), DecodeError> {
+        // It is not read anywhere.
+        encoding::skip_field(wire_type, tag, buffer, context)
+    }
+
+    fn encoded_len(&self) -> usize {
+        // As with all numbers, 0 is not written.
+        let number = match self.0.len() {
+            0 => 0,
+            len => encoding::int64::encoded_len(2, &(len as i64)),
+        };
+        number + field_len(self.lengths().1)
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct RecvBufRespExtra {
     #[prost(bytes = "bytes", repeated, tag = "1")]
@@ -94,6 +168,10 @@ pub(crate) struct RecvBufRespExtra {
 impl Name for RecvBufRespExtra {
     const NAME: &'static str = "RecvBufRespExtra";
     const PACKAGE: &'static str = "tensorflow";
+
+    fn type_url() -> String {
+        format!("type.googleapis.com/{}", Self::full_name())
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -219,4 +297,25 @@ pub(crate) struct CompleteInstanceResponse {
     pub(crate) instance_key: i32,
     #[prost(int32, tag = "2")]
     pub(crate) source_rank: i32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sent_buffers_are_what_derived_messages_are() {
+        for len in [0, 1, 127, 128, 70_000] {
+            let content = Bytes::from(vec![7u8; len]);
+            let extra = RecvBufRespExtra { tensor_content: vec![content.clone()] };
+            let num_bytes = len as i64;
+            let derived = RecvBufResponse { num_bytes, transport_options: Some(Any::of(&extra)) };
+            let sent = SentBuffer(content).encode_to_vec();
+            assert_eq!(sent.len(), derived.encoded_len());
+            let read = RecvBufResponse::decode(&*sent).unwrap();
+            let options = read.transport_options.clone().unwrap();
+            assert_eq!(options.to::<RecvBufRespExtra>().unwrap(), extra);
+            assert_eq!(read, derived);
+        }
+    }
 }

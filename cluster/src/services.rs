@@ -5,8 +5,8 @@ use crate::{
     messages::{
         Any, BROADCAST, CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest,
         CompleteInstanceResponse, CoordinatedTask, DeviceInfo, Empty, GetStatusResponse,
-        HeartbeatRequest, HeartbeatResponse, RecvBufRequest, RecvBufRespExtra, RecvBufResponse,
-        RegisterTaskRequest, RegisterTaskResponse, ShutdownTaskRequest, WaitForAllTasksRequest,
+        HeartbeatRequest, HeartbeatResponse, RecvBufRequest, RegisterTaskRequest,
+        RegisterTaskResponse, SentBuffer, ShutdownTaskRequest, WaitForAllTasksRequest,
         WaitForAllTasksResponse,
     },
     rpc::{RpcReply, method, refused, unary},
@@ -63,10 +63,7 @@ impl Service<http::Request<Body>> for WorkerService {
     }
 }
 
-async fn receive(
-    state: Arc<WorkerState>,
-    request: RecvBufRequest,
-) -> Result<RecvBufResponse, Status> {
+async fn receive(state: Arc<WorkerState>, request: RecvBufRequest) -> Result<SentBuffer, Status> {
     if request.src_incarnation != 0 && request.src_incarnation != state.device.incarnation {
         return Err(Status::failed_precondition("this task has begun anew"));
     }
@@ -76,9 +73,7 @@ async fn receive(
         let asked = request.num_bytes;
         return Err(Status::invalid_argument(format!("{key} has {found} bytes, not {asked}")));
     }
-    let num_bytes = bytes.len() as i64;
-    let extra = RecvBufRespExtra { tensor_content: vec![bytes] };
-    Ok(RecvBufResponse { num_bytes, transport_options: Some(Any::of(&extra)) })
+    Ok(SentBuffer(bytes))
 }
 
 async fn complete_group(

@@ -7,7 +7,8 @@ use crate::{
     error::{Error, Result},
     messages::{
         Any, CoordinatedTask, DeviceAttributes, DeviceInfo, HeartbeatRequest, HeartbeatResponse,
-        RegisterTaskRequest, RegisterTaskResponse, WaitForAllTasksRequest, WaitForAllTasksResponse,
+        OURS, RegisterTaskRequest, RegisterTaskResponse, WaitForAllTasksRequest,
+        WaitForAllTasksResponse,
     },
     rpc::{FRAME, WINDOWS},
     services::{CoordinationService, WorkerService},
@@ -70,6 +71,7 @@ impl ClusterWorker {
             memory_limit: 1 << 28,
             // Positive as a signed number too, as TensorFlow reads it in keys.
             incarnation: incarnation >> 1 | 1,
+            physical_device_desc: OURS.into(),
         };
         let state = Arc::new(WorkerState::new(device, config.tasks.len()));
         let guard = runtime.enter();

@@ -3,7 +3,7 @@
 use super::service::{EagerService, ServerState, TensorService};
 use crate::{
     error::{Error, Result},
-    messages::DeviceAttributes,
+    messages::{DeviceAttributes, OURS},
     worker::listen,
 };
 use ferroflow_runtime::Context;
@@ -75,6 +75,7 @@ impl WorkerServer {
             device_type: "CPU".into(),
             memory_limit: 1 << 28,
             incarnation: incarnation >> 1 | 1,
+            physical_device_desc: OURS.into(),
         };
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.map_err(|error| Error::Start {

@@ -132,10 +132,11 @@ def measure():
             input=x, group_size=SIZE, group_key=GROUP, instance_key=key, ordering_token=[],
             merge_op="Add", final_op="Id")
 
-    for size, rounds in [(4 << 10, 300), (256 << 10, 100), (4 << 20, 30), (64 << 20, 9)]:
+    sizes = [(4 << 10, 300), (256 << 10, 100), (4 << 20, 30), (64 << 20, 9)]
+    for start, (size, rounds) in zip(range(1000, 5000, 1000), sizes):
         mine, times = tf.ones([size // 4]), []
         for number in range(rounds):
-            key = tf.constant(100 + number)
+            key = tf.constant(start + number)
             begun = time.perf_counter()
             total = reduce(mine, key)
             total._numpy()

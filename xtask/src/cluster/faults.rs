@@ -21,7 +21,7 @@ const START: Duration = Duration::from_secs(60);
 /// and heartbeats are missed after ten seconds.
 const LIMITS: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(16));
 
-/// One fault in so many is silence.
+/// The share of silence among faults: one in so many.
 const SILENT: usize = 20;
 
 pub(super) fn run(program: &Path, number: usize) -> Result<()> {
