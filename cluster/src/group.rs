@@ -13,6 +13,7 @@ use crate::{
         RecvBufRequest, RecvBufRespExtra, RecvBufResponse,
     },
     ring::{Turn, chunks, turns},
+    state::CallBuffer,
     tree::{children, parent},
 };
 use bytes::Bytes;
@@ -53,6 +54,14 @@ impl AsRef<[u8]> for TensorBytes {
     }
 }
 
+/// The names by which members meet in a call.
+struct CallNames {
+    /// The beginning of the keys of its buffers.
+    prefix: String,
+    /// The call in words: members that call something else under the same keys are told.
+    signature: String,
+}
+
 /// A buffer of another member that is on its way.
 struct Fetch {
     answer: JoinHandle<ClusterResult<RecvBufResponse>>,
@@ -76,22 +85,30 @@ impl ClusterGroup {
         ClusterGroup { shared, key, name: key.to_string(), rank, members }
     }
 
-    /// The beginning of the keys of a call's buffers.
-    fn prefix(&self, call: &CollectiveCall<'_>) -> String {
-        match &call.key {
+    /// The names of a call, `what` with a tensor of this type.
+    fn names(
+        &self,
+        call: &CollectiveCall<'_>,
+        what: &str,
+        dtype: DType,
+        shape: &PartialShape,
+    ) -> CallNames {
+        let prefix = match &call.key {
             InstanceKey::Number(number) => format!("{}:{number}:0:0", self.name),
             InstanceKey::Name(name) => format!("{}:{name}:0:0", self.name),
-        }
+        };
+        CallNames { prefix, signature: format!("{what} of {dtype}{shape}") }
     }
 
     /// Puts a tensor where another member fetches it.
-    fn put(&self, key: String, tensor: &HostTensor) {
+    fn put(&self, names: &CallNames, key: String, tensor: &HostTensor) {
         // It shares the memory of the tensor, which is copied before it is written to.
-        self.shared.state.put(key, Bytes::from_owner(TensorBytes(tensor.clone())));
+        let bytes = Bytes::from_owner(TensorBytes(tensor.clone()));
+        self.shared.state.put(key, CallBuffer { bytes, signature: names.signature.clone() });
     }
 
     /// Asks another member for a buffer.
-    fn fetch(&self, from: usize, key: String, bytes: usize) -> Result<Fetch> {
+    fn fetch(&self, names: &CallNames, from: usize, key: String, bytes: usize) -> Result<Fetch> {
         let device = &self.members[from];
         let peer = self.shared.member(device)?.clone();
         let request = RecvBufRequest {
@@ -102,6 +119,7 @@ impl ClusterGroup {
             dst_device: self.shared.state.device.name.clone(),
             request_id: self.shared.requests.fetch_add(1, Ordering::Relaxed),
             src_incarnation: device.incarnation,
+            signature: names.signature.clone(),
         };
         let method = "/tensorflow.WorkerService/RecvBuf";
         let call = async move { peer.call(method, request, LONGEST).await };
@@ -151,12 +169,13 @@ impl ClusterGroup {
     fn around(
         &self,
         call: &CollectiveCall<'_>,
+        names: &CallNames,
         turns: &[Turn],
         segments: &mut [Vec<HostTensor>],
         mut take: impl FnMut(&Turn, &mut HostTensor, HostTensor) -> Result<()>,
         mut end: impl FnMut(&Turn, &mut HostTensor) -> Result<()>,
     ) -> Result<()> {
-        let (prefix, is_one) = (self.prefix(call), segments.len() == 1);
+        let (prefix, is_one) = (&names.prefix, segments.len() == 1);
         let name = |segment: usize, turn: &Turn, rank: usize| {
             let name = format!("{prefix}:{}:{}:{rank}", turn.pass, turn.chunk);
             // Keys of whole tensors are TensorFlow's.
@@ -169,7 +188,12 @@ impl ClusterGroup {
             let bytes = segments[segment][turn.chunk].bytes().len();
             // Empty chunks do not travel (`RingAlg::InitRingField`).
             if turn.receives && bytes > 0 {
-                fetches.push_back(self.fetch(before, name(segment, &turn, before), bytes)?);
+                fetches.push_back(self.fetch(
+                    names,
+                    before,
+                    name(segment, &turn, before),
+                    bytes,
+                )?);
             }
         }
         for (segment, turn) in all().collect::<Vec<_>>() {
@@ -183,7 +207,7 @@ impl ClusterGroup {
             }
             end(&turn, part)?;
             if turn.sends {
-                self.put(name(segment, &turn, self.rank), part);
+                self.put(names, name(segment, &turn, self.rank), part);
             }
         }
         Ok(())
@@ -313,7 +337,9 @@ impl Group for ClusterGroup {
             true => reduction.finish(call.context, part, members),
             false => Ok(()),
         };
-        self.around(call, &turns(self.rank, members), &mut segments, take, end)?;
+        let what = format!("a reduction ({reduction:?})");
+        let names = self.names(call, &what, tensor.dtype(), &tensor.shape().into());
+        self.around(call, &names, &turns(self.rank, members), &mut segments, take, end)?;
         let mut joined = HostTensor::recycled(tensor.dtype(), tensor.shape().clone())?;
         let mut rest = joined.bytes_mut();
         for part in segments.iter().flatten() {
@@ -327,6 +353,7 @@ impl Group for ClusterGroup {
     fn all_gather(&self, call: &CollectiveCall<'_>, tensor: HostTensor) -> Result<HostTensor> {
         Self::check(call, tensor.dtype())?;
         let members = self.members.len();
+        let names = self.names(call, "a gather", tensor.dtype(), &tensor.shape().into());
         let mut parts = [vec![tensor; members]];
         let mut turns = turns(self.rank, members);
         turns.retain(|turn| turn.pass == 0 && members > 1);
@@ -334,7 +361,7 @@ impl Group for ClusterGroup {
             *part = got;
             Ok(())
         };
-        self.around(call, &turns, &mut parts, take, |_, _| Ok(()))?;
+        self.around(call, &names, &turns, &mut parts, take, |_, _| Ok(()))?;
         join_rows(call.op, &parts[0])
     }
 
@@ -344,7 +371,13 @@ impl Group for ClusterGroup {
             return Err(IrError::Unsupported { op: call.op.to_string().into(), what }.into());
         };
         let source = self.source(call, instance, &sent)?;
-        let name = |from: usize, to: usize| format!("{}:0:{from}:{to}", self.prefix(call));
+        let names = match &sent {
+            Broadcast::Send(tensor) => {
+                self.names(call, "a broadcast", tensor.dtype(), &tensor.shape().into())
+            }
+            Broadcast::Receive(dtype, shape) => self.names(call, "a broadcast", *dtype, shape),
+        };
+        let name = |from: usize, to: usize| format!("{}:0:{from}:{to}", names.prefix);
         let tensor = match (sent, parent(self.rank, source)) {
             (Broadcast::Send(tensor), _) => tensor,
             (Broadcast::Receive(dtype, shape), from) => {
@@ -354,7 +387,7 @@ impl Group for ClusterGroup {
                 let bytes = ferroflow_ir::host_tensor::byte_len(dtype, &shape)?;
                 match from.filter(|_| bytes > 0) {
                     Some(from) => {
-                        let fetch = self.fetch(from, name(from, self.rank), bytes)?;
+                        let fetch = self.fetch(&names, from, name(from, self.rank), bytes)?;
                         self.fetched_tensor(call, fetch, dtype, &shape)?
                     }
                     None => HostTensor::zeros(dtype, shape)?,
@@ -364,7 +397,7 @@ impl Group for ClusterGroup {
         Self::check(call, tensor.dtype())?;
         if !tensor.is_empty() {
             for child in children(self.rank, source, self.members.len()) {
-                self.put(name(self.rank, child), &tensor);
+                self.put(&names, name(self.rank, child), &tensor);
             }
         }
         Ok(tensor)
@@ -376,13 +409,14 @@ impl Group for ClusterGroup {
         let rows = rows_per_member(call, tensor.shape(), members)?;
         let part = |rank: usize| tensor.rows(rank * rows..(rank + 1) * rows);
         let mine = part(self.rank)?;
-        let name = |from: usize, to: usize| format!("{}{from}{to}", self.prefix(call));
+        let names = self.names(call, "an exchange", tensor.dtype(), &tensor.shape().into());
+        let name = |from: usize, to: usize| format!("{}{from}{to}", names.prefix);
         let bytes = mine.bytes().len();
         let others = (0..members).filter(|&rank| rank != self.rank && bytes > 0);
         for to in others.clone() {
-            self.put(name(self.rank, to), &part(to)?);
+            self.put(&names, name(self.rank, to), &part(to)?);
         }
-        let fetch = |from| Ok((from, self.fetch(from, name(from, self.rank), bytes)?));
+        let fetch = |from| Ok((from, self.fetch(&names, from, name(from, self.rank), bytes)?));
         let mut fetches: HashMap<usize, Fetch> = others.map(fetch).collect::<Result<_>>()?;
         let take = |from| match fetches.remove(&from) {
             Some(fetch) => self.fetched_tensor(call, fetch, mine.dtype(), mine.shape()),
@@ -398,15 +432,17 @@ impl Group for ClusterGroup {
         pairs: &[(usize, usize)],
     ) -> Result<HostTensor> {
         Self::check(call, tensor.dtype())?;
-        let name = |from: usize, to: usize| format!("{}{from}{to}", self.prefix(call));
+        let what = format!("a permutation {pairs:?}");
+        let names = self.names(call, &what, tensor.dtype(), &tensor.shape().into());
+        let name = |from: usize, to: usize| format!("{}{from}{to}", names.prefix);
         let bytes = tensor.bytes().len();
         let travels = |&&(from, to): &&(usize, usize)| from != to && bytes > 0;
         if let Some(&(_, to)) = pairs.iter().filter(travels).find(|(from, _)| *from == self.rank) {
-            self.put(name(self.rank, to), &tensor);
+            self.put(&names, name(self.rank, to), &tensor);
         }
         match pairs.iter().find(|(_, to)| *to == self.rank) {
             Some(&(from, _)) if from != self.rank && bytes > 0 => {
-                let fetch = self.fetch(from, name(from, self.rank), bytes)?;
+                let fetch = self.fetch(&names, from, name(from, self.rank), bytes)?;
                 self.fetched_tensor(call, fetch, tensor.dtype(), tensor.shape())
             }
             Some(_) => Ok(tensor),

@@ -88,6 +88,10 @@ pub(crate) struct RecvBufRequest {
     pub(crate) request_id: i64,
     #[prost(uint64, tag = "11")]
     pub(crate) src_incarnation: u64,
+    /// The call that the buffer is of, as the member that asks sees it. TensorFlow knows no such field: it
+    /// neither sends it nor minds it.
+    #[prost(string, tag = "1000")]
+    pub(crate) signature: String,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -10,7 +10,7 @@ use crate::{
         WaitForAllTasksResponse,
     },
     rpc::{RpcReply, method, refused, unary},
-    state::WorkerState,
+    state::{CallBuffer, WorkerState},
 };
 use std::{
     convert::Infallible,
@@ -67,7 +67,11 @@ async fn receive(state: Arc<WorkerState>, request: RecvBufRequest) -> Result<Sen
     if request.src_incarnation != 0 && request.src_incarnation != state.device.incarnation {
         return Err(Status::failed_precondition("this task has begun anew"));
     }
-    let bytes = state.take(&request.buf_rendezvous_key).await?;
+    let CallBuffer { bytes, signature } = state.take(&request.buf_rendezvous_key).await?;
+    if !request.signature.is_empty() && request.signature != signature {
+        let asked = &request.signature;
+        return Err(Status::invalid_argument(format!("{signature}, and there {asked}")));
+    }
     if usize::try_from(request.num_bytes) != Ok(bytes.len()) {
         let (key, found) = (request.buf_rendezvous_key, bytes.len());
         let asked = request.num_bytes;

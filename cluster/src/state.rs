@@ -26,10 +26,18 @@ pub(crate) struct WorkerState {
     changed: Notify,
 }
 
+/// A buffer that another task fetches.
+#[derive(Debug)]
+pub(crate) struct CallBuffer {
+    pub(crate) bytes: Bytes,
+    /// The call that it is of.
+    pub(crate) signature: String,
+}
+
 #[derive(Debug, Default)]
 struct Table {
     /// Buffers by key, in the order in which they were put there.
-    buffers: HashMap<String, VecDeque<Bytes>>,
+    buffers: HashMap<String, VecDeque<CallBuffer>>,
     /// The devices of tasks that have come.
     devices: BTreeMap<i32, Vec<DeviceAttributes>>,
     /// When tasks were heard last, and their incarnations.
@@ -100,13 +108,13 @@ impl WorkerState {
     }
 
     /// Puts a buffer where another task fetches it.
-    pub(crate) fn put(&self, key: String, bytes: Bytes) {
-        self.table.lock().buffers.entry(key).or_default().push_back(bytes);
+    pub(crate) fn put(&self, key: String, buffer: CallBuffer) {
+        self.table.lock().buffers.entry(key).or_default().push_back(buffer);
         self.changed.notify_waiters();
     }
 
     /// The next buffer of a key.
-    pub(crate) async fn take(&self, key: &str) -> Result<Bytes, Status> {
+    pub(crate) async fn take(&self, key: &str) -> Result<CallBuffer, Status> {
         let taken = self.wait(|table| {
             let Some(buffers) = table.buffers.get_mut(key) else { return Ok(None) };
             let next = buffers.pop_front();

@@ -210,6 +210,29 @@ fn parts_of_a_group_compute_apart() {
     }
 }
 
+/// Two tasks make calls of the same keys and sizes, which are not the same calls.
+#[test]
+fn programs_that_differ_are_told() {
+    let check = |brought: [(HostTensor, Reduction); 2], expected: &str| {
+        let errors = cluster(2, |worker, context| {
+            let (tensor, reduction) = brought[worker.index()].clone();
+            let error = reduce(&worker, context, 100, tensor, reduction).unwrap_err();
+            (error.code(), error.to_string())
+        });
+        let told = |(code, text): &(Code, String)| {
+            *code == Code::InvalidArgument && text.contains(expected)
+        };
+        assert!(errors.iter().any(told), "{errors:?}");
+    };
+    let floats = || HostTensor::vector(&[1.0f32; 40]).unwrap();
+    let ints = HostTensor::vector(&[1i32; 40]).unwrap();
+    let max = Reduction::named("Max").unwrap();
+    check([(floats(), Reduction::SUM), (ints, Reduction::SUM)], "int32[40]");
+    check([(floats(), max), (floats(), Reduction::SUM)], "Max");
+    let matrix = floats().reshaped(Shape::new([4, 10]).unwrap()).unwrap();
+    check([(matrix, Reduction::SUM), (floats(), Reduction::SUM)], "float32[4,10]");
+}
+
 #[test]
 fn strings_do_not_travel() {
     let codes = in_group(1, |group, call| {

@@ -233,3 +233,105 @@ fn of_ir(error: IrError) -> Status {
 fn of_runtime(error: ferroflow_runtime::Error) -> Status {
     status(error.code(), error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::messages::{EnqueueRequest, QueueItem};
+    use ferroflow_format::{
+        convert::{function_message, tensor_message},
+        proto::Message,
+    };
+    use ferroflow_ir::{DType, Limits, Shape, ValueType, build::GraphBuilder};
+    use ferroflow_runtime::ContextOptions;
+
+    fn session() -> EagerSession {
+        let limits = Limits { tensor_bytes: 1 << 20, ..Limits::default() };
+        let context = Context::with_options(ContextOptions { limits, ..ContextOptions::default() });
+        EagerSession::new(1, "/job:worker/replica:0/task:0/device:CPU:0", context, Arc::default())
+    }
+
+    fn handle(op_id: i64) -> RemoteInput {
+        let handle = RemoteTensorHandle { op_id, dtype: 1, ..RemoteTensorHandle::default() };
+        RemoteInput { item: Some(RemoteInputKind::Handle(handle)) }
+    }
+
+    /// A tensor, an op on it, a function that is called with the result, and a tensor that is let go.
+    fn queue() -> Vec<QueueItemKind> {
+        let two = HostTensor::vector(&[1.0f32, 2.0]).unwrap();
+        let sent = SendTensorOp {
+            op_id: 1,
+            tensors: vec![tensor_message(&two).unwrap()],
+            ..SendTensorOp::default()
+        };
+        let ty = AttrValue { value: Some(Value::Type(1)) };
+        let add = RemoteOperation {
+            id: 2,
+            name: "AddV2".into(),
+            attrs: HashMap::from([("T".to_string(), ty)]),
+            op_inputs: vec![handle(1), handle(1)],
+            ..RemoteOperation::default()
+        };
+        let mut builder = GraphBuilder::new();
+        let x = builder.arg("x", ValueType::new(DType::F32, Shape::new([2]).unwrap())).unwrap();
+        let negative = builder.call("Neg", "negative", &[x]).unwrap()[0];
+        let def = builder.finish_function("f", &[("y", negative)]);
+        let def = function_message(&def, &FunctionLibrary::new()).unwrap();
+        let function =
+            RegisterFunctionOp { function_def: Some(def), ..RegisterFunctionOp::default() };
+        let call = RemoteOperation {
+            id: 3,
+            name: "f".into(),
+            is_function: true,
+            op_inputs: vec![handle(2)],
+            ..RemoteOperation::default()
+        };
+        vec![
+            QueueItemKind::SendTensor(sent),
+            QueueItemKind::Operation(add),
+            QueueItemKind::RegisterFunction(Box::new(function)),
+            QueueItemKind::Operation(call),
+            QueueItemKind::Decref(RemoteTensorHandle { op_id: 1, ..Default::default() }),
+        ]
+    }
+
+    #[test]
+    fn a_queue_is_worked_on_in_its_order() {
+        let session = session();
+        for item in queue() {
+            session.run(item).unwrap();
+        }
+        let tensors = session.tensors.lock();
+        let negative = tensors[&(3, 0)].host().unwrap().as_slice::<f32>().unwrap();
+        assert_eq!(negative, [-2.0, -4.0]);
+        assert!(!tensors.contains_key(&(1, 0)));
+    }
+
+    #[test]
+    fn changed_queues_are_errors_or_other_queues() {
+        let items = queue().into_iter().map(|item| QueueItem { item: Some(item) }).collect();
+        let bytes = EnqueueRequest { context_id: 1, queue: items }.encode_to_vec();
+        let mut random = 1u64;
+        let mut next = |below: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) as usize % below
+        };
+        for _ in 0..3000 {
+            let mut changed = bytes.clone();
+            for _ in 0..1 + next(3) {
+                let at = next(changed.len());
+                match next(3) {
+                    0 => changed[at] = next(256) as u8,
+                    1 => changed.truncate(changed.len() - 1 - next(8)),
+                    _ => changed.insert(at, next(256) as u8),
+                }
+            }
+            let Ok(request) = EnqueueRequest::decode(&*changed) else { continue };
+            let session = session();
+            for item in request.queue.into_iter().filter_map(|item| item.item) {
+                // What it answers depends on the change.
+                let _ = session.run(item);
+            }
+        }
+    }
+}
