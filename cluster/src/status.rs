@@ -27,7 +27,6 @@ pub(crate) fn status(code: Code, message: String) -> Status {
 /// The status code of the runtime for one of gRPC.
 pub(crate) fn code(code: tonic::Code) -> Code {
     match code {
-        tonic::Code::Cancelled => Code::Cancelled,
         tonic::Code::InvalidArgument => Code::InvalidArgument,
         tonic::Code::DeadlineExceeded => Code::DeadlineExceeded,
         tonic::Code::NotFound => Code::NotFound,
@@ -39,8 +38,10 @@ pub(crate) fn code(code: tonic::Code) -> Code {
         tonic::Code::OutOfRange => Code::OutOfRange,
         tonic::Code::Unimplemented => Code::Unimplemented,
         tonic::Code::DataLoss => Code::DataLoss,
-        // A connection that breaks has no code of its own.
-        tonic::Code::Unavailable | tonic::Code::Unknown => Code::Unavailable,
+        // A connection that breaks has no code of its own, and nothing here cancels calls.
+        tonic::Code::Unavailable | tonic::Code::Unknown | tonic::Code::Cancelled => {
+            Code::Unavailable
+        }
         tonic::Code::Ok | tonic::Code::Internal => Code::Internal,
     }
 }

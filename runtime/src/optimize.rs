@@ -11,7 +11,7 @@ use crate::{
     scope::OwnedScope,
 };
 use ferroflow_ir::{
-    FunctionDef, Graph, HostTensor, Limits, NodeDef, Outlet,
+    FunctionDef, Graph, HostTensor, Limits, NodeDef, Outlet, ValueType,
     pass::{
         attention::attention,
         cse::cse,
@@ -24,7 +24,7 @@ use ferroflow_ir::{
         specialize::{Argument, Evaluate, NoFolding, Specialized, Specializer},
         strides::move_strides,
         transpose::transposes_into_matmuls,
-        verify::{verify, verify_devices},
+        verify::{verify, verify_devices, verify_results},
         widen::widen,
     },
 };
@@ -48,14 +48,19 @@ pub(crate) fn optimize(
     let options = context.compile_options();
     let evaluate: &dyn Evaluate = if options.fold { context } else { &NoFolding };
     let specializer = Specializer { library: &scope.library, evaluate, limits };
-    let check = |specialized: &Specialized, after: &'static str| match options.verify {
-        true => verify(specialized, after).and_then(|()| verify_devices(specialized, after)),
-        false => Ok(()),
-    };
     let mut specialized = specializer.specialize(def, args)?;
     if options.verify {
         verify(&specialized, "specialization")?;
     }
+    let types: Vec<ValueType> = (0..specialized.results.len())
+        .map_while(|index| specialized.result_type(index).cloned())
+        .collect();
+    let check = |specialized: &Specialized, after: &'static str| match options.verify {
+        true => verify(specialized, after)
+            .and_then(|()| verify_devices(specialized, after))
+            .and_then(|()| verify_results(specialized, &types, after)),
+        false => Ok(()),
+    };
     // Shapes of arguments that are not known are those of an outlined function that runs op by op.
     let all_known = args.iter().all(|arg| arg.ty.shape.known().is_some());
     let is_on_host = request.is_on_host() && context.default_device().is_none();

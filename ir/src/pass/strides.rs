@@ -82,8 +82,12 @@ fn sampled_values(body: &Specialized) -> HashMap<NodeId, Strides> {
 }
 
 fn can_be_sampled(graph: &Graph, node: &NodeDef) -> bool {
+    // Nothing of an image without positions is computed, so that nothing is spared.
     let is_image = node.outputs().len() == 1
-        && node.outputs()[0].shape.known().is_some_and(|shape| shape.rank() == 4);
+        && node.outputs()[0]
+            .shape
+            .known()
+            .is_some_and(|shape| shape.rank() == 4 && shape.num_elements() > 0);
     is_image && node.device.is_empty() && (slides(graph, node).is_some() || maps(graph, node))
 }
 
@@ -182,9 +186,8 @@ impl Sampling<'_> {
         if !self.sampled.contains_key(&node.inputs()[0].node) {
             for (axis, slide) in slides.iter().enumerate() {
                 own[1 + axis] = (slide.stride * strides[axis]) as i64;
-                let reach = (slide.output.max(1) - 1) * slide.stride
-                    + (slide.size - 1) * slide.dilation
-                    + 1;
+                let reach =
+                    (slide.output - 1) * slide.stride + (slide.size - 1) * slide.dilation + 1;
                 let before = slide.before.max(0) as usize;
                 let after = reach.saturating_sub(slide.input + before);
                 paddings[2 * (1 + axis)] = before as i64;
@@ -258,15 +261,20 @@ mod tests {
 
     /// Strides and paddings of the convolutions after the pass, by name, and the number of slices.
     fn after(build: Build) -> (Vec<(String, i64, Vec<i64>)>, usize) {
+        after_of([1, 9, 9, 4], build)
+    }
+
+    /// As [`after`], of images of another size.
+    fn after_of(dims: [usize; 4], build: Build) -> (Vec<(String, i64, Vec<i64>)>, usize) {
         let mut b = GraphBuilder::new();
-        let x = b.arg("x", images([1, 9, 9, 4])).unwrap();
+        let x = b.arg("x", images(dims)).unwrap();
         let results = build(&mut b, x).unwrap();
         let names: Vec<String> = (0..results.len()).map(|index| format!("r{index}")).collect();
         let named: Vec<(&str, Outlet)> = names.iter().map(String::as_str).zip(results).collect();
         let def: FunctionDef = b.finish_function("f", &named);
         let (library, limits) = (FunctionLibrary::new(), Limits::default());
         let specializer = Specializer { library: &library, evaluate: &NoFolding, limits: &limits };
-        let args = [Argument::from(images([1, 9, 9, 4]))];
+        let args = [Argument::from(images(dims))];
         let mut body = specializer.specialize(&def, &args).unwrap();
         move_strides(&mut body).unwrap();
         crate::pass::verify::verify(&body, "strides").unwrap();
@@ -320,5 +328,21 @@ mod tests {
             Ok(vec![conv(b, "a", first, 1, 2)?])
         };
         assert_eq!((strides(no_convolution), after(no_convolution).1), (vec![2], 0));
+    }
+
+    /// A window that is larger than its image has no result; with larger strides it must have none either.
+    #[test]
+    fn images_without_positions_stay_so() {
+        let (convs, _) = after_of([1, 1, 1, 4], |b, x| {
+            let filter = HostTensor::zeros(DType::F32, Shape::new([2, 2, 4, 4])?)?;
+            let filter = b.constant("filter", filter)?;
+            let strides = AttrValue::from(vec![1i64, 2, 2, 1]);
+            let attrs = Attrs::new().with("strides", strides).with("padding", "VALID");
+            let none = b.call_with("Conv2D", "none", attrs, &[x, filter])?[0];
+            Ok(vec![conv(b, "next", none, 1, 2)?])
+        });
+        let strides: Vec<i64> = convs.iter().map(|conv| conv.1).collect();
+        assert_eq!(strides, [2, 2]);
+        assert!(convs.iter().all(|conv| conv.2.is_empty()), "{convs:?}");
     }
 }

@@ -5,6 +5,7 @@
 //! - the types that a node's op infers from its inputs agree with the recorded ones: dtypes are equal,
 //!   and there is a shape that both describe;
 //! - loops and branches take and give what their bodies do;
+//! - a function returns values of the types that it returned before the passes;
 //! - an alias was dropped only if both types were known and equal, or if it never changes the type;
 //! - a node reads its operands on the device it runs on, but for constants, for copies, and for ops on
 //!   devices that take tensors wherever they are; loops and branches pass on values where they are.
@@ -67,6 +68,23 @@ pub fn verify_devices(function: &Specialized, after: &'static str) -> Result<()>
         })?;
     }
     function.nested.values().flatten().try_for_each(|body| verify_devices(body, after))
+}
+
+/// Checks that a function returns what it did before the passes: results of these types.
+///
+/// # Errors
+///
+/// As [`verify`].
+pub fn verify_results(
+    function: &Specialized,
+    types: &[ValueType],
+    after: &'static str,
+) -> Result<()> {
+    check_results(function, types).map_err(|problem| Error::Pass {
+        pass: after,
+        node: "the results".into(),
+        problem,
+    })
 }
 
 type Check = std::result::Result<(), String>;
@@ -242,7 +260,7 @@ fn check_results(body: &Specialized, types: &[ValueType]) -> Check {
     }
     for (index, ty) in types.iter().enumerate() {
         if !body.result_type(index).is_some_and(|result| fits(result, ty)) {
-            return Err(format!("result {index} of a body is not {ty}"));
+            return Err(format!("result {index} is not {ty}"));
         }
     }
     Ok(())
