@@ -1,23 +1,17 @@
 //! Collectives of a group: reductions and gathers around a ring, broadcasts down a tree, and exchanges
 //! of each member with each.
 //!
-//! A member puts what another one wants where that one fetches it (`RecvBuf`), under a key that both
-//! derive from the call. All that a member is going to fetch is asked for at the start, so that a chunk
-//! travels while the one before it is reduced.
+//! All that a member is going to fetch is asked for at the start, so that a chunk travels while the one
+//! before it is reduced.
 
 use crate::{
-    engine::{LONGEST, Shared},
-    error::Result as ClusterResult,
-    messages::{
-        BROADCAST, CompleteInstanceRequest, CompleteInstanceResponse, DeviceAttributes, OURS,
-        RecvBufRequest, RecvBufRespExtra, RecvBufResponse,
-    },
+    buffers::{CallNames, Fetch},
+    engine::Shared,
+    messages::{DeviceAttributes, OURS},
     ring::{Turn, chunks, turns},
-    state::CallBuffer,
     tree::{children, parent},
 };
-use bytes::Bytes;
-use ferroflow_ir::{DType, Error as IrError, HostTensor, PartialShape, Shape};
+use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape};
 use ferroflow_runtime::{
     Result,
     collective::{
@@ -27,9 +21,8 @@ use ferroflow_runtime::{
 };
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
 };
-use tokio::task::JoinHandle;
 
 /// Bytes of a chunk that are enough to hide what a message costs, and stay in caches.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -37,42 +30,12 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// A group on the side of this process.
 #[derive(Debug)]
 pub(crate) struct ClusterGroup {
-    shared: Arc<Shared>,
-    key: GroupKey,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) key: GroupKey,
     /// The group in the keys of buffers.
-    name: String,
-    rank: usize,
-    members: Arc<Vec<DeviceAttributes>>,
-}
-
-/// The elements of a tensor as bytes.
-struct TensorBytes(HostTensor);
-
-impl AsRef<[u8]> for TensorBytes {
-    fn as_ref(&self) -> &[u8] {
-        self.0.bytes()
-    }
-}
-
-/// The names by which members meet in a call.
-struct CallNames {
-    /// The beginning of the keys of its buffers.
-    prefix: String,
-    /// The call in words: members that call something else under the same keys are told.
-    signature: String,
-}
-
-/// A buffer of another member that is on its way.
-struct Fetch {
-    answer: JoinHandle<ClusterResult<RecvBufResponse>>,
-    from: usize,
-    bytes: usize,
-}
-
-impl Drop for Fetch {
-    fn drop(&mut self) {
-        self.answer.abort();
-    }
+    pub(crate) name: String,
+    pub(crate) rank: usize,
+    pub(crate) members: Arc<Vec<DeviceAttributes>>,
 }
 
 impl ClusterGroup {
@@ -83,82 +46,6 @@ impl ClusterGroup {
         members: Arc<Vec<DeviceAttributes>>,
     ) -> ClusterGroup {
         ClusterGroup { shared, key, name: key.to_string(), rank, members }
-    }
-
-    /// The names of a call, `what` with a tensor of this type.
-    fn names(
-        &self,
-        call: &CollectiveCall<'_>,
-        what: &str,
-        dtype: DType,
-        shape: &PartialShape,
-    ) -> CallNames {
-        let prefix = match &call.key {
-            InstanceKey::Number(number) => format!("{}:{number}:0:0", self.name),
-            InstanceKey::Name(name) => format!("{}:{name}:0:0", self.name),
-        };
-        CallNames { prefix, signature: format!("{what} of {dtype}{shape}") }
-    }
-
-    /// Puts a tensor where another member fetches it.
-    fn put(&self, names: &CallNames, key: String, tensor: &HostTensor) {
-        // It shares the memory of the tensor, which is copied before it is written to.
-        let bytes = Bytes::from_owner(TensorBytes(tensor.clone()));
-        self.shared.state.put(key, CallBuffer { bytes, signature: names.signature.clone() });
-    }
-
-    /// Asks another member for a buffer.
-    fn fetch(&self, names: &CallNames, from: usize, key: String, bytes: usize) -> Result<Fetch> {
-        let device = &self.members[from];
-        let peer = self.shared.member(device)?.clone();
-        let request = RecvBufRequest {
-            step_id: 0,
-            buf_rendezvous_key: key,
-            num_bytes: bytes as i64,
-            src_device: device.name.clone(),
-            dst_device: self.shared.state.device.name.clone(),
-            request_id: self.shared.requests.fetch_add(1, Ordering::Relaxed),
-            src_incarnation: device.incarnation,
-            signature: names.signature.clone(),
-        };
-        let method = "/tensorflow.WorkerService/RecvBuf";
-        let call = async move { peer.call(method, request, LONGEST).await };
-        Ok(Fetch { answer: self.shared.runtime.spawn(call), from, bytes })
-    }
-
-    /// Waits for a buffer.
-    fn fetched(&self, call: &CollectiveCall<'_>, mut fetch: Fetch) -> Result<Bytes> {
-        let peer = self.shared.member(&self.members[fetch.from])?;
-        let missing = || vec![peer.name().to_string()];
-        let answer = async {
-            let answer = (&mut fetch.answer).await;
-            answer.unwrap_or_else(|error| Err(peer.lost("RecvBuf", &error.to_string())))
-        };
-        let response = self.shared.wait(call, self.key, &missing, answer)?;
-        let extra: Option<RecvBufRespExtra> =
-            response.transport_options.and_then(|options| options.to());
-        let mut content = extra.map(|extra| extra.tensor_content).unwrap_or_default();
-        // Long buffers come in pieces.
-        let content = if content.len() == 1 { content.remove(0) } else { content.concat().into() };
-        if content.len() == fetch.bytes {
-            return Ok(content);
-        }
-        let expected = format!("{} bytes", fetch.bytes);
-        let found = format!("{} bytes", content.len());
-        let (call, member) = (call.name(self.key), peer.name().to_string());
-        Err(CollectiveError::Mismatch { call, member, expected, found }.into())
-    }
-
-    /// As [`fetched`](Self::fetched), a tensor.
-    fn fetched_tensor(
-        &self,
-        call: &CollectiveCall<'_>,
-        fetch: Fetch,
-        dtype: DType,
-        shape: &Shape,
-    ) -> Result<HostTensor> {
-        let bytes = self.fetched(call, fetch)?;
-        Ok(HostTensor::from_bytes(dtype, shape.clone(), &bytes)?)
     }
 
     /// Runs the turns of rings on chunks. A chunk that comes goes through `take` with the one that is
@@ -227,77 +114,6 @@ impl ClusterGroup {
             chunks(len, size, members).into_iter().map(cut).collect()
         };
         starts.map(segment).collect()
-    }
-
-    /// The rank of the member that sends in a broadcast, as the leader knows it.
-    fn source(&self, call: &CollectiveCall<'_>, instance: i32, sent: &Broadcast) -> Result<usize> {
-        let is_source = matches!(sent, Broadcast::Send(_));
-        let shared = &*self.shared;
-        let known = shared.sources.lock().get(&(self.key, instance)).copied();
-        let source = match known {
-            Some(source) => source,
-            None => self.ask_source(call, instance, sent, is_source)?,
-        };
-        if is_source != (source == self.rank) {
-            let found = self.members.get(source).map_or("none", |member| member.name.as_str());
-            let expected = if is_source { "this member" } else { "another member" };
-            return Err(CollectiveError::Group {
-                group: self.key,
-                what: "the member that sends",
-                expected: expected.into(),
-                found: found.into(),
-            }
-            .into());
-        }
-        Ok(source)
-    }
-
-    fn ask_source(
-        &self,
-        call: &CollectiveCall<'_>,
-        instance: i32,
-        sent: &Broadcast,
-        is_source: bool,
-    ) -> Result<usize> {
-        let shared = &*self.shared;
-        let (dtype, shape) = match sent {
-            Broadcast::Send(tensor) => (tensor.dtype(), PartialShape::from(tensor.shape())),
-            Broadcast::Receive(dtype, shape) => (*dtype, shape.clone()),
-        };
-        let request = CompleteInstanceRequest {
-            name: call.op.into(),
-            r#type: BROADCAST,
-            data_type: dtype.number(),
-            shape: Some(ferroflow_format::convert::partial_shape_message(&shape)),
-            group_key: self.key,
-            group_size: self.members.len() as i32,
-            instance_key: instance,
-            device_type: "CPU".into(),
-            device: shared.state.device.name.clone(),
-            is_source,
-        };
-        let method = "/tensorflow.WorkerService/CompleteInstance";
-        let missing = || vec!["the member that sends".into()];
-        let answer = shared.peers[0].call::<_, CompleteInstanceResponse>(method, request, LONGEST);
-        let rank = shared.wait(call, self.key, &missing, answer)?.source_rank;
-        let source = usize::try_from(rank).ok().filter(|rank| *rank < self.members.len());
-        let source = source.ok_or_else(|| CollectiveError::Group {
-            group: self.key,
-            what: "the rank of the member that sends",
-            expected: format!("below {}", self.members.len()),
-            found: rank.to_string(),
-        })?;
-        shared.sources.lock().insert((self.key, instance), source);
-        Ok(source)
-    }
-
-    /// Checks that a tensor can travel.
-    fn check(call: &CollectiveCall<'_>, dtype: DType) -> Result<()> {
-        if dtype.size().is_some() {
-            return Ok(());
-        }
-        let what = format!("{dtype} between processes").into();
-        Err(IrError::Unsupported { op: call.op.to_string().into(), what }.into())
     }
 }
 

@@ -18,6 +18,7 @@
 //! - `worker.rs`: the life of a task. `state.rs`: what its services share. `services.rs`: the services.
 //! - `client.rs`: calls of other tasks. `messages.rs`: the messages.
 //! - `engine.rs`: which groups there are. `group.rs`: what the members of a group do together.
+//! - `buffers.rs`: what travels between members. `source.rs`: who sends in a broadcast.
 //! - `ring.rs`: who sends which chunk when. `tree.rs`: who hands a broadcast on to whom.
 //!
 //! # Absent
@@ -28,6 +29,7 @@
 
 #![forbid(unsafe_code)]
 
+mod buffers;
 mod client;
 mod config;
 mod engine;
@@ -38,6 +40,7 @@ pub mod remote;
 mod ring;
 mod rpc;
 mod services;
+mod source;
 mod state;
 mod status;
 mod tree;
