@@ -5,23 +5,7 @@ use tonic::Status;
 
 /// The status of a call that failed.
 pub(crate) fn status(code: Code, message: String) -> Status {
-    let code = match code {
-        Code::InvalidArgument => tonic::Code::InvalidArgument,
-        Code::NotFound => tonic::Code::NotFound,
-        Code::AlreadyExists => tonic::Code::AlreadyExists,
-        Code::PermissionDenied => tonic::Code::PermissionDenied,
-        Code::ResourceExhausted => tonic::Code::ResourceExhausted,
-        Code::FailedPrecondition => tonic::Code::FailedPrecondition,
-        Code::OutOfRange => tonic::Code::OutOfRange,
-        Code::Unimplemented => tonic::Code::Unimplemented,
-        Code::Internal => tonic::Code::Internal,
-        Code::Unavailable => tonic::Code::Unavailable,
-        Code::DataLoss => tonic::Code::DataLoss,
-        Code::Aborted => tonic::Code::Aborted,
-        Code::Cancelled => tonic::Code::Cancelled,
-        Code::DeadlineExceeded => tonic::Code::DeadlineExceeded,
-    };
-    Status::new(code, message)
+    Status::new(tonic::Code::from_i32(code.number()), message)
 }
 
 /// The status code of the runtime for one of gRPC.

@@ -46,6 +46,31 @@ pub enum Code {
 }
 
 impl Code {
+    /// The number of the code in TensorFlow's messages and in gRPC (`google/rpc/code.proto`).
+    ///
+    /// ```
+    /// use ferroflow_ir::Code;
+    /// assert_eq!(Code::OutOfRange.number(), 11);
+    /// ```
+    pub fn number(self) -> i32 {
+        match self {
+            Code::Cancelled => 1,
+            Code::InvalidArgument => 3,
+            Code::DeadlineExceeded => 4,
+            Code::NotFound => 5,
+            Code::AlreadyExists => 6,
+            Code::PermissionDenied => 7,
+            Code::ResourceExhausted => 8,
+            Code::FailedPrecondition => 9,
+            Code::Aborted => 10,
+            Code::OutOfRange => 11,
+            Code::Unimplemented => 12,
+            Code::Internal => 13,
+            Code::Unavailable => 14,
+            Code::DataLoss => 15,
+        }
+    }
+
     /// TensorFlow's name of the Python exception for this code, such as `InvalidArgumentError`.
     pub fn class_name(self) -> &'static str {
         match self {

@@ -56,7 +56,7 @@ impl QueueRunner {
     fn is_closed_by(&self, error: &Error) -> bool {
         match &self.def.queue_closed_exception_types[..] {
             [] => error.code() == Code::OutOfRange,
-            codes => codes.contains(&number(error.code())),
+            codes => codes.contains(&error.code().number()),
         }
     }
 }
@@ -175,24 +175,4 @@ fn check_count(defs: &[QueueRunnerDef]) -> Result<()> {
     }
     let (what, needed) = ("the queue runners of a graph".into(), format!("{n_threads} threads"));
     Err(IrError::Limit { what, needed, limit: MAX_THREADS as u64 }.into())
-}
-
-/// The number of a status code in messages.
-fn number(code: Code) -> i32 {
-    match code {
-        Code::Cancelled => 1,
-        Code::InvalidArgument => 3,
-        Code::DeadlineExceeded => 4,
-        Code::NotFound => 5,
-        Code::AlreadyExists => 6,
-        Code::PermissionDenied => 7,
-        Code::ResourceExhausted => 8,
-        Code::FailedPrecondition => 9,
-        Code::Aborted => 10,
-        Code::OutOfRange => 11,
-        Code::Unimplemented => 12,
-        Code::Internal => 13,
-        Code::Unavailable => 14,
-        Code::DataLoss => 15,
-    }
 }
