@@ -9,10 +9,10 @@ use super::{
 };
 use crate::status::status;
 use ferroflow_format::{
-    convert::{Definitions, add_functions, attr_value, resource_variables, shape_message, tensor},
+    convert::{Definitions, add_functions, attr_value, shape_message, tensor},
     proto::{self, AttrValue, FunctionDefLibrary, attr_value::Value},
 };
-use ferroflow_ir::{Attrs, Error as IrError, FunctionDef, FunctionLibrary, HostTensor};
+use ferroflow_ir::{Attrs, Error as IrError, FunctionLibrary, HostTensor};
 use ferroflow_runtime::{CallableFunction, Context, EagerTensor, execute};
 use parking_lot::Mutex;
 use std::{
@@ -192,7 +192,7 @@ impl EagerSession {
             return Ok(found.clone());
         }
         let library = self.library(&mut functions).map_err(of_ir)?;
-        let def = library.get(name).and_then(|def| with_resource_variables(&def)).map_err(of_ir)?;
+        let def = library.get(name).map_err(of_ir)?;
         let resources = self.context.resources().clone();
         let made =
             CallableFunction::with_captures(&self.context, def, library, resources, Vec::new());
@@ -213,17 +213,6 @@ impl EagerSession {
         functions.library = Some(library.clone());
         Ok(library)
     }
-}
-
-/// The function with variables of TensorFlow 1 as resources of the session, which keeps them from call to
-/// call.
-fn with_resource_variables(def: &FunctionDef) -> Result<Arc<FunctionDef>, IrError> {
-    let (graph, reads) = resource_variables(def.graph.clone())?;
-    let mut def = FunctionDef { graph, ..def.clone() };
-    for (_, outlet) in &mut def.results {
-        *outlet = reads.get(outlet).copied().unwrap_or(*outlet);
-    }
-    Ok(Arc::new(def))
 }
 
 fn of_ir(error: IrError) -> Status {

@@ -9,8 +9,13 @@ use std::{
 };
 
 /// Models of the development zoo that a client of TensorFlow has a server of ours run.
-const MODELS: &[&str] =
-    &["k3_mlp", "k3_cnn_batchnorm", "rfc_containers", "v1_linear_resource", "v1_linear_ref"];
+const MODELS: &[&str] = &[
+    "k3_mlp",
+    "k3_cnn_batchnorm",
+    "rfc_containers",
+    "v1_linear_ref",
+    "v1_flow_assign_in_cond_ref",
+];
 
 /// Clients and servers of both sides.
 pub(super) fn run(root: &Path, runner: &Runner) -> Result<Vec<(&'static str, Result<()>)>> {

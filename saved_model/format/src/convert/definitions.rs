@@ -1,6 +1,6 @@
 //! Definitions that the nodes of a graph refer to: ops and functions.
 
-use super::budget::Budget;
+use super::{budget::Budget, ref_variables::resource_function};
 use crate::proto::{self, attr_value::Value};
 use ferroflow_ir::{
     Error, FunctionLibrary, Limits, OpRegistry, Result,
@@ -159,10 +159,13 @@ pub fn add_functions(library: &FunctionLibrary, definitions: &Arc<Definitions>) 
         let definitions = definitions.clone();
         library.insert_lazy(signature_name(function), move || {
             super::function(&definitions.library.function[index], &definitions)
+                .and_then(resource_function)
         })?;
     }
     for function in with_flow {
+        // References are those of the graph as it was written: branches would take their values.
         let converted = super::function(function, definitions)
+            .and_then(resource_function)
             .and_then(|converted| functionalize(converted, library, &definitions.limits));
         match converted {
             Ok(converted) => library.insert(converted).map(drop)?,

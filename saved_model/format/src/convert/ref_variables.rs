@@ -5,8 +5,8 @@
 //! read of its own, after the op the reference came from.
 
 use ferroflow_ir::{
-    Attrs, DType, Error, Graph, NodeDef, NodeId, OpDef, Outlet, PartialShape, Result, TensorSpec,
-    ValueType,
+    Attrs, DType, Error, FunctionDef, Graph, NodeDef, NodeId, OpDef, Outlet, PartialShape, Result,
+    TensorSpec, ValueType,
     op::{ArgKind, ArgType},
     pass::functionalize,
     registry,
@@ -127,6 +127,24 @@ pub fn resource_variables(mut graph: Graph) -> Result<(Graph, HashMap<Outlet, Ou
         reads.insert(outlet, read(&mut graph, outlet, reference, Vec::new())?);
     }
     Ok((graph, reads))
+}
+
+/// A function with its reference variables made into resource variables, which are there from call to
+/// call; as it is if it has none.
+///
+/// # Errors
+///
+/// As [`resource_variables`].
+pub(super) fn resource_function(mut function: FunctionDef) -> Result<FunctionDef> {
+    if !function.graph.iter().any(|(_, node)| returns_reference(node)) {
+        return Ok(function);
+    }
+    let (graph, reads) = resource_variables(function.graph)?;
+    function.graph = graph;
+    for (_, outlet) in &mut function.results {
+        *outlet = reads.get(outlet).copied().unwrap_or(*outlet);
+    }
+    Ok(function)
 }
 
 fn op(name: &str) -> Result<&'static OpDef> {
