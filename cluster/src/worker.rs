@@ -176,6 +176,10 @@ async fn live(leader: Peer, state: Arc<WorkerState>, request: HeartbeatRequest, 
                     state.fail(leader.name(), &reason);
                     return;
                 }
+                // The time between two heartbeats has passed in waiting.
+                if index != 0 {
+                    continue;
+                }
             }
             Err(error) => {
                 state.fail(leader.name(), &error.to_string());
