@@ -122,7 +122,10 @@ impl Shared {
     ) -> ferroflow_runtime::Error {
         match error {
             ClusterError::Task {
-                task, reason, code: Code::Unavailable | Code::Aborted, ..
+                task,
+                reason,
+                code: Code::Unavailable | Code::Aborted | Code::Internal,
+                ..
             } => {
                 self.state.fail(&task, &reason);
                 CollectiveError::Unavailable { call: call.name(group), member: task, reason }.into()
