@@ -101,7 +101,8 @@ fn parse(line: &'static str) -> Option<OpDef> {
         }
     }
     let flags: Vec<&str> = cursor.0.split_whitespace().collect();
-    let stateful = flags.contains(&"stateful");
+    // What changes a reference has an effect too, though TensorFlow flags only ops with resources.
+    let stateful = flags.contains(&"stateful") || inputs.iter().any(|input| input.is_ref);
     Some(OpDef {
         name,
         inputs: inputs.leak(),
@@ -301,6 +302,14 @@ mod tests {
         assert!(matches!(op.attr("T").unwrap().allowed, Allowed::Types(types) if types.len() == 4));
         assert!(matches!(op.lowering, Lowering::Interface));
         assert!(find("NoSuchOp").is_none());
+    }
+
+    #[test]
+    fn ops_on_references_have_effects() {
+        for name in ["Assign", "AssignAdd", "ScatterAdd", "CountUpTo", "VariableV2"] {
+            assert_eq!(find(name).unwrap().effect, Effect::Stateful, "{name}");
+        }
+        assert_eq!(find("LeakyRelu").unwrap().effect, Effect::Pure);
     }
 
     /// A record says what TensorFlow says: anything else would misread real models.
