@@ -78,6 +78,13 @@ impl DeviceMemory for RemoteMemory {
         let value = self.value()?;
         let read = self.side.task.read(&value.handle);
         let tensor = read.map_err(|error| self.side.failed(error))?;
+        // The other process may be of any make: what it sends is held to what the op returns.
+        if tensor.dtype() != value.dtype || *tensor.shape() != value.shape {
+            let expected = format!("{}{}", value.dtype, value.shape);
+            let reason = format!("{}{} came for {expected}", tensor.dtype(), tensor.shape());
+            let (device, code) = (self.side.name.to_string(), ferroflow_ir::Code::Internal);
+            return Err(Error::Remote { device, code, reason });
+        }
         let tensor = if value.dtype == dtype { tensor } else { tensor.reinterpreted(dtype)? };
         Ok(tensor.reshaped(shape.clone())?)
     }

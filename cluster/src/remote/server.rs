@@ -45,7 +45,7 @@ impl Default for ServerOptions {
 /// A process that runs ops and functions for clients, of this crate and of TensorFlow
 /// (`tf.config.experimental_connect_to_host`). It ends when this is dropped.
 ///
-/// Whoever reaches its address may have it compute: TensorFlow's protocol knows neither encryption nor
+/// Every process that reaches its address may have it compute: TensorFlow's protocol knows neither encryption nor
 /// authentication. Clients reach no files unless [`ServerOptions::new_context`] says so.
 pub struct WorkerServer {
     runtime: Option<Runtime>,

@@ -75,7 +75,13 @@ impl ServerState {
         let session = EagerSession::new(*context_id, &self.device.name, context, handoff);
         let session = Arc::new(session);
         let mut sessions = self.sessions.lock();
-        sessions.retain(|_, open| open.heard.elapsed() < open.patience);
+        sessions.retain(|id, open| {
+            let lives = open.heard.elapsed() < open.patience;
+            if !lives {
+                self.handoff.forget(*id);
+            }
+            lives
+        });
         if sessions.len() >= MOST_SESSIONS {
             let message = format!("{MOST_SESSIONS} clients are served already");
             return Err(Status::resource_exhausted(message));

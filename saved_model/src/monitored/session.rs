@@ -100,7 +100,7 @@ impl<'h> MonitoredSession<'h> {
     ///
     /// # Errors
     ///
-    /// Whatever fails in the run or in a hook; [`MonitoredError::RunAfterStop`].
+    /// Errors of the run and of hooks; [`MonitoredError::RunAfterStop`].
     pub fn run(
         &mut self,
         feeds: &[(&str, EagerTensor)],
