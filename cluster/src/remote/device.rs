@@ -207,7 +207,7 @@ impl RemoteKernel {
         let spec = &self.inputs[index];
         match (&spec.value, io.device_input(index)) {
             (Some(value), _) => self.inline(value),
-            (None, Some(buffer)) => self.value(buffer).map(Prepared::from),
+            (None, Some(buffer)) => self.value(buffer, spec).map(Prepared::from),
             (None, None) => self.inline(&io.to_host(index, spec)?),
         }
     }
@@ -225,19 +225,19 @@ impl RemoteKernel {
         })
     }
 
-    /// The value of a buffer, which may be another view of what was written.
-    fn value(&self, buffer: &DeviceBuffer) -> Result<Arc<RemoteValue>> {
+    /// The value of a buffer as an operand of this type, which may be another view of what was written.
+    fn value(&self, buffer: &DeviceBuffer, spec: &OperandSpec) -> Result<Arc<RemoteValue>> {
         let mut value = self.memory(buffer)?.value()?;
-        if value.dtype != buffer.dtype {
-            let attrs = types(&[("T", value.dtype), ("type", buffer.dtype)]);
+        if value.dtype != spec.dtype {
+            let attrs = types(&[("T", value.dtype), ("type", spec.dtype)]);
             let shape = value.shape.clone();
-            value = self.view("Bitcast", attrs, vec![value.into()], (buffer.dtype, shape))?;
+            value = self.view("Bitcast", attrs, vec![value.into()], (spec.dtype, shape))?;
         }
-        if value.shape != buffer.shape {
-            let dims: Vec<i64> = buffer.shape.dims().iter().map(|&size| size as i64).collect();
+        if value.shape != spec.shape {
+            let dims: Vec<i64> = spec.shape.dims().iter().map(|&size| size as i64).collect();
             let inputs = vec![value.into(), self.inline(&HostTensor::vector(&dims)?)?];
-            let attrs = types(&[("T", buffer.dtype), ("Tshape", DType::I64)]);
-            let output = (buffer.dtype, buffer.shape.clone());
+            let attrs = types(&[("T", spec.dtype), ("Tshape", DType::I64)]);
+            let output = (spec.dtype, spec.shape.clone());
             value = self.view("Reshape", attrs, inputs, output)?;
         }
         Ok(value)
