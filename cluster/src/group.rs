@@ -15,8 +15,8 @@ use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape};
 use ferroflow_runtime::{
     Result,
     collective::{
-        Broadcast, CollectiveCall, CollectiveError, Group, GroupKey, InstanceKey, Reduction,
-        join_rows, rows_per_member,
+        Broadcast, CollectiveCall, Group, GroupKey, InstanceKey, Reduction, join_rows, no_part,
+        rows_per_member,
     },
 };
 use std::{
@@ -276,13 +276,7 @@ impl Group for ClusterGroup {
             members.iter().map(|&member| self.members.get(member).cloned()).collect();
         let rank = members.iter().position(|&member| member == self.rank);
         let (Some(devices), Some(rank)) = (devices, rank) else {
-            return Err(CollectiveError::Group {
-                group: self.key,
-                what: "a part of it",
-                expected: format!("of members below {}, {} among them", self.size(), self.rank),
-                found: format!("{members:?}"),
-            }
-            .into());
+            return Err(no_part(self, members).into());
         };
         let (shared, name) = (self.shared.clone(), format!("{}{members:?}", self.name));
         let members = Arc::new(devices);

@@ -30,6 +30,20 @@ pub(crate) struct DeviceAttributes {
     pub(crate) physical_device_desc: String,
 }
 
+impl DeviceAttributes {
+    /// The attributes of a CPU of this process, which `random` tells from those of other processes.
+    pub(crate) fn cpu(name: String, random: u64) -> DeviceAttributes {
+        DeviceAttributes {
+            name,
+            device_type: "CPU".into(),
+            memory_limit: 1 << 28,
+            // Positive as a signed number too, as TensorFlow reads it in keys.
+            incarnation: random >> 1 | 1,
+            physical_device_desc: OURS.into(),
+        }
+    }
+}
+
 /// The description of devices of this crate.
 pub(crate) const OURS: &str = "ferroflow";
 

@@ -1,19 +1,24 @@
 //! Answers to calls of gRPC.
 
+use crate::error::Error;
 use prost::Message;
 use std::{
     convert::Infallible,
     future::Future,
     marker::PhantomData,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
-use tokio::sync::mpsc;
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::mpsc,
+};
 use tonic::{
     Request, Response, Status, Streaming,
     body::Body,
-    codegen::{BoxFuture, http, tokio_stream::Stream},
-    server::{Grpc, StreamingService, UnaryService},
+    codegen::{BoxFuture, Service, http, tokio_stream::Stream},
+    server::{Grpc, NamedService, StreamingService, UnaryService},
 };
 use tonic_prost::ProstCodec;
 
@@ -29,8 +34,76 @@ pub(crate) const FRAME: u32 = 1 << 20;
 /// The reply to a call.
 pub(crate) type RpcReply = BoxFuture<http::Response<Body>, Infallible>;
 
+/// A service: the answer to each of its methods.
+pub(crate) trait Routes: Send + Sync + 'static {
+    /// The full name, such as `tensorflow.WorkerService`.
+    const NAME: &'static str;
+
+    /// The state that the methods share.
+    type State: Send + Sync + 'static;
+
+    /// Answers a call of a method.
+    fn route(state: Arc<Self::State>, method: &str, request: http::Request<Body>) -> RpcReply;
+}
+
+/// A service as servers take it.
+pub(crate) struct Routed<R: Routes>(Arc<R::State>);
+
+impl<R: Routes> Routed<R> {
+    pub(crate) fn new(state: &Arc<R::State>) -> Routed<R> {
+        Routed(state.clone())
+    }
+}
+
+impl<R: Routes> Clone for Routed<R> {
+    fn clone(&self) -> Routed<R> {
+        Routed(self.0.clone())
+    }
+}
+
+impl<R: Routes> NamedService for Routed<R> {
+    const NAME: &'static str = R::NAME;
+}
+
+impl<R: Routes> Service<http::Request<Body>> for Routed<R> {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = RpcReply;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> RpcReply {
+        let method = method(&request);
+        R::route(self.0.clone(), &method, request)
+    }
+}
+
+/// Calls with messages of these types.
+fn grpc<R, Q>() -> Grpc<ProstCodec<R, Q>>
+where
+    R: Message + 'static,
+    Q: Message + Default + 'static,
+{
+    Grpc::new(ProstCodec::<R, Q>::default())
+        .max_decoding_message_size(LARGEST)
+        .max_encoding_message_size(LARGEST)
+}
+
+/// The threads of a process's network.
+///
+/// # Errors
+///
+/// [`Error::Start`] when the system refuses them.
+pub(crate) fn network(threads: usize) -> crate::Result<Runtime> {
+    let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build();
+    let what = "the threads of the network";
+    runtime.map_err(|error| Error::Start { what, reason: error.to_string() })
+}
+
 /// The name of the method that is called.
-pub(crate) fn method(request: &http::Request<Body>) -> String {
+fn method(request: &http::Request<Body>) -> String {
     request.uri().path().rsplit('/').next().unwrap_or_default().to_string()
 }
 
@@ -48,10 +121,9 @@ where
     A: Future<Output = Result<R, Status>> + Send + 'static,
 {
     Box::pin(async move {
-        let mut grpc = Grpc::new(ProstCodec::<R, Q>::default())
-            .max_decoding_message_size(LARGEST)
-            .max_encoding_message_size(LARGEST);
-        Ok(grpc.unary(Once { answer: Some(answer), _request: PhantomData }, request).await)
+        Ok(grpc::<R, Q>()
+            .unary(Once { answer: Some(answer), _request: PhantomData }, request)
+            .await)
     })
 }
 
@@ -89,11 +161,8 @@ where
     A: Future<Output = Result<R, Status>> + Send + 'static,
 {
     Box::pin(async move {
-        let mut grpc = Grpc::new(ProstCodec::<R, Q>::default())
-            .max_decoding_message_size(LARGEST)
-            .max_encoding_message_size(LARGEST);
         let service = Each { answer: Some(answer), _request: PhantomData };
-        Ok(grpc.streaming(service, request).await)
+        Ok(grpc::<R, Q>().streaming(service, request).await)
     })
 }
 

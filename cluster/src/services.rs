@@ -9,49 +9,24 @@ use crate::{
         RegisterTaskResponse, SentBuffer, ShutdownTaskRequest, WaitForAllTasksRequest,
         WaitForAllTasksResponse,
     },
-    rpc::{RpcReply, method, refused, unary},
+    rpc::{Routes, RpcReply, refused, unary},
     state::{CallBuffer, WorkerState},
 };
-use std::{
-    convert::Infallible,
-    sync::Arc,
-    task::{Context, Poll},
-};
-use tonic::{
-    Status,
-    body::Body,
-    codegen::{Service, http},
-    server::NamedService,
-};
+use std::sync::Arc;
+use tonic::{Status, body::Body, codegen::http};
 
 /// The service by which tasks exchange tensors.
-#[derive(Debug, Clone)]
-pub(crate) struct WorkerService(pub(crate) Arc<WorkerState>);
+pub(crate) struct WorkerService;
 
 /// The service by which tasks find each other, of the leader.
-#[derive(Debug, Clone)]
-pub(crate) struct CoordinationService(pub(crate) Arc<WorkerState>);
+pub(crate) struct CoordinationService;
 
-impl NamedService for WorkerService {
+impl Routes for WorkerService {
     const NAME: &'static str = "tensorflow.WorkerService";
-}
+    type State = WorkerState;
 
-impl NamedService for CoordinationService {
-    const NAME: &'static str = "tensorflow.CoordinationService";
-}
-
-impl Service<http::Request<Body>> for WorkerService {
-    type Response = http::Response<Body>;
-    type Error = Infallible;
-    type Future = RpcReply;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: http::Request<Body>) -> RpcReply {
-        let state = self.0.clone();
-        match method(&request).as_str() {
+    fn route(state: Arc<WorkerState>, method: &str, request: http::Request<Body>) -> RpcReply {
+        match method {
             "GetStatus" => unary(request, move |_: Empty| async move {
                 Ok(GetStatusResponse { device_attributes: vec![state.device.clone()] })
             }),
@@ -102,18 +77,12 @@ async fn complete_instance(
     Ok(CompleteInstanceResponse { instance_key: request.instance_key, source_rank })
 }
 
-impl Service<http::Request<Body>> for CoordinationService {
-    type Response = http::Response<Body>;
-    type Error = Infallible;
-    type Future = RpcReply;
+impl Routes for CoordinationService {
+    const NAME: &'static str = "tensorflow.CoordinationService";
+    type State = WorkerState;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: http::Request<Body>) -> RpcReply {
-        let state = self.0.clone();
-        match method(&request).as_str() {
+    fn route(state: Arc<WorkerState>, method: &str, request: http::Request<Body>) -> RpcReply {
+        match method {
             "RegisterTask" => unary(request, move |request: RegisterTaskRequest| async move {
                 state.register(&task(request.source_task)?, request.incarnation)?;
                 Ok(RegisterTaskResponse { leader_incarnation: state.device.incarnation })

@@ -7,10 +7,9 @@ use crate::{
     error::{Error, Result},
     messages::{
         Any, CoordinatedTask, DeviceAttributes, DeviceInfo, HeartbeatRequest, HeartbeatResponse,
-        OURS, RegisterTaskRequest, RegisterTaskResponse, WaitForAllTasksRequest,
-        WaitForAllTasksResponse,
+        RegisterTaskRequest, RegisterTaskResponse, WaitForAllTasksRequest, WaitForAllTasksResponse,
     },
-    rpc::{FRAME, WINDOWS},
+    rpc::{FRAME, Routed, WINDOWS, network},
     services::{CoordinationService, WorkerService},
     state::{SILENCE, WorkerState},
 };
@@ -23,7 +22,7 @@ use std::{
     sync::{Arc, atomic::AtomicI64},
     time::{Duration, Instant},
 };
-use tokio::{net::TcpListener, runtime::Builder, sync::oneshot};
+use tokio::{net::TcpListener, sync::oneshot};
 use tonic::transport::{Server, server::TcpIncoming};
 
 /// The time between two heartbeats of a task.
@@ -57,22 +56,10 @@ impl ClusterWorker {
     /// [`Error::Listen`] when the address of this task cannot be listened on, [`Error::Task`] when the
     /// leader does not come in time, or refuses.
     pub fn join(config: &ClusterConfig, options: &JoinOptions) -> Result<ClusterWorker> {
-        let start = |error: std::io::Error| Error::Start {
-            what: "the threads of the network",
-            reason: error.to_string(),
-        };
-        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        let runtime = runtime.map_err(start)?;
+        let runtime = network(2)?;
         let index = config.index;
         let incarnation = RandomState::new().hash_one((index, std::process::id(), Instant::now()));
-        let device = DeviceAttributes {
-            name: device_name(index),
-            device_type: "CPU".into(),
-            memory_limit: 1 << 28,
-            // Positive as a signed number too, as TensorFlow reads it in keys.
-            incarnation: incarnation >> 1 | 1,
-            physical_device_desc: OURS.into(),
-        };
+        let device = DeviceAttributes::cpu(device_name(index), incarnation);
         let state = Arc::new(WorkerState::new(device, config.tasks.len()));
         let guard = runtime.enter();
         let peers = config.tasks.iter().enumerate().map(|(n, address)| Peer::new(n, address));
@@ -80,9 +67,9 @@ impl ClusterWorker {
         drop(guard);
         let listener = runtime.block_on(listen(&config.tasks[index]))?;
         let (stop, stopped) = oneshot::channel::<()>();
-        let mut server = server().add_service(WorkerService(state.clone()));
+        let mut server = server().add_service(Routed::<WorkerService>::new(&state));
         if index == 0 {
-            server = server.add_service(CoordinationService(state.clone()));
+            server = server.add_service(Routed::<CoordinationService>::new(&state));
         }
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let serving = server.serve_with_incoming_shutdown(incoming, async {

@@ -3,7 +3,8 @@
 use super::service::{EagerService, ServerState, TensorService};
 use crate::{
     error::{Error, Result},
-    messages::{DeviceAttributes, OURS},
+    messages::DeviceAttributes,
+    rpc::{Routed, network},
     worker::listen,
 };
 use ferroflow_runtime::Context;
@@ -13,10 +14,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::{
-    runtime::{Builder, Runtime},
-    sync::oneshot,
-};
+use tokio::{runtime::Runtime, sync::oneshot};
 use tonic::transport::server::TcpIncoming;
 
 /// The name of a server's task, and what it does for clients.
@@ -70,18 +68,8 @@ impl WorkerServer {
         let ServerOptions { job, task, new_context } = options;
         let device = format!("/job:{job}/replica:0/task:{task}/device:CPU:0");
         let incarnation = RandomState::new().hash_one((&device, std::process::id()));
-        let attributes = DeviceAttributes {
-            name: device.clone(),
-            device_type: "CPU".into(),
-            memory_limit: 1 << 28,
-            incarnation: incarnation >> 1 | 1,
-            physical_device_desc: OURS.into(),
-        };
-        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        let runtime = runtime.map_err(|error| Error::Start {
-            what: "the threads of the network",
-            reason: error.to_string(),
-        })?;
+        let attributes = DeviceAttributes::cpu(device.clone(), incarnation);
+        let runtime = network(2)?;
         let listener = runtime.block_on(listen(address))?;
         let failed = |error: std::io::Error| Error::Listen {
             address: address.into(),
@@ -91,8 +79,8 @@ impl WorkerServer {
         let state = Arc::new(ServerState::new(attributes, new_context.clone()));
         let (stop, stopped) = oneshot::channel::<()>();
         let server = crate::worker::server()
-            .add_service(EagerService(state.clone()))
-            .add_service(TensorService(state));
+            .add_service(Routed::<EagerService>::new(&state))
+            .add_service(Routed::<TensorService>::new(&state));
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let serving = server.serve_with_incoming_shutdown(incoming, async {
             let _ = stopped.await;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     messages::{DeviceAttributes, Empty, GetStatusResponse},
-    rpc::{RpcReply, method, refused, streaming, unary},
+    rpc::{Routes, RpcReply, refused, streaming, unary},
     status::status,
 };
 use ferroflow_format::convert::tensor_message;
@@ -19,18 +19,11 @@ use ferroflow_runtime::Context;
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
-    convert::Infallible,
     fmt,
     sync::Arc,
-    task::{self, Poll},
     time::{Duration, Instant},
 };
-use tonic::{
-    Status,
-    body::Body,
-    codegen::{Service, http},
-    server::NamedService,
-};
+use tonic::{Status, body::Body, codegen::http};
 
 /// Makes the context of a client.
 pub(super) type NewContext = Arc<dyn Fn() -> Context + Send + Sync>;
@@ -129,33 +122,17 @@ impl ServerState {
 }
 
 /// Calls of ops and functions.
-#[derive(Debug, Clone)]
-pub(super) struct EagerService(pub(super) Arc<ServerState>);
+pub(super) struct EagerService;
 
 /// Questions about a server's devices, and for tensors.
-#[derive(Debug, Clone)]
-pub(super) struct TensorService(pub(super) Arc<ServerState>);
+pub(super) struct TensorService;
 
-impl NamedService for EagerService {
+impl Routes for EagerService {
     const NAME: &'static str = "tensorflow.eager.EagerService";
-}
+    type State = ServerState;
 
-impl NamedService for TensorService {
-    const NAME: &'static str = "tensorflow.WorkerService";
-}
-
-impl Service<http::Request<Body>> for EagerService {
-    type Response = http::Response<Body>;
-    type Error = Infallible;
-    type Future = RpcReply;
-
-    fn poll_ready(&mut self, _: &mut task::Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: http::Request<Body>) -> RpcReply {
-        let state = self.0.clone();
-        match method(&request).as_str() {
+    fn route(state: Arc<ServerState>, method: &str, request: http::Request<Body>) -> RpcReply {
+        match method {
             "CreateContext" => unary(request, move |request| async move { state.create(&request) }),
             "UpdateContext" => unary(request, move |request: UpdateContextRequest| async move {
                 state.session(request.context_id)?;
@@ -179,18 +156,12 @@ impl Service<http::Request<Body>> for EagerService {
     }
 }
 
-impl Service<http::Request<Body>> for TensorService {
-    type Response = http::Response<Body>;
-    type Error = Infallible;
-    type Future = RpcReply;
+impl Routes for TensorService {
+    const NAME: &'static str = "tensorflow.WorkerService";
+    type State = ServerState;
 
-    fn poll_ready(&mut self, _: &mut task::Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: http::Request<Body>) -> RpcReply {
-        let state = self.0.clone();
-        match method(&request).as_str() {
+    fn route(state: Arc<ServerState>, method: &str, request: http::Request<Body>) -> RpcReply {
+        match method {
             "GetStatus" => unary(request, move |_: Empty| async move {
                 Ok(GetStatusResponse { device_attributes: vec![state.device.clone()] })
             }),

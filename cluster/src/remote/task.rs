@@ -10,11 +10,7 @@ use super::{
         SendTensorOp, ServerDef, UnreadMessage,
     },
 };
-use crate::{
-    client::Peer,
-    error::{Error, Result},
-    messages::DeviceAttributes,
-};
+use crate::{client::Peer, error::Result, messages::DeviceAttributes, rpc::network};
 use ferroflow_format::{
     convert::{tensor, tensor_message},
     proto::{AttrValue, VersionDef, attr_value::Value},
@@ -35,7 +31,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
 /// Longest time of a call: of a function, say.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -112,12 +108,7 @@ impl RemoteTask {
         limits: &Limits,
     ) -> Result<Arc<RemoteTask>> {
         let ConnectOptions { job, task, timeout } = options;
-        let start = |error: std::io::Error| Error::Start {
-            what: "the threads of the network",
-            reason: error.to_string(),
-        };
-        let runtime =
-            Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(start)?;
+        let runtime = network(1)?;
         let guard = runtime.enter();
         let peer = Peer::named(format!("/job:{job}/task:{task}"), address)?;
         drop(guard);

@@ -228,6 +228,16 @@ pub trait Group: Send + Sync + fmt::Debug {
     fn part(&self, members: &[usize]) -> Result<Arc<dyn Group>>;
 }
 
+/// The error of a part of a group that is none, or that the member which asks for it is not in.
+pub fn no_part(group: &dyn Group, members: &[usize]) -> CollectiveError {
+    CollectiveError::Group {
+        group: group.key(),
+        what: "a part of it",
+        expected: format!("of members below {}, {} among them", group.size(), group.rank()),
+        found: format!("{members:?}"),
+    }
+}
+
 /// The rows of a member's part of the first dimension.
 ///
 /// # Errors

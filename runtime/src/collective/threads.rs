@@ -6,7 +6,7 @@
 
 use super::{
     Broadcast, CollectiveCall, CollectiveError, Engine, Group, GroupKey, InstanceKey, Reduction,
-    join_rows, rows_per_member,
+    join_rows, no_part, rows_per_member,
 };
 use crate::{
     error::{Error, Result},
@@ -400,13 +400,7 @@ impl Group for ThreadsGroup {
                 let id = GroupId { key: self.id.key, members };
                 Ok(Arc::new(ThreadsGroup::new(&self.table, id, replica)))
             }
-            None => Err(CollectiveError::Group {
-                group: self.id.key,
-                what: "a part of it",
-                expected: format!("of members below {}, {} among them", self.size(), self.rank),
-                found: format!("{members:?}"),
-            }
-            .into()),
+            None => Err(no_part(self, members).into()),
         }
     }
 }
