@@ -16,7 +16,7 @@
 //!
 //! - `config.rs`: which cluster, as the environment says.
 //! - `worker.rs`: the life of a task. `state.rs`: what its services share. `services.rs`: the services.
-//! - `client.rs`: calls of other tasks. `messages.rs`: the messages.
+//! - `client.rs`: calls of other tasks. `rpc.rs`: answers to calls. `messages.rs`: the messages. `status.rs`: codes.
 //! - `engine.rs`: which groups there are. `group.rs`: what the members of a group do together.
 //! - `buffers.rs`: what travels between members. `source.rs`: who sends in a broadcast.
 //! - `ring.rs`: who sends which chunk when. `tree.rs`: who hands a broadcast on to whom.
