@@ -21,14 +21,14 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         }
         Ok(())
     })?;
-    step("package", || package::run(root))?;
-    step("test", || test(root))?;
-    step("alone", || alone::run(root))?;
     step("doc", || {
-        let mut doc = command::cargo(root, &["doc", "--workspace", "--no-deps"]);
+        let mut doc = command::cargo(root, &["doc", "--workspace", "--no-deps", "--all-features"]);
         doc.env("RUSTDOCFLAGS", "-D warnings");
         command::run(doc)
-    })
+    })?;
+    step("package", || package::run(root))?;
+    step("test", || test(root))?;
+    step("alone", || alone::run(root))
 }
 
 /// Tests of what is written for each instruction set.

@@ -67,7 +67,7 @@ impl Default for ConnectOptions {
 ///
 /// # Errors
 ///
-/// [`Error::Task`] when the process does not answer, or refuses.
+/// [`Error::Task`](crate::Error::Task) when the process does not answer, or refuses.
 pub fn connect_to_host(
     context: &Context,
     address: &str,
