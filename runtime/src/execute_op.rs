@@ -57,8 +57,8 @@ pub(crate) fn execute_op(
         | Lowering::Reduce(_)
         | Lowering::View(_)
         | Lowering::Kernel => {
-            let inputs = refs(&inputs);
-            KernelCall::new(scope.context, op, attrs, &inputs)?.run(scope.context, &inputs)
+            let call = KernelCall::new(scope.context, op, attrs, &refs(&inputs))?;
+            call.run_owned(scope.context, inputs)
         }
         Lowering::Alias(kind) => alias(op, attrs, &inputs, kind),
         Lowering::Composite(_) => formula(scope, op, attrs, &inputs),

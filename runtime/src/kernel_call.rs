@@ -13,6 +13,9 @@ use ferroflow_kernels::{
 use smallvec::SmallVec;
 use std::{fmt, sync::Arc};
 
+/// The least size of a result that takes the memory of an input.
+const DONATED_BYTES: usize = 4096;
+
 /// A call of a kernel on inputs of certain types.
 pub(crate) struct KernelCall {
     op: &'static OpDef,
@@ -75,6 +78,52 @@ impl KernelCall {
     /// Those of the kernel, and when an input is not in host memory.
     pub(crate) fn run(&self, context: &Context, inputs: &[&EagerTensor]) -> Result<Results> {
         self.run_on(context, inputs.iter().map(|input| Ok(Operand::Tensor(input.host()?))))
+    }
+
+    /// Runs the call on inputs that nobody else may need: over one of them, where the kernel can write so.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](KernelCall::run).
+    pub(crate) fn run_owned(
+        &self,
+        context: &Context,
+        mut inputs: SmallVec<[EagerTensor; 4]>,
+    ) -> Result<Results> {
+        let Some(index) = self.donated(&inputs) else {
+            let inputs: SmallVec<[&EagerTensor; 4]> = inputs.iter().collect();
+            return self.run(context, &inputs);
+        };
+        let mut made = inputs.remove(index).into_host()?;
+        let mut io = Io::empty(context.threads(), context.limits().tensor_bytes);
+        for (position, input) in inputs.iter().enumerate() {
+            if position == index {
+                io.read(Operand::InPlace);
+            }
+            io.read(Operand::Tensor(input.host()?));
+        }
+        if index == inputs.len() {
+            io.read(Operand::InPlace);
+        }
+        io.write(Target::Plain(made.bytes_mut()));
+        self.kernel.run(&mut io)?;
+        drop(io);
+        Ok(Results::from_buf([made.into()]))
+    }
+
+    /// The input whose memory the result takes: one that is held here alone, and so large that it matters.
+    fn donated(&self, inputs: &[EagerTensor]) -> Option<usize> {
+        let [Some((dtype, shape))] = &self.outputs[..] else { return None };
+        if dtype.size()? * shape.num_elements() < DONATED_BYTES {
+            return None;
+        }
+        let is_free = |tensor: &HostTensor| {
+            tensor.dtype() == *dtype && tensor.shape() == shape && tensor.is_unique()
+        };
+        inputs.iter().enumerate().find_map(|(index, input)| {
+            let fits = self.kernel.in_place(index) && input.host().is_ok_and(is_free);
+            fits.then_some(index)
+        })
     }
 
     /// Runs the call on these operands.
@@ -175,4 +224,44 @@ pub(crate) fn compile(context: &Context, call: &OpCall<'_>) -> Result<Arc<dyn Ke
 /// A shape of which every size is known but which no tensor can have.
 fn impossible(shape: &PartialShape) -> bool {
     shape.is_known()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eager_tensor::EagerTensor;
+
+    /// `x + y`, and the address of the result.
+    fn sum(context: &Context, x: EagerTensor, y: EagerTensor) -> (Vec<f32>, usize) {
+        let op = context.registry().find("AddV2").unwrap();
+        let attrs = Attrs::new().with("T", DType::F32);
+        let call = KernelCall::new(context, op, &attrs, &[&x, &y]).unwrap();
+        let results = call.run_owned(context, SmallVec::from_iter([x, y])).unwrap();
+        let result = results[0].host().unwrap();
+        (result.as_slice::<f32>().unwrap().to_vec(), address(result))
+    }
+
+    fn address(tensor: &HostTensor) -> usize {
+        tensor.bytes().as_ptr() as usize
+    }
+
+    fn filled(value: f32) -> HostTensor {
+        HostTensor::vector(&[value; 2048]).unwrap()
+    }
+
+    #[test]
+    fn inputs_that_nobody_else_holds_are_written_over() {
+        let context = Context::new();
+        let (x, y) = (filled(1.0), filled(2.0));
+        let first = address(&x);
+        let (found, at) = sum(&context, x.into(), y.clone().into());
+        assert_eq!((found, at), (vec![3.0; 2048], first));
+        let x = filled(1.0);
+        let second = address(&y);
+        let (found, at) = sum(&context, x.clone().into(), y.into());
+        assert_eq!((found, at), (vec![3.0; 2048], second));
+        assert_eq!(x.as_slice::<f32>().unwrap(), [1.0; 2048], "x is held here");
+        let (found, _) = sum(&context, x.clone().into(), x.into());
+        assert_eq!(found, vec![2.0; 2048], "neither operand is alone");
+    }
 }

@@ -22,6 +22,7 @@ use ferroflow_ir::{
         prune::prune,
         region::regions,
         specialize::{Argument, Evaluate, NoFolding, Specialized, Specializer},
+        stack_updates::update_stacks,
         strides::move_strides,
         transpose::transposes_into_matmuls,
         verify::{verify, verify_devices, verify_results},
@@ -99,6 +100,8 @@ pub(crate) fn optimize(
         with_call(context, graph, node, support) == Some(Support::Pays)
     };
     if options.fuse {
+        function.for_each_body(&mut update_stacks)?;
+        check(&function, "updates of stacks")?;
         function.for_each_body(&mut move_strides)?;
         check(&function, "strides")?;
     }

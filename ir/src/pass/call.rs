@@ -9,10 +9,11 @@ use crate::{
     error::{Error, Result},
     graph::{Graph, NodeDef, Outlet},
     host_tensor::HostTensor,
-    infer::InputFacts,
-    op::OpDef,
+    infer::{InputFacts, OpContext},
+    op::{Lowering, OpDef},
     registry,
     spec::ValueType,
+    view::StridedView,
 };
 use smallvec::SmallVec;
 
@@ -75,4 +76,18 @@ pub(super) fn call_types(
     };
     let facts: SmallVec<[InputFacts<'_>; 4]> = inputs.iter().filter_map(facts).collect();
     check_call(op, attrs, &facts)
+}
+
+/// What the results of a node are of its first input, if that is all they are and everything is known.
+pub(super) fn call_views(graph: &Graph, node: &NodeDef) -> Option<Vec<StridedView>> {
+    let op = node.op.def()?;
+    let Lowering::View(rule) = op.lowering else { return None };
+    let facts =
+        |&input: &Outlet| Some(InputFacts { ty: graph.ty(input)?, value: constant(graph, input) });
+    let inputs: Option<SmallVec<[InputFacts<'_>; 4]>> = node.inputs().iter().map(facts).collect();
+    let inputs = inputs?;
+    inputs.first()?.ty.shape.known()?;
+    let mut context = OpContext::new(op, &node.attrs, &inputs).ok()?;
+    context.infer().ok().filter(|()| context.host_values_known())?;
+    rule(&context).ok()
 }

@@ -1,7 +1,7 @@
 //! Graph to graph: each pass returns a graph that means the same and costs less.
 //!
 //! The order in which a runtime uses them: [`specialize`] (inline calls, infer types, fold
-//! constants, expand formulas), [`hoist`], [`strides`], [`cse`], [`prune`], [`mod@widen`], [`pad`], [`fuse`],
+//! constants, expand formulas), [`hoist`], [`stack_updates`], [`strides`], [`cse`], [`prune`], [`mod@widen`], [`pad`], [`fuse`],
 //! [`attention`], [`region`]. [`functionalize`] is for those who load graphs, [`carve`] and
 //! [`infer_types`] are for whoever asks for a part of one.
 
@@ -21,6 +21,7 @@ pub mod prune;
 mod rebuild;
 pub mod region;
 pub mod specialize;
+pub mod stack_updates;
 pub mod strides;
 pub mod transpose;
 pub mod verify;

@@ -48,7 +48,10 @@ pub(super) fn rebuild(
     let source = std::mem::take(&mut body.graph);
     let mut nested = std::mem::take(&mut body.nested);
     let mut rebuilt = Rebuilt::default();
-    for id in source.ids() {
+    // Arguments come before what reads them, also those that a pass added last.
+    let args: Vec<NodeId> = body.args.iter().map(|arg| arg.node).collect();
+    let others = source.ids().filter(|id| !args.contains(id));
+    for id in args.iter().copied().chain(others) {
         let mut functions = nested.remove(&id);
         let new = add(&mut rebuilt, &source, id, functions.as_deref_mut().unwrap_or_default())?;
         rebuilt.moved.insert(id, new);
@@ -60,4 +63,46 @@ pub(super) fn rebuild(
     }
     (body.graph, body.reasons) = (rebuilt.graph, rebuilt.reasons);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        build::GraphBuilder,
+        dtype::DType,
+        function::FunctionLibrary,
+        limits::Limits,
+        pass::{
+            specialize::{Argument, NoFolding, Specializer},
+            verify::verify,
+        },
+        shape::Shape,
+        spec::ValueType,
+    };
+
+    /// Loops get variables after what is in their bodies.
+    #[test]
+    fn arguments_that_were_added_last_come_first() {
+        let ty = ValueType::new(DType::F32, Shape::scalar());
+        let mut b = GraphBuilder::new();
+        let x = b.arg("x", ty.clone()).unwrap();
+        let y = b.call("Neg", "y", &[x]).unwrap()[0];
+        let def = b.finish_function("f", &[("r", y)]);
+        let (library, limits) = (FunctionLibrary::new(), Limits::default());
+        let specializer = Specializer { library: &library, evaluate: &NoFolding, limits: &limits };
+        let mut body = specializer.specialize(&def, &[Argument::from(ty)]).unwrap();
+        let mut last = body.graph[body.args[0].node].clone();
+        last.name = "last".into();
+        let last = body.graph.add(last).unwrap();
+        body.args.push(last.into());
+        body.graph.connect(body.results[0].node, [last.into()], []).unwrap();
+        rebuild(&mut body, |rebuilt, source, id, _| {
+            let node = rebuilt.node(&source[id]);
+            rebuilt.graph.add(node)
+        })
+        .unwrap();
+        verify(&body, "building anew").unwrap();
+        assert_eq!(body.graph[body.results[0].node].inputs(), [body.args[1]]);
+    }
 }

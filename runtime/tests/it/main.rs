@@ -18,6 +18,7 @@ mod outlining;
 mod pools;
 mod products;
 mod regions;
+mod stack_updates;
 mod strides;
 mod support;
 mod transposes;

@@ -2,9 +2,8 @@
 
 use crate::{
     graph::{Graph, NodeId, OpRef, Outlet},
-    host_tensor::HostTensor,
-    infer::{InputFacts, OpContext},
-    op::{Lowering, OpDef},
+    op::OpDef,
+    pass::call::call_views,
     registry,
     spec::ValueType,
 };
@@ -128,22 +127,9 @@ impl Search<'_> {
     /// The order in which a node puts the dimensions of its input, if that is all it does.
     pub(super) fn permutation(&self, id: NodeId) -> Option<Vec<usize>> {
         let node = &self.graph[id];
-        let op = node.op.def()?;
-        let Lowering::View(rule) = op.lowering else { return None };
-        let types: Option<Vec<ValueType>> =
-            node.inputs().iter().map(|&input| self.ty(input).cloned()).collect();
-        let types = types?;
-        let source = types.first()?.shape.known()?;
+        let [view] = &call_views(self.graph, node)?[..] else { return None };
+        let source = self.ty(*node.inputs().first()?)?.shape.known()?;
         let result = self.ty(id.into())?.shape.known()?;
-        let inputs: Vec<InputFacts<'_>> = node
-            .inputs()
-            .iter()
-            .zip(&types)
-            .map(|(input, ty)| InputFacts { ty, value: self.constant(*input) })
-            .collect();
-        let mut context = OpContext::new(op, &node.attrs, &inputs).ok()?;
-        context.infer().ok().filter(|()| context.host_values_known())?;
-        let [view] = &rule(&context).ok()?[..] else { return None };
         // Loops of a view are not dimensions of its result: a slice may add and drop some of size 1.
         if !view.dims.iter().map(|dim| dim.size).eq(result.iter().copied()) {
             return None;
@@ -159,11 +145,5 @@ impl Search<'_> {
             order.push(own.or_else(|| (0..rank).find(fits))?);
         }
         (view.offset == 0 && order.len() == rank && rank >= 2).then_some(order)
-    }
-
-    fn constant(&self, outlet: Outlet) -> Option<&HostTensor> {
-        let node = &self.graph[outlet.node];
-        let is_source = node.op.def().is_some_and(|op| op.inputs.is_empty());
-        node.attrs.tensor("value").ok().filter(|_| is_source)
     }
 }
