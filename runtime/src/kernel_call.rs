@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use std::{fmt, sync::Arc};
 
 /// The least size of a result that takes the memory of an input.
-const DONATED_BYTES: usize = 4096;
+pub(crate) const DONATED_BYTES: usize = 4096;
 
 /// A call of a kernel on inputs of certain types.
 pub(crate) struct KernelCall {

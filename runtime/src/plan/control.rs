@@ -8,9 +8,12 @@ use super::{
     faults::{PlanFault, is_planted},
     planner::Planner,
 };
-use crate::error::Result;
+use crate::{error::Result, kernel_call::DONATED_BYTES};
 use ferroflow_ir::{
-    NodeDef, NodeId, Outlet, host_tensor::byte_len, op::CallKind, pass::specialize::Specialized,
+    NodeDef, NodeId, Outlet,
+    host_tensor::byte_len,
+    op::CallKind,
+    pass::{execution::Execution, specialize::Specialized},
 };
 use ferroflow_kernels::check_size;
 
@@ -112,7 +115,13 @@ impl Planner<'_> {
                 inner.push(body.places[&input].clone());
                 continue;
             }
-            let location = self.variable_location(body, Outlet::new(id, index))?;
+            let outlet = Outlet::new(id, index);
+            let location = match self.location(body, outlet) {
+                None if is_made_by_op(repeated, index)? => {
+                    ValueLocation::Slot(self.slot(None), None)
+                }
+                _ => self.variable_location(body, outlet)?,
+            };
             let from = body.operand(input);
             self.copy(&mut body.actions, from, location.clone());
             inner.push(location);
@@ -179,4 +188,16 @@ impl Planner<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a large value of a loop's variable is made by an op, which returns a tensor: another op takes it in
+/// the next round, and may write over it, where a buffer would be copied each time.
+fn is_made_by_op(repeated: &Specialized, index: usize) -> Result<bool> {
+    let Some(&result) = repeated.results.get(index) else { return Ok(false) };
+    let (graph, node) = (&repeated.graph, &repeated.graph[result.node]);
+    let ty = &node.outputs()[result.index as usize];
+    let shape = ty.shape.known().filter(|_| ty.dtype.size().is_some());
+    let bytes = shape.map(|shape| byte_len(ty.dtype, &shape)).transpose()?;
+    let is_large = bytes.is_some_and(|bytes| bytes >= DONATED_BYTES);
+    Ok(is_large && Execution::of(graph, node)? == Execution::Op)
 }
