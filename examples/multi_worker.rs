@@ -9,17 +9,21 @@
 //!
 //! Each step prints the loss over the whole batch and a checksum of all weights, which is the same in all
 //! processes. Processes of TensorFlow can take part (`cluster/tests/tensorflow/worker.py`).
+//!
+//! With a folder as the second argument, a process that is asked to end (`SIGTERM`) has all of them write a
+//! checkpoint and end with status 75 (`EX_TEMPFAIL`: try again); started again, they go on from it. The files in
+//! `examples/cluster` have schedulers do so.
 
 use ferroflow::{
-    GradientTape, Tensor, Variable,
+    Checkpoint, GradientTape, Tensor, Variable,
     distribute::{ReduceOp, replica_context},
     function,
     ir::{HostTensor, Shape},
-    multi_worker::MultiWorkerMirroredStrategy,
+    multi_worker::{MultiWorkerMirroredStrategy, PreemptionCheckpoint},
     nn::optimizers::{Optimizer, Sgd},
     ops, tracer,
 };
-use std::{env, error::Error};
+use std::{env, error::Error, ops::ControlFlow, process::ExitCode};
 
 /// Examples of a batch, of all processes together.
 const BATCH: usize = 12;
@@ -28,7 +32,7 @@ const CLASSES: usize = 10;
 const CHANNELS: usize = 6;
 const RATE: f64 = 0.1;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<ExitCode, Box<dyn Error>> {
     let steps: usize = env::args().nth(1).map_or(Ok(20), |steps| steps.parse())?;
     let strategy = MultiWorkerMirroredStrategy::from_env()?;
     let weights = strategy.scope(weights)?;
@@ -37,13 +41,39 @@ fn main() -> Result<(), Box<dyn Error>> {
         let weights = weights.clone();
         move |x: Tensor, y: Tensor| step(&optimizer, &weights, &x, &y)
     });
-    for number in 0..steps {
+    let train = |number: usize| -> tracer::Result<()> {
         let batch = strategy.split(&batch(number)?)?;
         let loss = strategy.run(&batch, |(x, y)| step.call((x, y)))?;
         let loss = loss.values()[0].to_scalar::<f32>()?;
         println!("step {number}: loss {loss:.6}, weights {:08x}", checksum(&weights)?);
+        Ok(())
+    };
+    match env::args().nth(2) {
+        None => (0..steps).try_for_each(train)?,
+        Some(folder) => {
+            let checkpoint = Checkpoint::new().with("weights", &weights);
+            let training = PreemptionCheckpoint::restore(&strategy, checkpoint, folder)?;
+            return resumable(training, steps, train);
+        }
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Steps from the last checkpoint on, until all are done or a process is asked to end.
+fn resumable(
+    mut training: PreemptionCheckpoint<'_>,
+    steps: usize,
+    train: impl Fn(usize) -> tracer::Result<()>,
+) -> Result<ExitCode, Box<dyn Error>> {
+    while let Ok(number) = usize::try_from(training.steps())
+        && number < steps
+    {
+        if let ControlFlow::Break(path) = training.run(|| train(number))? {
+            println!("saved {} after {} steps", path.display(), training.steps());
+            return Ok(ExitCode::from(75));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// First values that every process computes alike; were they random, those of the first would be taken.
@@ -96,7 +126,7 @@ fn losses(weights: &[Variable], x: &Tensor, y: &Tensor) -> tracer::Result<Tensor
 }
 
 /// A checksum of the bytes of all weights.
-fn checksum(weights: &[Variable]) -> Result<u32, Box<dyn Error>> {
+fn checksum(weights: &[Variable]) -> tracer::Result<u32> {
     let mut sum = flate2::Crc::new();
     for weight in weights {
         sum.update(weight.read()?.host()?.bytes());

@@ -24,9 +24,15 @@
 //! # }
 //! ```
 
+#[cfg(unix)]
+mod preemption;
+
 use ferroflow_cluster::{ClusterConfig, ClusterWorker, JoinOptions};
 use ferroflow_tracer::{self as tracer, distribute::Strategy};
 use std::ops::Deref;
+
+#[cfg(unix)]
+pub use preemption::{PreemptionCheckpoint, PreemptionError};
 
 /// A replica in each process of a cluster, with variables mirrored in all of them.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Faults: a task of a cluster is killed, or stopped, in the middle of a step. The others must end in time,
 //! with an error that names it.
 
-use super::{addresses, last_line};
+use super::{addresses, last_line, signal};
 use anyhow::{Context, Result, ensure};
 use std::{
     io::{BufRead, BufReader, Read},
@@ -86,9 +86,7 @@ fn observe(
     thread::sleep(delay);
     let begun = Instant::now();
     if is_silent {
-        let id = children[victim].id().to_string();
-        let status = Command::new("kill").args(["-STOP", &id]).status()?;
-        ensure!(status.success(), "cannot stop task {victim}");
+        signal(&children[victim], "STOP")?;
     } else {
         children[victim].kill()?;
     }

@@ -3,9 +3,12 @@
 //! Each case is a cluster of tasks, of ferroflow and of TensorFlow, that run one program. All of them must
 //! print the same; what they learn must be what one process learns with the whole batch.
 //!
-//! - `remote.rs`: clients and servers. `faults.rs`: tasks that end in the middle.
+//! - `environments.rs`: what launchers say. `remote.rs`: clients and servers. `faults.rs`: tasks that end in the middle. `preemption.rs`: tasks that
+//!   are asked to.
 
+mod environments;
 mod faults;
+mod preemption;
 mod remote;
 
 use crate::{command, conformance::tensorflow};
@@ -94,7 +97,23 @@ pub(crate) fn run(root: &Path, flags: &ClusterFlags) -> Result<()> {
             }
         }
     }
-    for (name, result) in remote::run(root, &runner)? {
+    for (tasks, victim) in [(2, 0), (2, 1), (3, 1)] {
+        match preemption::run(&runner, &train.ours, tasks, victim) {
+            Ok(steps) => {
+                println!("preemption   task {victim} of {tasks}: saved after {steps} steps");
+                passed += 1;
+            }
+            Err(error) => {
+                failed += 1;
+                println!("FAIL         preemption of task {victim} of {tasks}: {error:#}");
+            }
+        }
+    }
+    let mut others = remote::run(root, &runner)?;
+    if let Some(python) = &runner.python {
+        others.extend(environments::run(root, python)?);
+    }
+    for (name, result) in others {
         match result {
             Ok(()) => passed += 1,
             Err(error) => {
@@ -117,11 +136,8 @@ fn example(root: &Path, name: &str) -> Result<PathBuf> {
 impl Runner {
     /// The outputs of the tasks of a cluster.
     fn outputs(&self, program: &Program, sides: &[Side]) -> Result<Vec<String>> {
-        let tasks = addresses(sides.len())?;
-        let start = |(index, side): (usize, &Side)| self.start(program, *side, &tasks, index);
-        let mut children: Vec<Child> =
-            sides.iter().enumerate().map(start).collect::<Result<_>>()?;
-        let ended = wait(&mut children);
+        let mut children = self.start_all(program, sides)?;
+        let ended = wait(&mut children, 0);
         for child in &mut children {
             // Those that have ended cannot be killed.
             let _ = child.kill();
@@ -133,6 +149,12 @@ impl Runner {
             errors.collect::<Vec<_>>().join("; ")
         })?;
         Ok(outputs.iter().map(|output| String::from_utf8_lossy(&output.stdout).into()).collect())
+    }
+
+    fn start_all(&self, program: &Program, sides: &[Side]) -> Result<Vec<Child>> {
+        let tasks = addresses(sides.len())?;
+        let start = |(index, side): (usize, &Side)| self.start(program, *side, &tasks, index);
+        sides.iter().enumerate().map(start).collect()
     }
 
     fn start(
@@ -165,14 +187,17 @@ fn addresses(n: usize) -> Result<Vec<String>> {
     listeners.iter().map(|listener| Ok(listener.local_addr()?.to_string())).collect()
 }
 
-/// Waits until all processes have ended well.
-fn wait(children: &mut [Child]) -> Result<()> {
+/// Waits until all processes have ended with this status.
+fn wait(children: &mut [Child], expected: i32) -> Result<()> {
     let begun = Instant::now();
     loop {
         let mut running = 0;
         for (index, child) in children.iter_mut().enumerate() {
             match child.try_wait()? {
-                Some(status) => ensure!(status.success(), "task {index} ended with {status}"),
+                Some(status) => {
+                    let is_expected = status.code() == Some(expected);
+                    ensure!(is_expected, "task {index} ended with {status}");
+                }
                 None => running += 1,
             }
         }
@@ -182,6 +207,14 @@ fn wait(children: &mut [Child]) -> Result<()> {
         ensure!(begun.elapsed() < PATIENCE, "{running} tasks do not end");
         thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Sends a signal to a process.
+fn signal(child: &Child, name: &str) -> Result<()> {
+    let status =
+        Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status()?;
+    ensure!(status.success(), "cannot send {name} to {}", child.id());
+    Ok(())
 }
 
 fn last_line(text: &[u8]) -> String {

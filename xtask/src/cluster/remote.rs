@@ -18,7 +18,7 @@ const MODELS: &[&str] = &[
 ];
 
 /// Clients and servers of both sides.
-pub(super) fn run(root: &Path, runner: &Runner) -> Result<Vec<(&'static str, Result<()>)>> {
+pub(super) fn run(root: &Path, runner: &Runner) -> Result<Vec<(String, Result<()>)>> {
     let client = example(root, "remote")?;
     let build = ["build", "--workspace", "--all-features", "--bin", "ferroflow"];
     let program = command::built(command::cargo(root, &build), "ferroflow")?;
@@ -32,7 +32,7 @@ pub(super) fn run(root: &Path, runner: &Runner) -> Result<Vec<(&'static str, Res
         command.arg(address);
         command
     };
-    let mut results = vec![("our client, our server", served(ours, us))];
+    let mut results = vec![("our client, our server".into(), served(ours, us))];
     let Some(python) = &runner.python else { return Ok(results) };
     let folder = root.join("cluster").join("tests").join("tensorflow");
     let theirs = |address: &str| {
@@ -40,14 +40,14 @@ pub(super) fn run(root: &Path, runner: &Runner) -> Result<Vec<(&'static str, Res
         server.arg(folder.join("server.py")).arg(address.rsplit(':').next().unwrap_or_default());
         server
     };
-    results.push(("our client, server of TensorFlow", served(theirs, us)));
+    results.push(("our client, server of TensorFlow".into(), served(theirs, us)));
     let tensorflow = |address: &str| {
         let mut command = Command::new(python);
         command.arg(folder.join("client.py")).arg(address);
         command.args(MODELS.iter().map(|name| root.join("tests").join("zoo").join(name)));
         command
     };
-    results.push(("client of TensorFlow, our server", served(ours, tensorflow)));
+    results.push(("client of TensorFlow, our server".into(), served(ours, tensorflow)));
     Ok(results)
 }
 
@@ -62,7 +62,7 @@ fn served(server: impl Fn(&str) -> Command, client: impl Fn(&str) -> Command) ->
     client.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let ran = client.spawn().map_err(anyhow::Error::from).and_then(|child| {
         let mut children = [child];
-        let ended = wait(&mut children);
+        let ended = wait(&mut children, 0);
         let [mut child] = children;
         // One that has ended cannot be killed.
         let _ = child.kill();
