@@ -80,7 +80,7 @@ impl KernelCall {
         self.run_on(context, inputs.iter().map(|input| Ok(Operand::Tensor(input.host()?))))
     }
 
-    /// Runs the call on inputs that nobody else may need: over one of them, where the kernel can write so.
+    /// Runs the call on inputs, over one of them that no other value shares, where the kernel can write so.
     ///
     /// # Errors
     ///
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_that_nobody_else_holds_are_written_over() {
+    fn inputs_that_are_held_here_alone_are_written_over() {
         let context = Context::new();
         let (x, y) = (filled(1.0), filled(2.0));
         let first = address(&x);

@@ -78,7 +78,7 @@ pub(super) fn call_types(
     check_call(op, attrs, &facts)
 }
 
-/// What the results of a node are of its first input, if that is all they are and everything is known.
+/// Views of the first input that the results of a node are, if that is all they are and everything is known.
 pub(super) fn call_views(graph: &Graph, node: &NodeDef) -> Option<Vec<StridedView>> {
     let op = node.op.def()?;
     let Lowering::View(rule) = op.lowering else { return None };

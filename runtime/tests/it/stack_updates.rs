@@ -49,7 +49,7 @@ impl Program<'_> {
         self.b.constant(&name, HostTensor::vector(values)?)
     }
 
-    /// One index of an axis, written in one of several ways.
+    /// The slice at an index of an axis, written in one of several ways.
     fn pick(&mut self, x: Outlet, dims: &[usize], axis: usize, index: usize) -> Result<Outlet> {
         if self.draw.below(3) == 0 {
             let attrs = Attrs::new().with("num", dims[axis] as i64).with("axis", axis as i64);

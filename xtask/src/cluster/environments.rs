@@ -53,7 +53,7 @@ pub(super) fn run(root: &Path, python: &Path) -> Result<Vec<(String, Result<()>)
     Ok(ENVIRONMENTS.iter().map(|environment| (name(environment), compare(environment))).collect())
 }
 
-/// What a program prints in an environment.
+/// The line that a program prints in an environment.
 fn found(mut command: Command, environment: Environment) -> Result<String> {
     let output = command.envs(environment.iter().copied()).output()?;
     ensure!(output.status.success(), "{command:?}: {}", last_line(&output.stderr));

@@ -40,7 +40,7 @@ pub(super) fn find(body: &Specialized) -> Vec<Chain> {
     if !ids.iter().any(|&id| is_update(&body.graph[id])) {
         return Vec::new();
     }
-    ids.iter().for_each(|&id| search.follow(id));
+    ids.iter().for_each(|&id| search.note(id));
     let mut chains: Vec<Chain> = Vec::new();
     for &id in ids.iter().rev() {
         let Some(chain) = search.chain(id) else { continue };
@@ -74,7 +74,7 @@ impl<'a> Search<'a> {
     }
 
     /// Finds out of which slices of what stack the results of a node are.
-    fn follow(&mut self, id: NodeId) {
+    fn note(&mut self, id: NodeId) {
         let node = &self.graph[id];
         if !self.live.contains(&id) {
             return;
@@ -192,8 +192,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Whether nothing that a node reads is needed from `end` on: it has run, and so has whoever reads
-    /// what it returns, if that may be its operand in place.
+    /// Whether a node has run before `end`, and so has all that reads its result, if that may be its operand
+    /// in place.
     fn is_over(&self, id: NodeId, end: NodeId) -> bool {
         let mut seen = HashSet::new();
         let mut open = vec![id];

@@ -16,7 +16,7 @@ impl Picks {
         self.0.iter().all(Option::is_none)
     }
 
-    /// One index of an axis of the slice.
+    /// A slice of this one: an index of one of its axes.
     pub(super) fn picked(&self, axis: usize, index: usize) -> Option<Picks> {
         let mut picks = self.clone();
         *picks.0.iter_mut().filter(|pick| pick.is_none()).nth(axis)? = Some(index);
