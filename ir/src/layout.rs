@@ -201,10 +201,7 @@ impl Layout {
     /// # Errors
     ///
     /// [`Error::Argument`] when the mesh has no such dimension, or it is there twice.
-    pub fn of_dims(
-        mesh: &Mesh,
-        specs: impl IntoIterator<Item = Option<usize>>,
-    ) -> Result<Layout> {
+    pub fn of_dims(mesh: &Mesh, specs: impl IntoIterator<Item = Option<usize>>) -> Result<Layout> {
         let specs: SmallVec<[Option<usize>; 4]> = specs.into_iter().collect();
         let used: Vec<usize> = specs.iter().flatten().copied().collect();
         if has_twice(&used) || used.iter().any(|&dim| dim >= mesh.rank()) {
@@ -270,7 +267,9 @@ impl Layout {
             return Err(self.not_of(piece));
         }
         let parts = |spec: &Option<usize>| spec.map_or(1, |dim| self.mesh.dim_size(dim));
-        Shape::new(piece.iter().zip(&self.specs).map(|(size, spec)| size.saturating_mul(parts(spec))))
+        Shape::new(
+            piece.iter().zip(&self.specs).map(|(size, spec)| size.saturating_mul(parts(spec))),
+        )
     }
 
     fn not_of(&self, shape: &Shape) -> Error {
@@ -322,9 +321,8 @@ impl Layout {
         let Some(first) = pieces.first().filter(|_| pieces.len() == n_devices) else {
             return Err(unfit(format!("{} pieces for {n_devices} devices", pieces.len())));
         };
-        let alike = |piece: &&HostTensor| {
-            piece.dtype() != first.dtype() || piece.shape() != first.shape()
-        };
+        let alike =
+            |piece: &&HostTensor| piece.dtype() != first.dtype() || piece.shape() != first.shape();
         if let Some(piece) = pieces.iter().find(alike) {
             let found = format!("{}{}", piece.dtype(), piece.shape());
             return Err(unfit(format!("pieces of {}{} and {found}", first.dtype(), first.shape())));
@@ -414,7 +412,10 @@ mod tests {
             assert_eq!(pieces.len(), 6);
             assert_eq!(layout.join(&pieces).unwrap().bytes(), tensor.bytes());
             let pieces = layout.split(&strings).unwrap();
-            assert_eq!(layout.join(&pieces).unwrap().strings().unwrap(), strings.strings().unwrap());
+            assert_eq!(
+                layout.join(&pieces).unwrap().strings().unwrap(),
+                strings.strings().unwrap()
+            );
         }
     }
 

@@ -1,12 +1,16 @@
 //! Variables: tensors that change.
 
 use crate::{
+    collective::Replica,
     eager_tensor::{EagerTensor, on_device},
     error::{Error, Result},
     mirrored::{Annotations, VariableAggregation, VariableSynchronization, component, replicas},
+    pieces::change_wholes,
     resource::{Resource, ResourceHandle},
 };
-use ferroflow_ir::{Code, DType, HostTensor, PartialShape, Shape, TensorSpec, budget::masked};
+use ferroflow_ir::{
+    Code, DType, HostTensor, Layout, PartialShape, Shape, TensorSpec, budget::masked,
+};
 use ferroflow_kernels::{Buffer, Device, DeviceBuffer};
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
@@ -29,6 +33,8 @@ pub struct VariableState {
     first: Component,
     /// The components of the other replicas of this process, if it is mirrored.
     others: OnceLock<Vec<Component>>,
+    /// The layout on a mesh whose devices have the components, and the shape of a piece.
+    layout: OnceLock<(Layout, PartialShape)>,
     annotations: Mutex<Annotations>,
 }
 
@@ -91,7 +97,9 @@ impl ResourceVariable {
             n => OnceLock::from((1..n).map(|_| Component::default()).collect::<Vec<_>>()),
         };
         let name = name.into();
-        let state = VariableState { name, dtype, shape, trainable, first, others, annotations };
+        let layout = OnceLock::new();
+        let state =
+            VariableState { name, dtype, shape, trainable, first, others, layout, annotations };
         ResourceVariable(Arc::new(state))
     }
 
@@ -136,7 +144,7 @@ impl ResourceVariable {
     ///
     /// [`Error::Uninitialized`] when there is no such replica; when dtype or shape do not fit.
     pub fn assign_component(&self, replica: usize, value: HostTensor) -> Result<()> {
-        self.0.check(&value)?;
+        self.0.check_component(&value)?;
         let component = self.0.components().nth(replica).ok_or_else(|| self.0.uninitialized())?;
         component.set(value.into())
     }
@@ -232,6 +240,10 @@ impl ResourceVariable {
         self.0.clone()
     }
 
+    pub(crate) fn state(&self) -> &VariableState {
+        &self.0
+    }
+
     /// Whether the two are the same variable.
     pub fn is(&self, other: &ResourceVariable) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -282,6 +294,61 @@ impl VariableState {
         std::iter::once(&self.first).chain(self.others.get().into_iter().flatten())
     }
 
+    /// The layout on a mesh.
+    pub(crate) fn layout(&self) -> Option<&Layout> {
+        self.layout.get().map(|(layout, _)| layout)
+    }
+
+    /// The shape of a piece.
+    pub(crate) fn piece_shape(&self) -> Option<&PartialShape> {
+        self.layout.get().map(|(_, piece)| piece)
+    }
+
+    /// The layout of a value that is split and that this thread sees as a whole, as it runs no replica of its
+    /// mesh.
+    pub(crate) fn seen_whole(&self) -> Option<&Layout> {
+        let layout = self.layout().filter(|layout| !layout.is_replicated())?;
+        let is_here = |replica: &Replica| replica.mesh.as_ref() == Some(layout.mesh());
+        if Replica::with_current(is_here) == Some(true) { None } else { Some(layout) }
+    }
+
+    /// Makes the components those of the devices of a mesh, without values.
+    ///
+    /// # Errors
+    ///
+    /// When there are components of the replicas of a strategy.
+    pub(crate) fn become_pieces(&self, layout: &Layout, piece: PartialShape) -> Result<()> {
+        let n_devices = layout.mesh().devices().len();
+        if self.others.get().is_none() && n_devices > 1 {
+            let others = (1..n_devices).map(|_| Component::default()).collect();
+            self.others.get_or_init(|| others);
+        }
+        let found = self.others.get().map_or(1, |others| others.len() + 1);
+        if found != n_devices {
+            let name = &self.name;
+            let message = format!(
+                "variable `{name}` has values for {found} replicas, it cannot have pieces on {n_devices} devices"
+            );
+            return Err(Error::Status { code: Code::FailedPrecondition, message });
+        }
+        for component in self.components() {
+            *component.value.lock() = Value::default();
+        }
+        self.layout.get_or_init(|| (layout.clone(), piece));
+        Ok(())
+    }
+
+    /// The values of all components.
+    pub(crate) fn pieces(&self) -> Result<Vec<EagerTensor>> {
+        let pieces: Option<Vec<EagerTensor>> = self.components().map(Component::tensor).collect();
+        pieces.ok_or_else(|| self.uninitialized())
+    }
+
+    /// Sets the values of all components.
+    pub(crate) fn set_pieces(&self, pieces: Vec<EagerTensor>) -> Result<()> {
+        self.components().zip(pieces).try_for_each(|(component, piece)| component.set(piece))
+    }
+
     /// The components, where this thread is outside replicas and there are several.
     fn seen_from_outside(&self) -> Option<&[Component]> {
         let others = self.others.get()?;
@@ -324,7 +391,7 @@ impl VariableState {
     ///
     /// [`Error::Uninitialized`] when there is none yet.
     pub fn read(&self) -> Result<HostTensor> {
-        if self.seen_from_outside().is_some() {
+        if self.seen_from_outside().is_some() || self.seen_whole().is_some() {
             return Ok(self.tensor()?.host()?.clone());
         }
         match &self.here().value.lock().tensor {
@@ -340,10 +407,11 @@ impl VariableState {
     ///
     /// [`Error::Uninitialized`] when there is none yet.
     pub fn tensor(&self) -> Result<EagerTensor> {
+        if let Some(layout) = self.seen_whole() {
+            return Ok(self.joined(layout)?.into());
+        }
         if self.seen_from_outside().is_some() {
-            let values: Option<Vec<EagerTensor>> =
-                self.components().map(Component::tensor).collect();
-            return self.across_replicas(values.ok_or_else(|| self.uninitialized())?);
+            return self.across_replicas(self.pieces()?);
         }
         self.here().tensor().ok_or_else(|| self.uninitialized())
     }
@@ -355,6 +423,9 @@ impl VariableState {
     ///
     /// [`Error::Uninitialized`] when there is none yet; when the device cannot hold it.
     pub fn tensor_on(&self, device: &Arc<dyn Device>) -> Result<EagerTensor> {
+        if self.seen_whole().is_some() {
+            return Ok(on_device(&self.tensor()?, device)?.into());
+        }
         let mut value = self.here().value.lock();
         if let Some(copy) = &value.copy
             && *copy.device == *device.name()
@@ -404,6 +475,9 @@ impl VariableState {
     /// [`Error::VariableMismatch`] when dtype or shape do not fit; when the copy fails.
     pub fn assign_tensor(&self, tensor: EagerTensor) -> Result<()> {
         self.check_spec(tensor.dtype(), tensor.shape())?;
+        if let Some(layout) = self.seen_whole() {
+            return self.assign_whole(layout, tensor.host()?);
+        }
         self.here().set(tensor)?;
         self.spread()
     }
@@ -414,6 +488,9 @@ impl VariableState {
     ///
     /// As [`update`](VariableState::update).
     pub fn replace(&self, change: impl FnOnce(EagerTensor) -> Result<EagerTensor>) -> Result<()> {
+        if self.seen_whole().is_some() {
+            return self.assign_tensor(change(self.tensor()?)?);
+        }
         let here = self.here();
         let mut value = here.value.lock();
         let old = value.tensor.clone().ok_or_else(|| self.uninitialized())?;
@@ -453,6 +530,9 @@ impl VariableState {
     /// [`Error::Uninitialized`] when there is none yet, [`Error::VariableMismatch`] when dtype or
     /// shape no longer fit, and those of `change`.
     pub fn update<R>(&self, change: impl FnOnce(&mut HostTensor) -> Result<R>) -> Result<R> {
+        if let Some(layout) = self.seen_whole() {
+            return self.change_whole(layout, change);
+        }
         let here = self.here();
         let mut value = here.value.lock();
         let tensor = value.host_mut()?.ok_or_else(|| self.uninitialized())?;
@@ -470,15 +550,29 @@ impl VariableState {
         self.check_spec(value.dtype(), value.shape())
     }
 
-    fn check_spec(&self, found_dtype: DType, found_shape: &Shape) -> Result<()> {
+    pub(crate) fn check_spec(&self, found_dtype: DType, found_shape: &Shape) -> Result<()> {
+        self.check_against(self.seen_shape(), found_dtype, found_shape)
+    }
+
+    fn check_component(&self, value: &HostTensor) -> Result<()> {
+        let shape = self.piece_shape().unwrap_or(&self.shape);
+        self.check_against(shape, value.dtype(), value.shape())
+    }
+
+    fn check_against(
+        &self,
+        expected: &PartialShape,
+        found_dtype: DType,
+        found_shape: &Shape,
+    ) -> Result<()> {
         let shape = PartialShape::from(found_shape);
-        if found_dtype == self.dtype && shape.is_subtype_of(&self.shape) {
+        if found_dtype == self.dtype && shape.is_subtype_of(expected) {
             return Ok(());
         }
         Err(Error::VariableMismatch {
             name: self.name.clone(),
             dtype: self.dtype,
-            shape: Box::new(self.shape.clone()),
+            shape: Box::new(expected.clone()),
             found_dtype,
             found_shape: Box::new(found_shape.clone()),
         })
@@ -528,6 +622,9 @@ pub(crate) fn update_all<R>(
     variables: &[Arc<VariableState>],
     change: impl FnOnce(Vec<&mut HostTensor>) -> Result<R>,
 ) -> Result<R> {
+    if variables.iter().any(|variable| variable.seen_whole().is_some()) {
+        return change_wholes(variables, change);
+    }
     // Everybody locks in the order of addresses, so that nobody waits in a circle.
     let mut order: SmallVec<[usize; 4]> = (0..variables.len()).collect();
     order.sort_unstable_by_key(|&index| Arc::as_ptr(&variables[index]));
@@ -560,7 +657,7 @@ impl Resource for VariableState {
     }
 
     fn pointee(&self) -> Option<TensorSpec> {
-        Some(TensorSpec::new(self.dtype, self.shape.clone()))
+        Some(TensorSpec::new(self.dtype, self.seen_shape().clone()))
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -5,7 +5,7 @@ use crate::{
     error::{Error, Result},
     resource::Resource,
 };
-use ferroflow_ir::budget::SharedBounds;
+use ferroflow_ir::{Mesh, budget::SharedBounds};
 use std::{
     any::Any,
     sync::{
@@ -26,6 +26,8 @@ pub struct Replicas {
     keys: Vec<Arc<AtomicI32>>,
     /// The engine that meets replicas of other processes; threads meet in a table for each step.
     engine: Option<Arc<dyn Engine>>,
+    /// The mesh of their devices, if they run its programs.
+    mesh: Option<Mesh>,
 }
 
 impl Replicas {
@@ -33,7 +35,13 @@ impl Replicas {
     /// processes.
     pub fn new(devices: Vec<Arc<str>>, engine: Option<Arc<dyn Engine>>) -> Replicas {
         let keys = devices.iter().map(|_| Arc::new(AtomicI32::new(FIRST_KEY))).collect();
-        Replicas { devices, keys, engine }
+        Replicas { devices, keys, engine, mesh: None }
+    }
+
+    /// A replica on each device of a mesh.
+    pub fn of_mesh(mesh: &Mesh) -> Replicas {
+        let devices = mesh.devices().iter().map(|device| device.as_str().into()).collect();
+        Replicas { mesh: Some(mesh.clone()), ..Replicas::new(devices, None) }
     }
 
     /// The devices.
@@ -68,6 +76,7 @@ impl Replicas {
             device: devices[component].clone(),
             engine,
             next_key: self.keys[component].clone(),
+            mesh: self.mesh.clone(),
             is_updating: false,
         };
         engines.into_iter().take(devices.len()).enumerate().map(replica).collect()

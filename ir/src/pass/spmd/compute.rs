@@ -282,7 +282,11 @@ mod tests {
     use super::*;
 
     /// The split of the result of a reshape, of that of the operand; both with 2 parts a dimension.
-    fn after(from: &[usize], dims: &[Option<usize>], to: &[usize]) -> (Vec<bool>, Vec<Option<usize>>) {
+    fn after(
+        from: &[usize],
+        dims: &[Option<usize>],
+        to: &[usize],
+    ) -> (Vec<bool>, Vec<Option<usize>>) {
         let shape = |dims: &[usize]| Shape::new(dims.iter().copied()).unwrap();
         let sharding = Sharding::of(dims.iter().copied());
         let (operand, result) = reshaped(&sharding, &shape(from), &shape(to), |_| 2);

@@ -219,20 +219,15 @@ impl Local {
         if axis == 0 {
             return self.reduced(&name, op, value, partial);
         }
-        let front: Vec<usize> = std::iter::once(axis).chain((0..rank).filter(|&d| d != axis)).collect();
+        let front: Vec<usize> =
+            std::iter::once(axis).chain((0..rank).filter(|&d| d != axis)).collect();
         let back: Vec<usize> = (1..=axis).chain([0]).chain(axis + 1..rank).collect();
         let value = self.transpose(&name, value, &front)?;
         let piece = self.reduced(&name, op, value, partial)?;
         self.transpose(&name, piece, &back)
     }
 
-    fn reduced(
-        &mut self,
-        name: &str,
-        op: &str,
-        value: Outlet,
-        partial: Partial,
-    ) -> Result<Outlet> {
+    fn reduced(&mut self, name: &str, op: &str, value: Outlet, partial: Partial) -> Result<Outlet> {
         let dtype = self.ty(value)?.dtype;
         let transport = to_merge(dtype, partial.merge).ok_or_else(|| unmovable(name, dtype))?;
         let sent = self.sent(name, value, transport)?;
@@ -320,7 +315,8 @@ impl Local {
         let mut node = source.clone();
         node.name = self.graph.unique_name(name).into();
         node.device = "".into();
-        self.graph.add(node.with_inputs(inputs.iter().copied()).with_controls([]).with_outputs(types))
+        self.graph
+            .add(node.with_inputs(inputs.iter().copied()).with_controls([]).with_outputs(types))
     }
 }
 

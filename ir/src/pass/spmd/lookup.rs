@@ -45,8 +45,12 @@ pub(super) fn lookup(walk: &mut Walk<'_>, id: NodeId) -> Result<bool> {
     let name = node.name.to_string();
     let local_table = walk.in_sharding(table, &split, &name)?;
     let local_indices = walk.in_sharding(indices, &places, &name)?;
-    let terms =
-        Lookup { walk, name: &name, rows, n_rows: shape[axis] }.terms(local_table, local_indices, axis, mesh_dim)?;
+    let terms = Lookup { walk, name: &name, rows, n_rows: shape[axis] }.terms(
+        local_table,
+        local_indices,
+        axis,
+        mesh_dim,
+    )?;
     let mut dims = split.dims[..axis].to_vec();
     dims.extend(places.dims.iter().copied());
     dims.extend_from_slice(&split.dims[axis + 1..]);

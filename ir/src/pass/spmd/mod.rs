@@ -34,7 +34,10 @@ mod sharding;
 mod state;
 mod walk;
 
-use super::{execution::constant, specialize::{Specialized, live}};
+use super::{
+    execution::constant,
+    specialize::{Specialized, live},
+};
 use crate::{
     attr::Attrs,
     error::{Error, Result},
@@ -96,7 +99,11 @@ pub fn mesh_arguments(mesh: &Mesh, device: usize) -> Vec<i32> {
 ///
 /// [`Error::Layout`] for layouts that do not fit shapes or each other, [`Error::Unsupported`] for what cannot
 /// be distributed, both with the node; the error of a function that fails whatever its arguments.
-pub fn partition(body: &Specialized, name: &str, request: &PartitionRequest<'_>) -> Result<Partitioned> {
+pub fn partition(
+    body: &Specialized,
+    name: &str,
+    request: &PartitionRequest<'_>,
+) -> Result<Partitioned> {
     if let Some(failure) = &body.failure {
         return Err(failure.clone());
     }
@@ -152,8 +159,8 @@ fn arguments(
     let (mut args, mut layouts) = (Vec::new(), Vec::new());
     for (index, &outlet) in body.args.iter().enumerate() {
         let layout = request.arguments.get(index).cloned().flatten();
-        let (local, layout) = argument(walk, outlet, layout)
-            .map_err(body.graph[outlet.node].locate(""))?;
+        let (local, layout) =
+            argument(walk, outlet, layout).map_err(body.graph[outlet.node].locate(""))?;
         args.push(local);
         layouts.push(layout);
     }
@@ -197,7 +204,11 @@ fn piece_shape(layout: &Layout, shape: &PartialShape, name: &str) -> Result<Part
         None if layout.is_replicated() => Ok(shape.clone()),
         None => {
             let problem = format!("its shape {shape} is not known");
-            Err(Error::Layout { what: format!("`{name}`").into(), layout: layout.to_string(), problem })
+            Err(Error::Layout {
+                what: format!("`{name}`").into(),
+                layout: layout.to_string(),
+                problem,
+            })
         }
     }
 }

@@ -81,11 +81,6 @@ impl Sharding {
         self.dims.iter().any(Option::is_some)
     }
 
-    /// The same split of a value that is whole.
-    pub(super) fn merged(&self) -> Sharding {
-        Sharding { dims: self.dims.clone(), partial: None }
-    }
-
     /// The shape of a piece of a value of this shape.
     pub(super) fn piece_shape(&self, mesh: &Mesh, shape: &PartialShape) -> PartialShape {
         let Some(dims) = shape.dims() else { return PartialShape::Unknown };

@@ -1,11 +1,7 @@
 //! Nodes with effects: variables, of which each device has its piece, and what devices share, on which the
 //! first device alone works.
 
-use super::{
-    local::is_op,
-    sharding::Sharding,
-    walk::Walk,
-};
+use super::{local::is_op, sharding::Sharding, walk::Walk};
 use crate::{
     dtype::DType,
     error::{Error, Result},
@@ -100,8 +96,12 @@ impl Walk<'_> {
         let node = &self.source()[id];
         let shape = self.ty(handle)?.pointee.as_ref().and_then(|spec| spec.shape.known());
         let Some(shape) = shape else {
-            let what = format!("variable `{}`, whose shape is not known", self.source()[handle.node].name);
-            return Err(Error::Unsupported { op: node.op.name().to_string().into(), what: what.into() });
+            let what =
+                format!("variable `{}`, whose shape is not known", self.source()[handle.node].name);
+            return Err(Error::Unsupported {
+                op: node.op.name().to_string().into(),
+                what: what.into(),
+            });
         };
         let dtype = node.outputs().first().map_or(DType::I32, |ty| ty.dtype);
         let constant = self.local.sizes(&node.name, &shape.to_i64(), dtype)?;
@@ -240,7 +240,10 @@ fn check_nested(node: &NodeDef, body: &Specialized) -> Result<()> {
     };
     if let Some((_, inner)) = body.graph.iter().find(|(_, inner)| works_on_shared(inner)) {
         let what = format!("`{}` ({}) in its body, on a mesh", inner.name, inner.op.name());
-        return Err(Error::Unsupported { op: node.op.name().to_string().into(), what: what.into() });
+        return Err(Error::Unsupported {
+            op: node.op.name().to_string().into(),
+            what: what.into(),
+        });
     }
     body.nested.values().flatten().try_for_each(|body| check_nested(node, body))
 }

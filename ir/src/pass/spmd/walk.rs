@@ -90,7 +90,12 @@ impl<'a> Walk<'a> {
     /// # Errors
     ///
     /// [`Error::Unsupported`] when no collective takes its dtype, or its shape is not known.
-    pub(super) fn in_sharding(&mut self, outlet: Outlet, want: &Sharding, user: &str) -> Result<Outlet> {
+    pub(super) fn in_sharding(
+        &mut self,
+        outlet: Outlet,
+        want: &Sharding,
+        user: &str,
+    ) -> Result<Outlet> {
         let value = self.value(outlet)?;
         if value.sharding == *want {
             return Ok(value.outlet);
@@ -137,8 +142,7 @@ impl<'a> Walk<'a> {
     ) -> Result<()> {
         let node = &self.source()[id];
         let attrs = (*node.attrs).clone();
-        let (attrs, types) =
-            super::super::call::call_types(&self.local.graph, op, attrs, inputs)?;
+        let (attrs, types) = super::super::call::call_types(&self.local.graph, op, attrs, inputs)?;
         let types = self.checked(node, types, &shardings)?;
         let mut source = node.clone();
         source.attrs = attrs.into();

@@ -22,7 +22,8 @@ pub(super) const RULES: Rules = &[
 /// The factors of an operand that broadcasts to a result, which has a factor for each dimension.
 fn broadcast(operand: &Shape, result: &Shape) -> Option<Dims> {
     let before = result.rank().checked_sub(operand.rank())?;
-    let factor = |(axis, &size): (usize, &usize)| (size == result[before + axis]).then_some(before + axis);
+    let factor =
+        |(axis, &size): (usize, &usize)| (size == result[before + axis]).then_some(before + axis);
     Some(operand.iter().enumerate().map(factor).collect())
 }
 
@@ -52,7 +53,12 @@ pub(super) fn reduction(call: &Call<'_>, kind: ReduceKind) -> Option<Factors> {
     let result = kept.map(|(axis, &reduced)| (!reduced).then_some(axis)).collect();
     let axes = (0..shape.rank()).filter(|&axis| reduced[axis]);
     let merges = merge.map_or_else(Vec::new, |merge| axes.map(|axis| (axis, merge)).collect());
-    Some(Factors { operands: vec![Some(operand), None], results: vec![result], merges, sizes: Vec::new() })
+    Some(Factors {
+        operands: vec![Some(operand), None],
+        results: vec![result],
+        merges,
+        sizes: Vec::new(),
+    })
 }
 
 /// The merge of a contraction, as a list for a factor.

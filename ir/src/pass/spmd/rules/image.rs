@@ -62,7 +62,12 @@ fn input_grad(call: &Call<'_>) -> Option<Factors> {
 fn pool_grad(call: &Call<'_>) -> Option<Factors> {
     let (dy, result) = (images(call.shape(1)?.rank()), images(call.result(0)?.rank()));
     let sizes = vec![image_sizes(call, 0)?];
-    Some(Factors { operands: vec![None, Some(dy)], results: vec![result], sizes, ..Factors::default() })
+    Some(Factors {
+        operands: vec![None, Some(dy)],
+        results: vec![result],
+        sizes,
+        ..Factors::default()
+    })
 }
 
 fn filter_grad(call: &Call<'_>) -> Option<Factors> {

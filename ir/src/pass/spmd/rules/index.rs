@@ -68,7 +68,11 @@ fn one_hot(call: &Call<'_>) -> Option<Factors> {
     let axis = normalize_axis(call.int("axis")?, rank + 1).ok()?;
     let mut result = each(0, rank);
     result.insert(axis, None);
-    Some(Factors { operands: vec![Some(each(0, rank))], results: vec![result], ..Factors::default() })
+    Some(Factors {
+        operands: vec![Some(each(0, rank))],
+        results: vec![result],
+        ..Factors::default()
+    })
 }
 
 /// The reductions that add up what devices scatter along these factors.

@@ -118,7 +118,8 @@ pub(super) fn factors(call: &Call<'_>) -> Option<Factors> {
         | Lowering::Kernel
         | Lowering::Runtime
         | Lowering::Interface => {
-            let mut tables = [arithmetic::RULES, movement::RULES, index::RULES, image::RULES].into_iter();
+            let mut tables =
+                [arithmetic::RULES, movement::RULES, index::RULES, image::RULES].into_iter();
             let rule = tables.find_map(|table| {
                 table.iter().find(|(name, _)| *name == call.op.name).map(|(_, rule)| *rule)
             })?;

@@ -39,7 +39,11 @@ fn concat(call: &Call<'_>) -> Option<Factors> {
     let rank = call.result(0)?.rank();
     let axis = call.axis(n, rank)?;
     let dims = all_but(rank, |own| own == axis);
-    Some(Factors { operands: vec![Some(dims.clone()); n], results: vec![dims], ..Factors::default() })
+    Some(Factors {
+        operands: vec![Some(dims.clone()); n],
+        results: vec![dims],
+        ..Factors::default()
+    })
 }
 
 fn pack(call: &Call<'_>) -> Option<Factors> {
@@ -95,7 +99,11 @@ fn split(call: &Call<'_>) -> Option<Factors> {
 }
 
 /// The factors of the operand and the result of a strided slice of a tensor, and the ends of its ranges.
-fn sliced(axes: &[SliceAxis], ends: &[i64], rank: usize) -> (Dims, Dims, Vec<(i64, Option<usize>)>) {
+fn sliced(
+    axes: &[SliceAxis],
+    ends: &[i64],
+    rank: usize,
+) -> (Dims, Dims, Vec<(i64, Option<usize>)>) {
     let (mut operand, mut result) = (all_but(rank, |_| true), Dims::new());
     let mut entries: Vec<(i64, Option<usize>)> = ends.iter().map(|&end| (end, None)).collect();
     for part in axes {
@@ -120,7 +128,12 @@ fn strided_slice(call: &Call<'_>) -> Option<Factors> {
     let axes = call.with_context(|context| slice_axes(context, &shape).ok())?;
     let (operand, result, entries) = sliced(&axes, &ends, shape.rank());
     let sizes = vec![SizesOperand { input: 2, entries }];
-    Some(Factors { operands: vec![Some(operand)], results: vec![result], sizes, ..Factors::default() })
+    Some(Factors {
+        operands: vec![Some(operand)],
+        results: vec![result],
+        sizes,
+        ..Factors::default()
+    })
 }
 
 fn strided_slice_grad(call: &Call<'_>) -> Option<Factors> {
@@ -128,8 +141,7 @@ fn strided_slice_grad(call: &Call<'_>) -> Option<Factors> {
     let axes = call.with_context(|context| slice_axes(context, &shape).ok())?;
     let (whole, part, entries) = sliced(&axes, &ends, shape.rank());
     let dims = shape.iter().zip(&whole).map(|(&size, &factor)| (size as i64, factor)).collect();
-    let sizes =
-        vec![SizesOperand { input: 0, entries: dims }, SizesOperand { input: 2, entries }];
+    let sizes = vec![SizesOperand { input: 0, entries: dims }, SizesOperand { input: 2, entries }];
     let operands = vec![None, None, None, None, Some(part)];
     Some(Factors { operands, results: vec![whole], sizes, ..Factors::default() })
 }
@@ -147,5 +159,9 @@ fn transpose(call: &Call<'_>) -> Option<Factors> {
     let order: Option<Vec<usize>> =
         call.ints(1)?.into_iter().map(|axis| normalize_axis(axis, rank).ok()).collect();
     let result = order?.into_iter().map(Some).collect();
-    Some(Factors { operands: vec![Some(each(0, rank))], results: vec![result], ..Factors::default() })
+    Some(Factors {
+        operands: vec![Some(each(0, rank))],
+        results: vec![result],
+        ..Factors::default()
+    })
 }

@@ -1,0 +1,154 @@
+//! Variables that are split over the devices of a mesh: a component is a piece of the value.
+//!
+//! A thread that runs a replica of the mesh sees the piece of its device, with the shape of a piece. Any
+//! other thread sees the whole: what it reads is joined, what it assigns is split.
+
+use crate::{
+    eager_tensor::EagerTensor,
+    error::{Error, Result},
+    variable::{ResourceVariable, VariableState},
+};
+use ferroflow_ir::{Code, HostTensor, Layout, PartialShape, budget::masked};
+use std::sync::Arc;
+
+impl ResourceVariable {
+    /// Gives the value a layout on a mesh: from now on each device of the mesh has a piece of it. Threads
+    /// outside replicas of the mesh go on to see the whole. No other thread may use the variable meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`Layout`](ferroflow_ir::Error::Layout) when its shape cannot be split so, [`Error::Status`] when it
+    /// has another layout or values for the replicas of a strategy.
+    pub fn distribute(&self, layout: &Layout) -> Result<()> {
+        self.state().distribute(layout)
+    }
+
+    /// The layout on a mesh, if it has one.
+    pub fn layout(&self) -> Option<&Layout> {
+        self.state().layout()
+    }
+}
+
+impl VariableState {
+    fn distribute(&self, layout: &Layout) -> Result<()> {
+        if let Some(known) = self.layout() {
+            return if known == layout { Ok(()) } else { Err(self.other_layout(known, layout)) };
+        }
+        let shape = self.spec().1.known().ok_or_else(|| ferroflow_ir::Error::Layout {
+            what: format!("variable `{}`", self.name()).into(),
+            layout: layout.to_string(),
+            problem: format!("its shape {} is not known", self.spec().1),
+        })?;
+        let piece = layout.piece_shape(&shape).map_err(|error| self.named(error))?;
+        let value = if self.is_initialized() { Some(self.read()?) } else { None };
+        self.become_pieces(layout, piece.into())?;
+        value.map_or(Ok(()), |value| self.assign_whole(layout, &value))
+    }
+
+    fn named(&self, error: ferroflow_ir::Error) -> Error {
+        match error {
+            ferroflow_ir::Error::Layout { layout, problem, .. } => {
+                let what = format!("variable `{}`", self.name()).into();
+                ferroflow_ir::Error::Layout { what, layout, problem }.into()
+            }
+            other => other.into(),
+        }
+    }
+
+    fn other_layout(&self, known: &Layout, asked: &Layout) -> Error {
+        let message = format!(
+            "variable `{}` has layout {known} on {:?}, it cannot have {asked} on {:?}",
+            self.name(),
+            known.mesh(),
+            asked.mesh()
+        );
+        Error::Status { code: Code::FailedPrecondition, message }
+    }
+
+    /// The value, joined of the pieces of all devices.
+    pub(crate) fn joined(&self, layout: &Layout) -> Result<HostTensor> {
+        let pieces: Result<Vec<HostTensor>> =
+            self.pieces()?.iter().map(|piece| Ok(piece.host()?.clone())).collect();
+        Ok(layout.join(&pieces?)?)
+    }
+
+    /// Sets the pieces of all devices to those of a value.
+    pub(crate) fn assign_whole(&self, layout: &Layout, value: &HostTensor) -> Result<()> {
+        let pieces = layout.split(value).map_err(|error| self.named(error))?;
+        self.set_pieces(pieces.into_iter().map(EagerTensor::from).collect())
+    }
+
+    /// Changes the whole of a value that is split.
+    pub(crate) fn change_whole<R>(
+        &self,
+        layout: &Layout,
+        change: impl FnOnce(&mut HostTensor) -> Result<R>,
+    ) -> Result<R> {
+        let mut value = self.joined(layout)?;
+        let result = masked(|| change(&mut value));
+        self.check_spec(value.dtype(), value.shape())?;
+        self.assign_whole(layout, &value)?;
+        result
+    }
+
+    /// The shape that values have for this thread.
+    pub(crate) fn seen_shape(&self) -> &PartialShape {
+        match (self.piece_shape(), self.seen_whole()) {
+            (Some(piece), None) => piece,
+            _ => self.spec().1,
+        }
+    }
+}
+
+/// Changes the values of variables of which this thread sees some as a whole that is split; `None` if there
+/// are none.
+pub(crate) fn change_wholes<R>(
+    variables: &[Arc<VariableState>],
+    change: impl FnOnce(Vec<&mut HostTensor>) -> Result<R>,
+) -> Result<R> {
+    let values: Result<Vec<HostTensor>> = variables.iter().map(|state| state.read()).collect();
+    let mut values = values?;
+    let result = masked(|| change(values.iter_mut().collect()));
+    for (state, value) in variables.iter().zip(values) {
+        state.assign(value)?;
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ContextOptions, context::Context};
+    use ferroflow_ir::Mesh;
+
+    #[test]
+    fn threads_outside_see_the_whole() {
+        let mesh = Mesh::new([("x", 2)], ["CPU:0", "CPU:1"]).unwrap();
+        let rows = Layout::new(&mesh, ["x"]).unwrap();
+        let variable = ResourceVariable::new("v", HostTensor::vector(&[1.0f32, 2.0]).unwrap());
+        variable.distribute(&rows).unwrap();
+        let floats = |variable: &ResourceVariable| {
+            variable.read().unwrap().as_slice::<f32>().unwrap().to_vec()
+        };
+        assert_eq!(floats(&variable), [1.0, 2.0]);
+        let piece = |n| variable.component(n).unwrap().host().unwrap().clone();
+        assert_eq!(piece(1).as_slice::<f32>().unwrap(), [2.0]);
+        variable.assign(HostTensor::vector(&[3.0f32, 4.0]).unwrap()).unwrap();
+        assert_eq!(piece(0).as_slice::<f32>().unwrap(), [3.0]);
+        assert!(variable.assign(HostTensor::vector(&[3.0f32]).unwrap()).is_err());
+        variable.distribute(&rows).unwrap();
+        assert!(variable.distribute(&Layout::replicated(&mesh, 1)).is_err());
+        assert_eq!(floats(&variable), [3.0, 4.0]);
+        let _ = Context::with_options(ContextOptions::default());
+    }
+
+    #[test]
+    fn values_that_cannot_be_split_stay() {
+        let mesh = Mesh::new([("x", 2)], ["CPU:0", "CPU:1"]).unwrap();
+        let rows = Layout::new(&mesh, ["x"]).unwrap();
+        let odd = ResourceVariable::new("odd", HostTensor::vector(&[1i32, 2, 3]).unwrap());
+        let message = odd.distribute(&rows).unwrap_err().to_string();
+        assert!(message.contains("variable `odd` cannot have layout (x)"), "{message}");
+        assert_eq!(odd.read().unwrap().len(), 3);
+    }
+}
