@@ -1,0 +1,1 @@
+//! Layouts that cannot be.

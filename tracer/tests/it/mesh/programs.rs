@@ -1,0 +1,1 @@
+//! Random programs in random layouts.

@@ -1,0 +1,1 @@
+//! State and effects on meshes.
