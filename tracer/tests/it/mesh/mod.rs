@@ -76,3 +76,7 @@ fn assert_close(a: &Tensor, b: &Tensor, tolerance: f64) {
     let found = distance(a, b).unwrap();
     assert!(found <= tolerance, "{found}: {:?} and {:?}", a.host().unwrap(), b.host().unwrap());
 }
+
+fn shaped(dims: &[usize]) -> Shape {
+    Shape::new(dims.iter().copied()).unwrap()
+}
