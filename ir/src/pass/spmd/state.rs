@@ -23,7 +23,8 @@ pub(super) fn is_variable(ty: &ValueType) -> bool {
 /// a dense gradient.
 fn is_dense_step(op: &OpDef) -> bool {
     let has = |name: &str| op.inputs.iter().any(|arg| arg.name == name);
-    op.effect == Effect::Writes && has("var") && has("grad") && !has("indices")
+    let takes_gradient = has("grad") || has("delta");
+    op.effect == Effect::Writes && has("var") && takes_gradient && !has("indices")
 }
 
 /// Gives variables without a sharding the one that a variable of their shape has with which a step of an
@@ -54,6 +55,11 @@ impl Walk<'_> {
         let on_variables =
             resources.clone().count() > 0 && resources.clone().all(|input| self.is_variable(input));
         if !on_variables {
+            if let Some(variable) = resources.clone().find(|input| self.is_variable(input)) {
+                let name = &self.source()[variable.node].name;
+                let what = format!("variable `{name}` together with other resources, on a mesh");
+                return Err(Error::Unsupported { op: op.name.into(), what: what.into() });
+            }
             return self.by_leader(id, op);
         }
         match node.inputs() {

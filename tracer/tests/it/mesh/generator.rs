@@ -107,7 +107,12 @@ fn is_small(dims: &[usize]) -> bool {
 }
 
 impl Generator {
-    pub(super) fn new(seed: u64, floats: Vec<Tensor>, ints: Vec<Tensor>, smooth: bool) -> Generator {
+    pub(super) fn new(
+        seed: u64,
+        floats: Vec<Tensor>,
+        ints: Vec<Tensor>,
+        smooth: bool,
+    ) -> Generator {
         Generator { random: Random::new(seed ^ 0x5eed), floats, ints, smooth }
     }
 
@@ -263,7 +268,8 @@ impl Generator {
         let Some((x, own)) = self.float_of_rank(2) else { return Ok(None) };
         let inner = own[own.len() - 1];
         let outer: usize = own[..own.len() - 1].iter().product();
-        let mut x = if own.len() > 2 { ops::reshape(&x, &ints(&[outer as i64, inner as i64]))? } else { x };
+        let mut x =
+            if own.len() > 2 { ops::reshape(&x, &ints(&[outer as i64, inner as i64]))? } else { x };
         let mut y = self.matrix(inner);
         if !is_small(&[outer, dims(&y)[1]]) {
             return Ok(None);
@@ -371,7 +377,9 @@ impl Generator {
         }
         if self.random.below(2) == 0 {
             let Some(labels) = self.indices(&own[..1], own[1])? else { return Ok(None) };
-            return Ok(Some(ops::sparse_softmax_cross_entropy_with_logits(&x, &labels)?[0].clone()));
+            return Ok(Some(
+                ops::sparse_softmax_cross_entropy_with_logits(&x, &labels)?[0].clone(),
+            ));
         }
         let labels = ops::softmax(&self.constant(&own))?;
         Ok(Some(ops::softmax_cross_entropy_with_logits(&x, &labels)?[0].clone()))
@@ -460,8 +468,10 @@ impl Generator {
             match self.random.below(8) {
                 0 => attrs.begin_mask |= 1 << at,
                 1 => attrs.end_mask |= 1 << at,
-                2 => (attrs.begin_mask, attrs.end_mask, strides[at]) =
-                    (attrs.begin_mask | 1 << at, attrs.end_mask | 1 << at, -1),
+                2 => {
+                    (attrs.begin_mask, attrs.end_mask, strides[at]) =
+                        (attrs.begin_mask | 1 << at, attrs.end_mask | 1 << at, -1)
+                }
                 3 => strides[at] = 2,
                 4 if own[at] > 0 => attrs.shrink_axis_mask |= 1 << at,
                 5 => end[at] += 100,
@@ -557,8 +567,10 @@ impl Generator {
 
     fn broadcast(&mut self) -> Result<Option<Tensor>> {
         let x = self.float();
-        let mut to: Vec<usize> =
-            dims(&x).iter().map(|&size| if size == 1 { 1 + self.random.below(4) } else { size }).collect();
+        let mut to: Vec<usize> = dims(&x)
+            .iter()
+            .map(|&size| if size == 1 { 1 + self.random.below(4) } else { size })
+            .collect();
         if self.random.below(2) == 0 {
             to.insert(0, 2);
         }

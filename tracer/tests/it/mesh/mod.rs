@@ -17,7 +17,8 @@ use std::num::NonZeroUsize;
 /// Runs `body` with the strategy of a mesh of logical CPUs.
 fn on_mesh<R>(dims: &[(&str, usize)], body: impl FnOnce(&MeshStrategy) -> R) -> R {
     let n: usize = dims.iter().map(|(_, size)| size).product();
-    let options = ContextOptions { logical_cpus: NonZeroUsize::new(n), ..ContextOptions::default() };
+    let options =
+        ContextOptions { logical_cpus: NonZeroUsize::new(n), ..ContextOptions::default() };
     let _guard = context::enter(&Context::with_options(options));
     let mesh = Mesh::new(dims.iter().copied(), (0..n).map(|i| format!("CPU:{i}"))).unwrap();
     body(&MeshStrategy::new(&mesh).unwrap())

@@ -1,7 +1,6 @@
 //! Random programs in random layouts: the results on meshes of 1 to 4 devices are those of one device.
 
 use super::{
-    assert_close,
     generator::{Generator, Random},
     on_mesh, shaped,
 };
@@ -103,17 +102,31 @@ fn check(strategy: &MeshStrategy, seed: u64) {
         assert!(results.is_err(), "seed {seed}: {expected:?} on one device");
         return;
     };
-    let results = results.unwrap_or_else(|error| panic!("seed {seed}, {args:?}, w {own}: {error}"));
-    assert_eq!(results.len(), expected.len());
-    for (index, (result, expected)) in results.iter().zip(&expected).enumerate() {
-        let result = result.fetch().unwrap();
-        let found = super::distance(&result, expected).unwrap();
-        if found.is_nan() || found > 1e-9 {
-            let report = strategy.program(&program, &args).unwrap();
-            println!("{}", report.report());
-            println!("seed {seed}, result {index}, {args:?}, w {own}, distance {found}");
-        }
-        assert_close(&result, expected, 1e-9);
+    let case = format!("seed {seed}, {args:?}, w {own}");
+    let results = results.unwrap_or_else(|error| panic!("{case}: {error}"));
+    assert_results(&case, &results, &expected);
+    // The same program, with its results in layouts that are asked for.
+    let layout = |tensor: &Tensor| {
+        let dims = tensor.shape().known().unwrap();
+        (random.below(3) > 0).then(|| random_layout(&mut random, strategy, dims.dims()))
+    };
+    let layouts: Vec<Option<Layout>> = expected.iter().map(layout).collect();
+    let types = args.iter().map(|arg| (arg.shape().clone(), arg.layout().clone()));
+    let concrete = program.concrete((&x, &y, &n)).unwrap();
+    let asked = strategy.partition(&concrete, &types.collect::<Vec<_>>(), &layouts);
+    let asked = asked.unwrap_or_else(|error| panic!("{case}, {layouts:?}: {error}"));
+    let results = asked.call(&args).unwrap();
+    for (result, layout) in results.iter().zip(&layouts) {
+        assert!(layout.as_ref().is_none_or(|layout| result.layout() == layout));
+    }
+    assert_results(&format!("{case}, {layouts:?}"), &results, &expected);
+}
+
+fn assert_results(case: &str, results: &[DistributedTensor], expected: &[Tensor]) {
+    assert_eq!(results.len(), expected.len(), "{case}");
+    for (index, (result, expected)) in results.iter().zip(expected).enumerate() {
+        let found = super::distance(&result.fetch().unwrap(), expected).unwrap();
+        assert!(found <= 1e-9, "{case}: result {index} is {found} apart");
     }
 }
 

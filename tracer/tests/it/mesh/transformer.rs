@@ -129,7 +129,8 @@ fn step(block: &Block) -> Function<(Tensor, Tensor), Tensor> {
         let weights = block.weights();
         let gradients = tape.gradient(&loss, &weights)?;
         for (weight, gradient) in weights.iter().zip(gradients) {
-            weight.assign_sub(&(gradient.expect("the loss depends on it") * Tensor::from(0.1f32))?)?;
+            weight
+                .assign_sub(&(gradient.expect("the loss depends on it") * Tensor::from(0.1f32))?)?;
         }
         Ok(loss)
     })
