@@ -9,7 +9,7 @@ use crate::{
     tensor::Tensor,
 };
 use ferroflow_ir::{
-    DType, HostTensor, Layout, Shape, ValueType,
+    DType, FunctionLibrary, HostTensor, Layout, Shape, ValueType,
     pass::{
         specialize::{Argument, Specialized, Specializer},
         spmd::{LayoutReport, PartitionRequest, Partitioned, mesh_arguments, partition},
@@ -247,7 +247,11 @@ impl<'a> Source<'a> {
     }
 
     fn callable(&self, partitioned: Partitioned) -> Result<CallableFunction> {
-        let (context, library) = (self.strategy.context(), self.concrete.library().clone());
+        let (context, library) = (self.strategy.context(), Arc::new(FunctionLibrary::new()));
+        library.share(self.concrete.library())?;
+        for function in partitioned.functions {
+            library.insert(function)?;
+        }
         let resources = context.resources().clone();
         let (def, captures) = (Arc::new(partitioned.def), self.captures.clone());
         Ok(CallableFunction::with_captures(context, def, library, resources, captures))

@@ -46,6 +46,11 @@ impl Local {
         Ok(local)
     }
 
+    /// Numbers collectives after those of another graph.
+    pub(super) fn go_on_from(&mut self, other: &Local) {
+        self.instance = other.instance;
+    }
+
     /// The arguments that tell about the device, in the order of [`mesh_arguments`](super::mesh_arguments).
     pub(super) fn mesh_args(&self) -> impl Iterator<Item = Outlet> {
         self.coordinates.iter().chain(&self.keys).copied()

@@ -21,11 +21,12 @@
 //! **Invariant:** all devices bring their tensors to the same collectives in the same order. The program is
 //! one for all devices; coordinates and the keys of groups are arguments ([`mesh_arguments`]).
 //!
-//! Collectives inside loops and branches are absent: operands of those are whole.
+//! Functions of loops and branches are partitioned as well (`control.rs`).
 //!
 //! The idea is that of GSPMD (Xu et al., 2021, <https://arxiv.org/abs/2105.04663>).
 
 mod compute;
+mod control;
 mod local;
 mod lookup;
 mod report;
@@ -34,23 +35,19 @@ mod sharding;
 mod state;
 mod walk;
 
-use super::{
-    execution::constant,
-    specialize::{Specialized, live},
-};
+use super::specialize::Specialized;
 use crate::{
     attr::Attrs,
+    dtype::DType,
     error::{Error, Result},
     function::FunctionDef,
-    graph::{NodeDef, Outlet},
+    graph::Outlet,
     layout::{Layout, Mesh},
-    op::{CallKind, Effect},
     shape::PartialShape,
     spec::ValueType,
 };
 use sharding::Sharding;
-use std::collections::HashSet;
-use walk::Walk;
+use walk::{Program, Walk};
 
 pub use report::{CollectiveKind, InsertedCollective, LayoutReport, NodeLayout};
 
@@ -75,6 +72,8 @@ pub struct PartitionRequest<'a> {
 pub struct Partitioned {
     /// The function. Its arguments are those of the source, with [`mesh_arguments`] before the captures.
     pub def: FunctionDef,
+    /// The functions of its loops and branches.
+    pub functions: Vec<FunctionDef>,
     /// The layout of each argument of the source; of a variable, that of its value.
     pub arguments: Vec<Layout>,
     /// The layout of each result.
@@ -108,39 +107,29 @@ pub fn partition(
         return Err(failure.clone());
     }
     let mut walk = Walk::new(body, request.mesh, request.is_leader)?;
-    let live = live(body);
-    count_uses(&mut walk, &live);
+    walk.program.name = name.into();
     let (args, arguments) = arguments(&mut walk, request)?;
-    for id in body.graph.ids().filter(|id| live.contains(id)) {
-        let node = &body.graph[id];
-        if !walk.values.contains_key(&Outlet::from(id)) {
-            add(&mut walk, id, node).map_err(node.locate(name))?;
-        }
-    }
+    walk.nodes()?;
     let (outlets, results) = results(&mut walk, request, name)?;
-    let Walk { local, report, has_leader, .. } = walk;
+    let Walk { local, program, .. } = walk;
     let (inputs, captures) = args.split_at(request.n_inputs.min(args.len()));
     let args = inputs.iter().copied().chain(local.mesh_args()).chain(captures.iter().copied());
-    let args = args.map(|outlet| outlet.node).collect();
-    let named = outlets.into_iter().enumerate();
     let def = FunctionDef {
-        name: format!("{name}_spmd").into(),
-        args,
-        results: named.map(|(index, outlet)| (format!("result_{index}"), outlet)).collect(),
+        name: format!("{name}_part").into(),
+        args: args.map(|outlet| outlet.node).collect(),
+        results: named(outlets),
         graph: local.graph,
         control_results: Vec::new(),
         attrs: Attrs::new(),
     };
-    Ok(Partitioned { def, arguments, results, report, is_led: has_leader })
+    let Program { report, functions, has_leader, .. } = program;
+    Ok(Partitioned { def, functions, arguments, results, report, is_led: has_leader })
 }
 
-fn count_uses(walk: &mut Walk<'_>, live: &HashSet<crate::graph::NodeId>) {
-    let body = walk.body;
-    let nodes = body.graph.iter().filter(|(id, _)| live.contains(id));
-    let inputs = nodes.flat_map(|(_, node)| node.inputs().iter().copied());
-    for outlet in inputs.chain(body.results.iter().copied()) {
-        *walk.uses.entry(outlet).or_insert(0) += 1;
-    }
+/// Results of a function, by names.
+fn named(outlets: Vec<Outlet>) -> Vec<(String, Outlet)> {
+    let outlets = outlets.into_iter().enumerate();
+    outlets.map(|(index, outlet)| (format!("result_{index}"), outlet)).collect()
 }
 
 /// Adds the arguments of a device; returns them, and their layouts.
@@ -155,7 +144,7 @@ fn arguments(
             walk.variables.insert(*outlet, Sharding::of_layout(layout));
         }
     }
-    state::infer_slots(&body.graph, &mut walk.variables);
+    state::infer_slots(body, &mut walk.variables);
     let (mut args, mut layouts) = (Vec::new(), Vec::new());
     for (index, &outlet) in body.args.iter().enumerate() {
         let layout = request.arguments.get(index).cloned().flatten();
@@ -185,66 +174,35 @@ fn argument(
         (None, false) => replicated(),
     };
     let layout = Layout::of_dims(&walk.mesh, sharding.dims.iter().copied())?;
-    let piece = piece_shape(&layout, &shape, name)?;
-    let mut local = ty.clone();
-    match &mut local.pointee {
-        Some(spec) if is_variable => spec.shape = piece,
-        _ => local.shape = piece,
+    check_piece(&layout, &shape, name)?;
+    if ty.dtype == DType::Resource && !is_variable {
+        walk.shared.insert(outlet);
     }
     let own = if is_variable { Sharding::replicated(Some(0)) } else { sharding };
-    let arg = walk.local.arg(name, local)?;
-    walk.set(outlet, arg, own);
-    Ok((arg, layout))
+    Ok((walk.argument(outlet, &own)?, layout))
 }
 
-/// The shape of a piece of a value of the function.
-fn piece_shape(layout: &Layout, shape: &PartialShape, name: &str) -> Result<PartialShape> {
+/// Checks that a value of the function can have a layout.
+fn check_piece(layout: &Layout, shape: &PartialShape, name: &str) -> Result<()> {
     match shape.known() {
-        Some(known) => Ok(layout.piece_shape(&known).map_err(|error| named(error, name))?.into()),
-        None if layout.is_replicated() => Ok(shape.clone()),
+        Some(known) => layout.piece_shape(&known).map(drop).map_err(|error| about(error, name)),
+        None if layout.is_replicated() => Ok(()),
         None => {
+            let (what, layout) = (format!("`{name}`").into(), layout.to_string());
             let problem = format!("its shape {shape} is not known");
-            Err(Error::Layout {
-                what: format!("`{name}`").into(),
-                layout: layout.to_string(),
-                problem,
-            })
+            Err(Error::Layout { what, layout, problem })
         }
     }
 }
 
 /// An error about a layout, with the name of the value.
-fn named(error: Error, name: &str) -> Error {
+fn about(error: Error, name: &str) -> Error {
     match error {
         Error::Layout { layout, problem, .. } => {
             Error::Layout { what: format!("`{name}`").into(), layout, problem }
         }
         other => other,
     }
-}
-
-/// Adds a node of the function.
-fn add(walk: &mut Walk<'_>, id: crate::graph::NodeId, node: &NodeDef) -> Result<()> {
-    let Some(op) = node.op.def() else {
-        let what = "no op of this name is known".into();
-        return Err(Error::Unsupported { op: node.op.name().to_string().into(), what });
-    };
-    if let Some(value) = constant(&walk.body.graph, id.into()) {
-        return walk.constant(id, value);
-    }
-    if op.call != CallKind::None {
-        return walk.control(id);
-    }
-    if op.effect != Effect::Pure {
-        return walk.with_effects(id, op);
-    }
-    if op.shape_only {
-        return walk.of_shape(id, op);
-    }
-    if walk.lookup(id)? {
-        return Ok(());
-    }
-    walk.compute(id, op)
 }
 
 /// The results of a device, and their layouts.
@@ -263,7 +221,7 @@ fn results(
             None => Layout::of_dims(request.mesh, own.dims.iter().copied())?,
         };
         let ty: &ValueType = walk.ty(outlet)?;
-        piece_shape(&layout, &ty.shape, &node.name).map_err(node.locate(name))?;
+        check_piece(&layout, &ty.shape, &node.name).map_err(node.locate(name))?;
         let sharding = Sharding::of_layout(&layout);
         outlets.push(walk.in_sharding(outlet, &sharding, "").map_err(node.locate(name))?);
         layouts.push(layout);

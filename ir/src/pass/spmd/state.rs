@@ -29,20 +29,37 @@ fn is_dense_step(op: &OpDef) -> bool {
 
 /// Gives variables without a sharding the one that a variable of their shape has with which a step of an
 /// optimizer changes them, such as slots those of their weights.
-pub(super) fn infer_slots(graph: &Graph, known: &mut HashMap<Outlet, Sharding>) {
-    for (_, node) in graph.iter() {
-        if !node.op.def().is_some_and(is_dense_step) {
-            continue;
+pub(super) fn infer_slots(body: &Specialized, known: &mut HashMap<Outlet, Sharding>) {
+    for (id, node) in body.graph.iter() {
+        if node.op.def().is_some_and(is_dense_step) {
+            infer_slots_of(&body.graph, node, known);
         }
-        let shape = |input: &Outlet| Some(graph.ty(*input)?.pointee.as_ref()?.shape.clone());
-        let variables = || node.inputs().iter().filter_map(|input| Some((*input, shape(input)?)));
-        let found: Vec<(PartialShape, Sharding)> = variables()
-            .filter_map(|(input, shape)| Some((shape, known.get(&input)?.clone())))
-            .collect();
-        for (input, own) in variables() {
-            if let Some((_, sharding)) = found.iter().find(|(shape, _)| *shape == own) {
-                known.entry(input).or_insert_with(|| sharding.clone());
+        for inner in body.nested.get(&id).into_iter().flatten() {
+            let first = node.inputs().len() - inner.args.len().min(node.inputs().len());
+            let passed = || inner.args.iter().zip(&node.inputs()[first..]);
+            let mut own: HashMap<Outlet, Sharding> = passed()
+                .filter_map(|(arg, input)| Some((*arg, known.get(input)?.clone())))
+                .collect();
+            infer_slots(inner, &mut own);
+            for (arg, input) in passed() {
+                if let Some(sharding) = own.get(arg) {
+                    known.entry(*input).or_insert_with(|| sharding.clone());
+                }
             }
+        }
+    }
+}
+
+/// Gives the variables of a step the sharding that those of their shape have.
+fn infer_slots_of(graph: &Graph, node: &NodeDef, known: &mut HashMap<Outlet, Sharding>) {
+    let shape = |input: &Outlet| Some(graph.ty(*input)?.pointee.as_ref()?.shape.clone());
+    let variables = || node.inputs().iter().filter_map(|input| Some((*input, shape(input)?)));
+    let found: Vec<(PartialShape, Sharding)> = variables()
+        .filter_map(|(input, shape)| Some((shape, known.get(&input)?.clone())))
+        .collect();
+    for (input, own) in variables() {
+        if let Some((_, sharding)) = found.iter().find(|(shape, _)| *shape == own) {
+            known.entry(input).or_insert_with(|| sharding.clone());
         }
     }
 }
@@ -51,16 +68,15 @@ impl Walk<'_> {
     /// Adds a node that has effects or reads state.
     pub(super) fn with_effects(&mut self, id: NodeId, op: &'static OpDef) -> Result<()> {
         let node = &self.source()[id];
-        let resources = node.inputs().iter().filter(|input| self.is_resource(input));
-        let on_variables =
-            resources.clone().count() > 0 && resources.clone().all(|input| self.is_variable(input));
-        if !on_variables {
-            if let Some(variable) = resources.clone().find(|input| self.is_variable(input)) {
-                let name = &self.source()[variable.node].name;
-                let what = format!("variable `{name}` together with other resources, on a mesh");
-                return Err(Error::Unsupported { op: op.name.into(), what: what.into() });
-            }
+        let resources: Vec<&Outlet> =
+            node.inputs().iter().filter(|input| self.is_resource(input)).collect();
+        if resources.iter().all(|input| self.shared.contains(input)) {
             return self.by_leader(id, op);
+        }
+        if let Some(other) = resources.iter().find(|input| !self.is_variable(input)) {
+            let name = &self.source()[other.node].name;
+            let what = format!("the resource of `{name}`, on a mesh").into();
+            return Err(Error::Unsupported { op: op.name.into(), what });
         }
         match node.inputs() {
             [variable] if is_op(node, "ReadVariableOp") => {
@@ -175,7 +191,7 @@ impl Walk<'_> {
     /// Adds a node of the first device alone, which sends its results to the others.
     fn by_leader(&mut self, id: NodeId, op: &'static OpDef) -> Result<()> {
         let node = &self.source()[id];
-        self.has_leader = true;
+        self.program.has_leader = true;
         let gathered = self.has_split_operand(node);
         let inputs = self.whole_operands(node)?;
         let mut values: Vec<Option<Outlet>> = vec![None; node.outputs().len()];
@@ -199,21 +215,6 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Adds a loop or a branch: each device runs it, with whole operands.
-    pub(super) fn control(&mut self, id: NodeId) -> Result<()> {
-        let node = &self.source()[id];
-        self.check_whole_variables(node)?;
-        let bodies = self.body.nested.get(&id).map(Vec::as_slice).unwrap_or_default();
-        bodies.iter().try_for_each(|body| check_nested(node, body))?;
-        let gathered = self.has_split_operand(node);
-        let inputs = self.whole_operands(node)?;
-        let new = self.local.node(&node.name, node, &inputs, node.outputs().iter().cloned())?;
-        let results = node.outputs().iter().map(|ty| Sharding::replicated(ty.shape.rank()));
-        self.results(id, new, results.collect());
-        self.note(id, gathered);
-        Ok(())
-    }
-
     /// Adds a constant.
     pub(super) fn constant(&mut self, id: NodeId, value: &HostTensor) -> Result<()> {
         let constant = self.local.constant(&self.source()[id].name, value.clone())?;
@@ -227,29 +228,4 @@ fn is_assignment(node: &NodeDef) -> bool {
     ["AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"]
         .iter()
         .any(|name| is_op(node, name))
-}
-
-/// Checks that all devices may run the body of a loop or a branch: it works on nothing that they share.
-fn check_nested(node: &NodeDef, body: &Specialized) -> Result<()> {
-    if let Some(error) = &body.failure {
-        return Err(error.clone());
-    }
-    let works_on_shared = |inner: &&NodeDef| match inner.op.effect() {
-        Effect::Pure => false,
-        // What it calls is checked as well.
-        Effect::OfCallee => false,
-        Effect::Reads | Effect::Writes | Effect::Stateful => {
-            let types = inner.inputs().iter().filter_map(|&input| body.graph.ty(input));
-            let mut resources = types.filter(|ty| ty.dtype == DType::Resource).peekable();
-            resources.peek().is_none() || !resources.all(is_variable)
-        }
-    };
-    if let Some((_, inner)) = body.graph.iter().find(|(_, inner)| works_on_shared(inner)) {
-        let what = format!("`{}` ({}) in its body, on a mesh", inner.name, inner.op.name());
-        return Err(Error::Unsupported {
-            op: node.op.name().to_string().into(),
-            what: what.into(),
-        });
-    }
-    body.nested.values().flatten().try_for_each(|body| check_nested(node, body))
 }

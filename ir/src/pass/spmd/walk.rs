@@ -8,14 +8,18 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    function::FunctionDef,
     graph::{Graph, NodeDef, NodeId, Outlet},
     layout::Mesh,
-    op::OpDef,
-    pass::specialize::Specialized,
+    op::{CallKind, Effect, OpDef},
+    pass::{
+        execution::constant,
+        specialize::{Specialized, live},
+    },
     shape::PartialShape,
     spec::ValueType,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A value of the function, in the program of one device.
 #[derive(Debug, Clone)]
@@ -32,15 +36,33 @@ pub(super) struct Walk<'a> {
     pub(super) values: HashMap<Outlet, Value>,
     /// The shardings of variables, by the arguments that refer to them.
     pub(super) variables: HashMap<Outlet, Sharding>,
+    /// Arguments that refer to resources other than variables, which devices share.
+    pub(super) shared: HashSet<Outlet>,
     /// Values in other shardings than that they were computed in.
     changed: HashMap<(Outlet, Sharding), Outlet>,
     /// The number of uses of each value.
     pub(super) uses: HashMap<Outlet, usize>,
-    pub(super) report: LayoutReport,
+    pub(super) program: Program,
     /// Whether this is the program of the first device, which alone has effects on what devices share.
     pub(super) is_leader: bool,
+}
+
+/// What functions of a program share.
+#[derive(Debug, Default)]
+pub(super) struct Program {
+    pub(super) name: String,
+    pub(super) report: LayoutReport,
+    /// The functions of loops and branches.
+    pub(super) functions: Vec<FunctionDef>,
     /// Whether the program of the first device differs from those of others.
     pub(super) has_leader: bool,
+}
+
+impl Program {
+    /// The name of the next function of a loop or a branch.
+    pub(super) fn next_name(&self) -> String {
+        format!("{}_part_{}", self.name, self.functions.len())
+    }
 }
 
 impl<'a> Walk<'a> {
@@ -51,12 +73,68 @@ impl<'a> Walk<'a> {
             local: Local::new(mesh)?,
             values: HashMap::new(),
             variables: HashMap::new(),
+            shared: HashSet::new(),
             changed: HashMap::new(),
             uses: HashMap::new(),
-            report: LayoutReport::default(),
+            program: Program::default(),
             is_leader,
-            has_leader: false,
         })
+    }
+
+    /// Adds an argument of this sharding; a variable has one of its own.
+    pub(super) fn argument(&mut self, outlet: Outlet, sharding: &Sharding) -> Result<Outlet> {
+        let mut ty = self.ty(outlet)?.clone();
+        match (self.variables.get(&outlet), &mut ty.pointee) {
+            (Some(variable), Some(spec)) => {
+                spec.shape = variable.piece_shape(&self.mesh, &spec.shape);
+            }
+            _ => ty.shape = sharding.piece_shape(&self.mesh, &ty.shape),
+        }
+        let arg = self.local.arg(&self.source()[outlet.node].name, ty)?;
+        self.set(outlet, arg, sharding.clone());
+        Ok(arg)
+    }
+
+    /// Adds the nodes that results and effects need, in the order in which they run.
+    pub(super) fn nodes(&mut self) -> Result<()> {
+        let (graph, live) = (self.source(), live(self.body));
+        let nodes = graph.iter().filter(|(id, _)| live.contains(id));
+        let inputs = nodes.flat_map(|(_, node)| node.inputs().iter().copied());
+        for outlet in inputs.chain(self.body.results.iter().copied()) {
+            *self.uses.entry(outlet).or_insert(0) += 1;
+        }
+        for id in graph.ids().filter(|id| live.contains(id)) {
+            let node = &graph[id];
+            if self.values.contains_key(&Outlet::from(id)) {
+                continue;
+            }
+            self.node(id, node).map_err(node.locate(&self.program.name))?;
+        }
+        Ok(())
+    }
+
+    /// Adds a node.
+    fn node(&mut self, id: NodeId, node: &NodeDef) -> Result<()> {
+        let Some(op) = node.op.def() else {
+            let what = "no op of this name is known".into();
+            return Err(Error::Unsupported { op: node.op.name().to_string().into(), what });
+        };
+        if let Some(value) = constant(self.source(), id.into()) {
+            return self.constant(id, value);
+        }
+        if op.call != CallKind::None {
+            return self.control(id, op);
+        }
+        if op.effect != Effect::Pure {
+            return self.with_effects(id, op);
+        }
+        if op.shape_only {
+            return self.of_shape(id, op);
+        }
+        if self.lookup(id)? {
+            return Ok(());
+        }
+        self.compute(id, op)
     }
 
     pub(super) fn source(&self) -> &'a Graph {
@@ -186,7 +264,7 @@ impl<'a> Walk<'a> {
         let layouts = results.filter_map(|outlet| self.values.get(&outlet));
         let layouts = layouts.map(|value| value.sharding.text(&self.mesh)).collect();
         let (node, op) = (node.name.to_string(), node.op.name().to_string());
-        self.report.nodes.push(NodeLayout { node, op, layouts, gathered });
+        self.program.report.nodes.push(NodeLayout { node, op, layouts, gathered });
     }
 
     /// Notes in the report a collective of a value that a device has.
@@ -201,7 +279,7 @@ impl<'a> Walk<'a> {
         let (mesh_dims, bytes) = (dim_names(&self.mesh, dims), self.local.bytes(sent));
         let (value, user) = (self.source()[source.node].name.to_string(), user.to_string());
         let inserted = InsertedCollective { kind, value, user, mesh_dims, bytes };
-        self.report.collectives.push(inserted);
+        self.program.report.collectives.push(inserted);
     }
 }
 

@@ -5,7 +5,7 @@ use ferroflow_ir::{Code, HostTensor};
 use ferroflow_tracer::{
     Error, Tensor, Variable,
     distribute::{DistributedTensor, Layout, Mesh, MeshStrategy},
-    function, ops, while_loop,
+    function, ops,
 };
 
 #[test]
@@ -57,15 +57,11 @@ fn conflicting_layouts_are_errors() {
 fn what_cannot_be_distributed_is_unsupported() {
     on_mesh(&[("x", 2)], |strategy| {
         let w = strategy.variable(noise(&[2], 1), &layout(strategy, &["x"])).unwrap();
-        let repeat = function(move |x: Tensor| {
-            while_loop(
-                |x: &Tensor| ops::less(x, &Tensor::from(9.0f32)),
-                |x: Tensor| x + ops::sum(&ops::exp(&w.read()?)?, &Tensor::from(0i32))?,
-                x,
-            )
+        let scatter = function(move |ids: Tensor| {
+            ops::resource_scatter_add(&w.handle(), &ids, &Tensor::from(1.0f32))
         });
-        let x = DistributedTensor::new(&0.0f32.into(), &Layout::replicated(strategy.mesh(), 0));
-        let error = strategy.call(&repeat, &[x.unwrap()]).unwrap_err();
+        let ids = split(strategy, &HostTensor::vector(&[0i32, 1]).unwrap().into(), &["unsharded"]);
+        let error = strategy.call(&scatter, &[ids]).unwrap_err();
         assert_eq!(error.code(), Code::Unimplemented, "{error}");
         assert!(error.to_string().contains("must be replicated"), "{error}");
     });

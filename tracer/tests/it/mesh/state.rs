@@ -3,7 +3,7 @@
 use super::{assert_close, ids, layout, noise, on_mesh, shaped, split};
 use ferroflow_ir::{Code, DType, HostTensor};
 use ferroflow_tracer::{
-    Result, Tensor, Variable, cond,
+    GradientTape, Result, Tensor, Variable, cond,
     distribute::{CollectiveKind, DistributedTensor, Layout},
     function, ops, while_loop,
 };
@@ -120,7 +120,7 @@ fn vocabularies_may_be_split() {
 }
 
 #[test]
-fn loops_and_branches_run_on_whole_operands() {
+fn loops_and_branches_run_on_all_devices() {
     on_mesh(&[("x", 2)], |strategy| {
         let scale = Variable::new(2.0f32).unwrap();
         let repeat = {
@@ -204,4 +204,84 @@ fn extremes_of_pieces_are_those_of_the_whole() {
             }
         }
     });
+}
+
+/// Collectives inside loops and branches, of weights in pieces that are changed there.
+#[test]
+fn weights_in_pieces_learn_inside_loops() {
+    on_mesh(&[("batch", 2), ("model", 2)], |strategy| {
+        let weights = || -> Result<[Variable; 2]> {
+            Ok([Variable::new(noise(&[4, 8], 1))?, Variable::new(noise(&[8, 2], 2))?])
+        };
+        let descent = |[a, b]: &[Variable; 2]| {
+            let (a, b) = (a.clone(), b.clone());
+            function(move |x: Tensor| -> Result<Vec<Tensor>> {
+                let step = |x: &Tensor| -> Result<Tensor> {
+                    let tape = GradientTape::new();
+                    let hidden = ops::tanh(&ops::matmul(x, &a.read()?)?)?;
+                    let out = ops::matmul(&hidden, &b.read()?)?;
+                    let axes = HostTensor::vector(&[0i32, 1])?.into();
+                    let loss = ops::mean(&ops::square(&out)?, &axes)?;
+                    for (weight, gradient) in
+                        [&a, &b].into_iter().zip(tape.gradient(&loss, &[&a, &b])?)
+                    {
+                        weight.assign_sub(
+                            &(gradient.expect("it depends on it") * Tensor::from(0.1f32))?,
+                        )?;
+                    }
+                    Ok(loss)
+                };
+                let (_, loss, x) = while_loop(
+                    |(n, _, _): &(Tensor, Tensor, Tensor)| ops::less(n, &Tensor::from(3i32)),
+                    |(n, _, x): (Tensor, Tensor, Tensor)| {
+                        let loss = step(&x)?;
+                        let reversed = ops::reverse_v2(&x, &HostTensor::vector(&[0i32])?.into())?;
+                        Ok(((n + Tensor::from(1i32))?, loss, reversed))
+                    },
+                    (Tensor::from(0i32), Tensor::from(0.0f32), x),
+                )?;
+                let large = ops::greater(&loss, &Tensor::from(0.001f32))?;
+                let y = cond(&large, || ops::matmul(&x, &a.read()?), || ops::neg(&a.read()?))?;
+                Ok(vec![loss, ops::sum(&y, &Tensor::from(0i32))?])
+            })
+        };
+        let (single, own) = (weights().unwrap(), weights().unwrap());
+        strategy.distribute(&own[0], &layout(strategy, &["unsharded", "model"])).unwrap();
+        strategy.distribute(&own[1], &layout(strategy, &["model", "unsharded"])).unwrap();
+        let (single_descent, own_descent) = (descent(&single), descent(&own));
+        let x = noise(&[4, 4], 3);
+        let expected = single_descent.call((&x,)).unwrap();
+        let args = [split(strategy, &x, &["batch", "unsharded"])];
+        let results = strategy.call(&own_descent, &args).unwrap();
+        for (result, expected) in results.iter().zip(&expected) {
+            assert_close(&result.fetch().unwrap(), expected, 1e-5);
+        }
+        for (single, own) in single.iter().zip(&own) {
+            assert_close(&own.read().unwrap(), &single.read().unwrap(), 1e-5);
+        }
+        let program = strategy.program(&own_descent, &args).unwrap();
+        assert!(program.report().count(CollectiveKind::AllReduce) > 3, "{}", program.report());
+    });
+}
+
+/// Hidden state of random ops inside a loop goes on as it does on one device.
+#[test]
+fn random_numbers_inside_loops_are_those_of_one_device() {
+    let drawn = |devices| {
+        on_mesh(&[("x", devices)], |strategy| {
+            let draw = function(|x: Tensor| -> Result<Tensor> {
+                let attrs = ops::RandomUniformAttrs { seed: 3, seed2: 4, ..Default::default() };
+                let step = |(n, x): (Tensor, Tensor)| {
+                    let noise = ops::random_uniform_with(&ops::shape(&x)?, DType::F32, &attrs)?;
+                    Ok(((n + Tensor::from(1i32))?, (x + noise)?))
+                };
+                let more = |(n, _): &(Tensor, Tensor)| ops::less(n, &Tensor::from(4i32));
+                Ok(while_loop(more, step, (Tensor::from(0i32), x))?.1)
+            });
+            let zeros = HostTensor::zeros(DType::F32, shaped(&[4])).unwrap().into();
+            let results = strategy.call(&draw, &[split(strategy, &zeros, &["x"])]).unwrap();
+            results[0].fetch().unwrap()
+        })
+    };
+    assert_close(&drawn(2), &drawn(1), 1e-6);
 }
