@@ -12,7 +12,7 @@ use ferroflow_ir::{Code, HostTensor, Layout, PartialShape, budget::masked};
 use std::sync::Arc;
 
 impl ResourceVariable {
-    /// Gives the value a layout on a mesh: from now on each device of the mesh has a piece of it. Threads
+    /// Distributes the value over a mesh: from now on each device of the mesh has a piece of it. Threads
     /// outside replicas of the mesh go on to see the whole. No other thread may use the variable meanwhile.
     ///
     /// # Errors

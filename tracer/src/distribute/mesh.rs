@@ -124,7 +124,7 @@ impl MeshStrategy {
         Ok(variable)
     }
 
-    /// Gives a variable, such as a weight of a layer, a layout: each device gets a piece of its value. Code outside
+    /// Distributes a variable, such as a weight of a layer: each device gets a piece of its value. Code outside
     /// the mesh goes on to see the whole.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ struct Inner {
     /// That of the others.
     others: CallableFunction,
     /// The coordinates and the keys of the groups of each device.
-    places: Vec<Vec<EagerTensor>>,
+    mesh_args: Vec<Vec<EagerTensor>>,
     /// Of the arguments that the caller passes.
     args: Vec<(DType, Shape, Layout)>,
     results: Vec<Layout>,
@@ -65,7 +65,7 @@ impl MeshFunction {
             true => source.callable(source.partitioned(results, false)?)?,
             false => leader.clone(),
         };
-        let place = |device| {
+        let mesh_args = |device| {
             let numbers = mesh_arguments(strategy.mesh(), device).into_iter();
             numbers.map(|number| HostTensor::scalar(number).into()).collect()
         };
@@ -77,7 +77,7 @@ impl MeshFunction {
             name: concrete.name().into(),
             leader,
             others,
-            places: (0..strategy.mesh().devices().len()).map(place).collect(),
+            mesh_args: (0..strategy.mesh().devices().len()).map(mesh_args).collect(),
             args: types.collect(),
             results: layouts,
             report,
@@ -120,7 +120,7 @@ impl MeshFunction {
             context::device(&strategy.mesh().devices()[device], || {
                 let program = if device == 0 { &inner.leader } else { &inner.others };
                 let args: Vec<&EagerTensor> =
-                    inputs[device].iter().chain(&inner.places[device]).collect();
+                    inputs[device].iter().chain(&inner.mesh_args[device]).collect();
                 Ok(match context::current_accelerator() {
                     None => program.call_refs(&args)?,
                     Some(accelerator) => program.call_on(&accelerator, &args)?,
@@ -146,7 +146,7 @@ impl MeshFunction {
             let expected = format!("{} tensors for `{}`", inner.args.len(), inner.name);
             return Err(wrong(expected, args.len().to_string()));
         }
-        let mut inputs = vec![Vec::new(); inner.places.len()];
+        let mut inputs = vec![Vec::new(); inner.mesh_args.len()];
         for (arg, (dtype, shape, layout)) in args.iter().zip(&inner.args) {
             if arg.dtype() != *dtype || arg.shape() != shape {
                 return Err(wrong(
@@ -233,7 +233,7 @@ impl<'a> Source<'a> {
         Ok(partition(&self.body, self.concrete.name(), &request)?)
     }
 
-    /// Gives the variables that are captured their layouts.
+    /// Distributes the variables that are captured.
     fn distribute(&self, layouts: &[Layout]) -> Result<()> {
         let first = self.layouts.len() - self.captures.len();
         for (capture, layout) in self.captures.iter().zip(&layouts[first..]) {
@@ -267,7 +267,7 @@ fn variable(capture: &CapturedInput) -> Option<ResourceVariable> {
     }
 }
 
-/// What is known of a capture, and the layout of the variable that it is.
+/// The argument that a capture is, and the layout of the variable behind it.
 fn captured(
     strategy: &MeshStrategy,
     capture: &CapturedInput,

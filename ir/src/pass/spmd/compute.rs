@@ -131,7 +131,7 @@ impl Walk<'_> {
         bytes.unwrap_or(0)
     }
 
-    /// The partial state of operands that the result of a node may have in their place: sums of terms are
+    /// The partial state of operands that the result of a node may have as well: sums of terms are
     /// terms of the sum, and elements that are moved stay what they are. Terms that others use too are merged
     /// first, once for all.
     fn kept_partial(
@@ -215,7 +215,11 @@ impl Walk<'_> {
         if !is_op(node, "GatherV2") || node.attrs.int("batch_dims")? != 0 {
             return Ok(false);
         }
-        super::lookup::lookup(self, id)
+        let found = super::lookup::lookup(self, id)?;
+        if found {
+            self.note(id, false);
+        }
+        Ok(found)
     }
 
     pub(super) fn note_broadcast(&mut self, source: Outlet, sent: Outlet) {

@@ -1,7 +1,12 @@
 //! Nodes with effects: variables, of which each device has its piece, and what devices share, on which the
 //! first device alone works.
 
-use super::{local::is_op, sharding::Sharding, walk::Walk};
+use super::{
+    local::is_op,
+    lookup::{lookup_in_variable, scatter},
+    sharding::Sharding,
+    walk::Walk,
+};
 use crate::{
     dtype::DType,
     error::{Error, Result},
@@ -27,8 +32,8 @@ fn is_dense_step(op: &OpDef) -> bool {
     op.effect == Effect::Writes && has("var") && takes_gradient && !has("indices")
 }
 
-/// Gives variables without a sharding the one that a variable of their shape has with which a step of an
-/// optimizer changes them, such as slots those of their weights.
+/// Infers the shardings of variables that have none: that of a variable of their shape with which a step of
+/// an optimizer changes them, as slots have those of their weights.
 pub(super) fn infer_slots(body: &Specialized, known: &mut HashMap<Outlet, Sharding>) {
     for (id, node) in body.graph.iter() {
         if node.op.def().is_some_and(is_dense_step) {
@@ -50,7 +55,7 @@ pub(super) fn infer_slots(body: &Specialized, known: &mut HashMap<Outlet, Shardi
     }
 }
 
-/// Gives the variables of a step the sharding that those of their shape have.
+/// Infers the shardings of the variables of a step from those of their shape.
 fn infer_slots_of(graph: &Graph, node: &NodeDef, known: &mut HashMap<Outlet, Sharding>) {
     let shape = |input: &Outlet| Some(graph.ty(*input)?.pointee.as_ref()?.shape.clone());
     let variables = || node.inputs().iter().filter_map(|input| Some((*input, shape(input)?)));
@@ -170,6 +175,14 @@ impl Walk<'_> {
     /// own copy alike.
     fn on_whole_variables(&mut self, id: NodeId, op: &'static OpDef) -> Result<()> {
         let node = &self.source()[id];
+        let variable = node.inputs().first().filter(|input| self.is_variable(input));
+        let sharding =
+            variable.map_or_else(|| Ok(Sharding::replicated(None)), |&v| self.variable(v))?;
+        if sharding.is_split()
+            && (lookup_in_variable(self, id, op, &sharding)? || scatter(self, id, op, &sharding)?)
+        {
+            return Ok(());
+        }
         self.check_whole_variables(node)?;
         self.on_whole(id, op)
     }

@@ -47,7 +47,7 @@ pub(super) struct Walk<'a> {
     pub(super) is_leader: bool,
 }
 
-/// What functions of a program share.
+/// State that the functions of a program share.
 #[derive(Debug, Default)]
 pub(super) struct Program {
     pub(super) name: String,

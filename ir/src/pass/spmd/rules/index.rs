@@ -42,12 +42,12 @@ fn gather(call: &Call<'_>) -> Option<Factors> {
     let n_batch = usize::try_from(n_batch).ok().filter(|&n| n <= axis && n <= indices.rank())?;
     let operand = all_but(params.rank(), |own| own == axis);
     let own = each(params.rank(), indices.rank() - n_batch);
-    let mut places = each(0, n_batch);
-    places.extend(own.iter().copied());
+    let mut indices_dims = each(0, n_batch);
+    indices_dims.extend(own.iter().copied());
     let mut result: Dims = operand[..axis].into();
     result.extend(own);
     result.extend_from_slice(&operand[axis + 1..]);
-    let operands = vec![Some(operand), Some(places)];
+    let operands = vec![Some(operand), Some(indices_dims)];
     Some(Factors { operands, results: vec![result], ..Factors::default() })
 }
 
@@ -86,15 +86,15 @@ fn scatter(call: &Call<'_>) -> Option<Factors> {
     let (&depth, outer) = indices.split_last()?;
     let n_outer = outer.len();
     let rest = each(n_outer, result.rank().checked_sub(depth)?);
-    let mut places = each(0, n_outer);
-    let mut updates = places.clone();
-    places.push(None);
+    let mut indices_dims = each(0, n_outer);
+    let mut updates = indices_dims.clone();
+    indices_dims.push(None);
     updates.extend(rest.iter().copied());
     let mut dims = all_but(depth, |_| true);
     dims.extend(rest);
     let entries = result.iter().zip(&dims).map(|(&size, &factor)| (size as i64, factor)).collect();
     Some(Factors {
-        operands: vec![Some(places), Some(updates)],
+        operands: vec![Some(indices_dims), Some(updates)],
         results: vec![dims],
         merges: sums(call, 0..n_outer)?,
         sizes: vec![SizesOperand { input: 2, entries }],
