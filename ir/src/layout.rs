@@ -120,6 +120,21 @@ impl Mesh {
         coordinates
     }
 
+    /// The groups of devices that differ in some dimensions only: the key of each, and its members.
+    pub fn groups(&self) -> Vec<(i32, Vec<usize>)> {
+        let mut groups: Vec<(i32, Vec<usize>)> = Vec::new();
+        for dims in 1..1u32 << self.rank() {
+            for device in 0..self.devices().len() {
+                let key = self.group_key(device, dims);
+                match groups.iter_mut().find(|(known, _)| *known == key) {
+                    Some((_, members)) => members.push(device),
+                    None => groups.push((key, vec![device])),
+                }
+            }
+        }
+        groups
+    }
+
     /// The number of devices that differ in these dimensions only, a bit each.
     pub(crate) fn group_size(&self, dims: u32) -> usize {
         (0..self.rank()).filter(|dim| dims >> dim & 1 == 1).map(|dim| self.dim_size(dim)).product()
@@ -443,5 +458,10 @@ mod tests {
         assert!(y[0] == y[1] && y[2] == y[3] && y[0] != y[2]);
         assert!(both.iter().all(|&key| key == both[0] && !x.contains(&key) && !y.contains(&key)));
         assert_eq!((mesh.group_size(1), mesh.group_size(3)), (2, 4));
+        let groups = mesh.groups();
+        assert_eq!(groups.len(), 5);
+        assert!(
+            groups.contains(&(y[2], vec![2, 3])) && groups.contains(&(both[0], vec![0, 1, 2, 3]))
+        );
     }
 }

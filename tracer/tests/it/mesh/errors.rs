@@ -105,3 +105,21 @@ fn errors_of_devices_are_those_of_the_call() {
         assert_eq!(sum[0].fetch().unwrap().to_scalar::<i32>().unwrap(), 9);
     });
 }
+
+/// A device that fails is missed by the members of its groups, and by theirs, before they have met once.
+#[test]
+fn no_device_waits_for_one_that_failed() {
+    on_mesh(&[("x", 2), ("y", 2)], |strategy| {
+        let divide = function(|x: Tensor, y: Tensor| {
+            let inverse = ops::floor_div(&Tensor::from(6i32), &x)?;
+            let sums = ops::add_v2(&ops::sum(&inverse, &Tensor::from(0i32))?, &y)?;
+            ops::sum(&sums, &Tensor::from(0i32))
+        });
+        let y = split(strategy, &HostTensor::vector(&[1i32, 0]).unwrap().into(), &["y"]);
+        for numbers in [[1i32, 0], [0, 1]] {
+            let x = split(strategy, &HostTensor::vector(&numbers).unwrap().into(), &["x"]);
+            let error = strategy.call(&divide, &[x, y.clone()]).unwrap_err().to_string();
+            assert!(error.contains("division by zero"), "{error}");
+        }
+    });
+}

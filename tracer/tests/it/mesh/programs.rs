@@ -136,7 +136,7 @@ fn check_all(dims: &[(&str, usize)], seeds: std::ops::Range<u64>) {
 
 /// The number of programs for each mesh.
 fn n_programs() -> u64 {
-    std::env::var("FERROFLOW_MESH_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(60)
+    std::env::var("FERROFLOW_MESH_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(30)
 }
 
 #[test]
