@@ -352,7 +352,7 @@ impl Layout {
 
 /// The contiguous ranges of elements that a box of a tensor consists of, in order.
 fn runs(shape: &Shape, part: &[Range<usize>]) -> Vec<Range<usize>> {
-    let Some((last, outer)) = part.split_last() else { return vec![0..1] };
+    let Some((last, outer)) = part.split_last() else { return std::iter::once(0..1).collect() };
     let mut starts = vec![0usize];
     for (&size, range) in shape.iter().zip(outer) {
         let next = starts.iter().flat_map(|start| range.clone().map(move |at| start * size + at));

@@ -23,6 +23,18 @@ impl ResourceVariable {
         self.state().distribute(layout)
     }
 
+    /// Makes devices that have the same piece agree on its value again, after a call that only some of them have
+    /// finished. Nothing happens without a layout.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Uninitialized`] when there is no value.
+    pub fn realign(&self) -> Result<()> {
+        let Some(layout) = self.layout() else { return Ok(()) };
+        let value = self.state().joined(layout)?;
+        self.state().assign_whole(layout, &value)
+    }
+
     /// The layout on a mesh, if it has one.
     pub fn layout(&self) -> Option<&Layout> {
         self.state().layout()
@@ -100,8 +112,7 @@ impl VariableState {
     }
 }
 
-/// Changes the values of variables of which this thread sees some as a whole that is split; `None` if there
-/// are none.
+/// Changes the values of variables of which this thread sees some as a whole that is split.
 pub(crate) fn change_wholes<R>(
     variables: &[Arc<VariableState>],
     change: impl FnOnce(Vec<&mut HostTensor>) -> Result<R>,
@@ -118,7 +129,6 @@ pub(crate) fn change_wholes<R>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ContextOptions, context::Context};
     use ferroflow_ir::Mesh;
 
     #[test]
@@ -139,7 +149,6 @@ mod tests {
         variable.distribute(&rows).unwrap();
         assert!(variable.distribute(&Layout::replicated(&mesh, 1)).is_err());
         assert_eq!(floats(&variable), [3.0, 4.0]);
-        let _ = Context::with_options(ContextOptions::default());
     }
 
     #[test]

@@ -101,7 +101,9 @@ impl MeshFunction {
     }
 
     /// Runs the function on all devices, each in a thread of its own, and returns its results in order.
-    /// Arguments that have other layouts than it was partitioned for are brought into those.
+    /// Arguments that have other layouts than it was partitioned for are brought into those. After an error
+    /// variables may have been changed, as after that of a function on one device; devices with the same piece
+    /// agree on it.
     ///
     /// # Errors
     ///
@@ -130,12 +132,22 @@ impl MeshFunction {
         let pieces = run_replicas(strategy.replicas().for_step(), run, |error| match error {
             Error::Runtime(error) => Some(error),
             _ => None,
-        })?;
+        });
+        let pieces = pieces.inspect_err(|_| self.realign())?;
         let result = |(index, layout): (usize, &Layout)| {
             let pieces = pieces.iter().map(|results| Tensor::from(results[index].clone()));
             DistributedTensor::pack(pieces, layout)
         };
         inner.results.iter().enumerate().map(result).collect()
+    }
+
+    /// Brings variables into line of which some devices have been changed in a call that failed.
+    fn realign(&self) {
+        for variable in self.0.leader.captures().iter().filter_map(variable) {
+            if let Err(error) = variable.realign() {
+                tracing::warn!(variable = variable.name(), %error, "pieces do not agree");
+            }
+        }
     }
 
     /// The tensors that each device takes.

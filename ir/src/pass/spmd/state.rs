@@ -217,7 +217,7 @@ impl Walk<'_> {
         }
         for (index, value) in values.into_iter().enumerate() {
             let (source, ty) = (Outlet::new(id, index), &node.outputs()[index]);
-            if self.uses.get(&source).is_none() {
+            if !self.uses.contains_key(&source) {
                 continue;
             }
             let sent = self.local.broadcast(&node.name, ty, value)?;

@@ -123,3 +123,28 @@ fn no_device_waits_for_one_that_failed() {
         }
     });
 }
+
+/// Devices agree on variables after a call that some of them did not finish.
+#[test]
+fn variables_are_in_line_after_errors() {
+    on_mesh(&[("x", 2)], |strategy| {
+        let counter = Variable::new(1i32).unwrap();
+        let count = {
+            let counter = counter.clone();
+            function(move |x: Tensor| {
+                let inverse = ops::floor_div(&Tensor::from(6i32), &x)?;
+                counter.assign_add(1)?;
+                ops::sum(&inverse, &Tensor::from(0i32))
+            })
+        };
+        for numbers in [[1i32, 0], [0, 1]] {
+            let x = split(strategy, &HostTensor::vector(&numbers).unwrap().into(), &["x"]);
+            assert!(strategy.call(&count, &[x]).is_err());
+            let value = |device| {
+                let piece = counter.owned().unwrap().component(device).unwrap();
+                piece.host().unwrap().as_scalar::<i32>().unwrap()
+            };
+            assert_eq!(value(0), value(1));
+        }
+    });
+}
