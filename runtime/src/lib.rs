@@ -64,7 +64,6 @@ mod optimize;
 mod origin;
 mod owned_cache;
 mod panics;
-mod pieces;
 mod placed_calls;
 pub mod placement;
 pub mod plan;

@@ -1,11 +1,11 @@
 //! Variables: tensors that change.
 
+mod pieces;
+
 use crate::{
-    collective::Replica,
     eager_tensor::{EagerTensor, on_device},
     error::{Error, Result},
     mirrored::{Annotations, VariableAggregation, VariableSynchronization, component, replicas},
-    pieces::change_wholes,
     resource::{Resource, ResourceHandle},
 };
 use ferroflow_ir::{
@@ -294,61 +294,6 @@ impl VariableState {
         std::iter::once(&self.first).chain(self.others.get().into_iter().flatten())
     }
 
-    /// The layout on a mesh.
-    pub(crate) fn layout(&self) -> Option<&Layout> {
-        self.layout.get().map(|(layout, _)| layout)
-    }
-
-    /// The shape of a piece.
-    pub(crate) fn piece_shape(&self) -> Option<&PartialShape> {
-        self.layout.get().map(|(_, piece)| piece)
-    }
-
-    /// The layout of a value that is split and that this thread sees as a whole, as it runs no replica of its
-    /// mesh.
-    pub(crate) fn seen_whole(&self) -> Option<&Layout> {
-        let layout = self.layout().filter(|layout| !layout.is_replicated())?;
-        let is_here = |replica: &Replica| replica.mesh.as_ref() == Some(layout.mesh());
-        if Replica::with_current(is_here) == Some(true) { None } else { Some(layout) }
-    }
-
-    /// Makes the components those of the devices of a mesh, without values.
-    ///
-    /// # Errors
-    ///
-    /// When there are components of the replicas of a strategy.
-    pub(crate) fn become_pieces(&self, layout: &Layout, piece: PartialShape) -> Result<()> {
-        let n_devices = layout.mesh().devices().len();
-        if self.others.get().is_none() && n_devices > 1 {
-            let others = (1..n_devices).map(|_| Component::default()).collect();
-            self.others.get_or_init(|| others);
-        }
-        let found = self.others.get().map_or(1, |others| others.len() + 1);
-        if found != n_devices {
-            let name = &self.name;
-            let message = format!(
-                "variable `{name}` has values for {found} replicas, it cannot have pieces on {n_devices} devices"
-            );
-            return Err(Error::Status { code: Code::FailedPrecondition, message });
-        }
-        for component in self.components() {
-            *component.value.lock() = Value::default();
-        }
-        self.layout.get_or_init(|| (layout.clone(), piece));
-        Ok(())
-    }
-
-    /// The values of all components.
-    pub(crate) fn pieces(&self) -> Result<Vec<EagerTensor>> {
-        let pieces: Option<Vec<EagerTensor>> = self.components().map(Component::tensor).collect();
-        pieces.ok_or_else(|| self.uninitialized())
-    }
-
-    /// Sets the values of all components.
-    pub(crate) fn set_pieces(&self, pieces: Vec<EagerTensor>) -> Result<()> {
-        self.components().zip(pieces).try_for_each(|(component, piece)| component.set(piece))
-    }
-
     /// The components, where this thread is outside replicas and there are several.
     fn seen_from_outside(&self) -> Option<&[Component]> {
         let others = self.others.get()?;
@@ -623,7 +568,7 @@ pub(crate) fn update_all<R>(
     change: impl FnOnce(Vec<&mut HostTensor>) -> Result<R>,
 ) -> Result<R> {
     if variables.iter().any(|variable| variable.seen_whole().is_some()) {
-        return change_wholes(variables, change);
+        return pieces::change_wholes(variables, change);
     }
     // Everybody locks in the order of addresses, so that nobody waits in a circle.
     let mut order: SmallVec<[usize; 4]> = (0..variables.len()).collect();

@@ -3,9 +3,9 @@
 use super::{
     local::is_op,
     report::CollectiveKind,
-    rules::{self, Call, Dims, Factors},
+    rules::{self, Dims, Factors, RuleCall},
     sharding::{Partial, Sharding},
-    walk::{Value, Walk},
+    walk::{LocalValue, Walk},
 };
 use crate::{
     dtype::DType,
@@ -30,7 +30,7 @@ impl Walk<'_> {
             self.note(id, false);
             return Ok(());
         }
-        let call = Call { graph: self.source(), node, op };
+        let call = RuleCall { graph: self.source(), node, op };
         let factors = rules::factors(&call);
         let gathered = match factors {
             Some(factors) => self.by_factors(id, op, &factors).map(|()| false)?,
@@ -54,7 +54,7 @@ impl Walk<'_> {
 
     fn by_factors(&mut self, id: NodeId, op: &'static OpDef, factors: &Factors) -> Result<()> {
         let node = &self.source()[id];
-        let values: Vec<Value> =
+        let values: Vec<LocalValue> =
             node.inputs().iter().map(|&input| self.value(input)).collect::<Result<_>>()?;
         let partial = self.kept_partial(node, op, &values);
         let assignment = self.assign(node, factors, &values);
@@ -100,7 +100,7 @@ impl Walk<'_> {
     }
 
     /// The mesh dimension that splits each factor. Splits that most bytes have already win.
-    fn assign(&self, node: &NodeDef, factors: &Factors, values: &[Value]) -> Assignment {
+    fn assign(&self, node: &NodeDef, factors: &Factors, values: &[LocalValue]) -> Assignment {
         let mut votes: Vec<((usize, usize), usize)> = Vec::new();
         for ((value, dims), &input) in values.iter().zip(&factors.operands).zip(node.inputs()) {
             let Some(dims) = dims else { continue };
@@ -138,14 +138,14 @@ impl Walk<'_> {
         &self,
         node: &NodeDef,
         op: &'static OpDef,
-        values: &[Value],
+        values: &[LocalValue],
     ) -> Option<Partial> {
         let partial = values.first()?.sharding.partial?;
         let is_last_use = |input: &Outlet| self.uses.get(input) == Some(&1);
         if let Lowering::View(_) = op.lowering {
             return is_last_use(&node.inputs()[0]).then_some(partial);
         }
-        let is_same = |value: &Value| value.sharding.partial == Some(partial);
+        let is_same = |value: &LocalValue| value.sharding.partial == Some(partial);
         let result = &node.outputs().first()?.shape;
         let is_alike = |input: &Outlet| {
             self.source().ty(*input).is_some_and(|ty| ty.shape == *result) && is_last_use(input)
@@ -177,7 +177,7 @@ impl Walk<'_> {
     fn alias(&mut self, id: NodeId, kind: AliasKind) -> Result<bool> {
         let node = &self.source()[id];
         let (input, result) = (node.inputs()[0], &node.outputs()[0]);
-        let Value { outlet, sharding } = self.value(input)?;
+        let LocalValue { outlet, sharding } = self.value(input)?;
         let ty = self.ty(input)?;
         if kind == AliasKind::Identity {
             self.set(id.into(), outlet, sharding);

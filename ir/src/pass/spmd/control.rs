@@ -6,7 +6,7 @@
 
 use super::{
     sharding::Sharding,
-    walk::{Value, Walk},
+    walk::{LocalValue, Walk},
 };
 use crate::{
     attr::{AttrValue, Attrs, NameAttrList},
@@ -130,7 +130,7 @@ impl<'a> Walk<'a> {
     /// inside it.
     fn operand_shardings(&self, args: &[Outlet], body: &Specialized) -> Result<Vec<Sharding>> {
         let sharding = |(index, &arg): (usize, &Outlet)| {
-            let Value { sharding, .. } = self.value(arg)?;
+            let LocalValue { sharding, .. } = self.value(arg)?;
             let inner = body.args.get(index).and_then(|&own| body.graph.ty(own));
             let is_known = inner.is_some_and(|ty| ty.shape.is_known());
             Ok(match is_known {

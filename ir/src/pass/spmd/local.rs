@@ -2,7 +2,7 @@
 
 use super::{
     super::call::{add_call, add_sizes},
-    sharding::{Merge, Partial, Transport, to_merge, to_move},
+    sharding::{Partial, TermMerge, Transport, to_merge, to_move},
 };
 use crate::{
     attr::Attrs,
@@ -216,7 +216,7 @@ impl Local {
         value: Outlet,
         axis: usize,
         mesh_dim: usize,
-        merge: Merge,
+        merge: TermMerge,
     ) -> Result<Outlet> {
         let name = format!("{}/reduce_scatter", self.graph[value.node].name);
         let (rank, partial) = (self.shape(value)?.rank(), Partial { dims: 1 << mesh_dim, merge });

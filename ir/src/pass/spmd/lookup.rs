@@ -2,7 +2,7 @@
 
 use super::{
     local::is_op,
-    sharding::{Merge, Partial, Sharding, to_merge},
+    sharding::{Partial, Sharding, TermMerge, to_merge},
     walk::Walk,
 };
 use crate::{
@@ -64,7 +64,7 @@ pub(super) fn lookup_in_variable(
         walk.add(id, op, &[handle, indices], vec![Sharding::of(dims)])?;
         return Ok(true);
     };
-    if to_merge(spec.dtype, Merge::Sum).is_none() || !walk.ty(indices)?.shape.is_known() {
+    if to_merge(spec.dtype, TermMerge::Sum).is_none() || !walk.ty(indices)?.shape.is_known() {
         return Ok(false);
     }
     let attrs = Attrs::new().with("dtype", spec.dtype);
@@ -117,7 +117,7 @@ pub(super) fn scatter(
 /// Whether terms of rows can be merged, and indices be compared.
 fn can_look_up(walk: &Walk<'_>, table: Outlet, indices: Outlet) -> Result<bool> {
     let indices = walk.ty(indices)?;
-    Ok(to_merge(walk.ty(table)?.dtype, Merge::Sum).is_some()
+    Ok(to_merge(walk.ty(table)?.dtype, TermMerge::Sum).is_some()
         && indices.shape.is_known()
         && indices.dtype != DType::I16)
 }
@@ -141,7 +141,7 @@ fn add_lookup(
     let mut dims = split.dims[..rows.axis].to_vec();
     dims.extend(sharding.dims.iter().copied());
     dims.extend_from_slice(&split.dims[rows.axis + 1..]);
-    let partial = Some(Partial { dims: 1 << rows.mesh_dim, merge: Merge::Sum });
+    let partial = Some(Partial { dims: 1 << rows.mesh_dim, merge: TermMerge::Sum });
     walk.set(id.into(), terms, Sharding { partial, ..Sharding::of(dims) });
     Ok(())
 }

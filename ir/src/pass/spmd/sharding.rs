@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 /// A reduction that makes a whole value of partial ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Merge {
+pub(super) enum TermMerge {
     Sum,
     Mean,
     Prod,
@@ -17,23 +17,23 @@ pub(super) enum Merge {
     Max,
 }
 
-impl Merge {
+impl TermMerge {
     /// The attributes of a collective that say it: the reduction, and what is done with its result.
     pub(super) fn attrs(self) -> (&'static str, &'static str) {
         match self {
-            Merge::Sum => ("Add", "Id"),
-            Merge::Mean => ("Add", "Div"),
-            Merge::Prod => ("Mul", "Id"),
-            Merge::Min => ("Min", "Id"),
-            Merge::Max => ("Max", "Id"),
+            TermMerge::Sum => ("Add", "Id"),
+            TermMerge::Mean => ("Add", "Div"),
+            TermMerge::Prod => ("Mul", "Id"),
+            TermMerge::Min => ("Min", "Id"),
+            TermMerge::Max => ("Max", "Id"),
         }
     }
 
     /// Whether sums of values may be merged in place of the values.
     pub(super) fn is_linear(self) -> bool {
         match self {
-            Merge::Sum | Merge::Mean => true,
-            Merge::Prod | Merge::Min | Merge::Max => false,
+            TermMerge::Sum | TermMerge::Mean => true,
+            TermMerge::Prod | TermMerge::Min | TermMerge::Max => false,
         }
     }
 }
@@ -43,7 +43,7 @@ impl Merge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Partial {
     pub(super) dims: u32,
-    pub(super) merge: Merge,
+    pub(super) merge: TermMerge,
 }
 
 /// The distribution of a value: the mesh dimension that splits each of its dimensions, and whether devices
@@ -138,13 +138,16 @@ pub(super) fn to_move(dtype: DType) -> Option<Transport> {
 }
 
 /// The transport of terms of a tensor; `None` if they cannot be merged.
-pub(super) fn to_merge(dtype: DType, merge: Merge) -> Option<Transport> {
+pub(super) fn to_merge(dtype: DType, merge: TermMerge) -> Option<Transport> {
     let is_real = matches!(dtype, DType::BF16 | DType::F16 | DType::F32 | DType::F64);
     let transport = if dtype == DType::BF16 { Some(Transport::Direct) } else { to_move(dtype) };
     match (merge, transport?) {
-        (Merge::Mean, _) if !is_real => None,
-        (Merge::Prod | Merge::Min | Merge::Max | Merge::Mean, Transport::Bits(_)) => None,
-        (Merge::Sum | Merge::Prod, _) if dtype == DType::Bool => None,
+        (TermMerge::Mean, _) if !is_real => None,
+        (
+            TermMerge::Prod | TermMerge::Min | TermMerge::Max | TermMerge::Mean,
+            Transport::Bits(_),
+        ) => None,
+        (TermMerge::Sum | TermMerge::Prod, _) if dtype == DType::Bool => None,
         (_, transport) => Some(transport),
     }
 }

@@ -23,7 +23,7 @@ use std::collections::{HashMap, HashSet};
 
 /// A value of the function, in the program of one device.
 #[derive(Debug, Clone)]
-pub(super) struct Value {
+pub(super) struct LocalValue {
     pub(super) outlet: Outlet,
     pub(super) sharding: Sharding,
 }
@@ -33,7 +33,7 @@ pub(super) struct Walk<'a> {
     pub(super) body: &'a Specialized,
     pub(super) mesh: Mesh,
     pub(super) local: Local,
-    pub(super) values: HashMap<Outlet, Value>,
+    pub(super) values: HashMap<Outlet, LocalValue>,
     /// The shardings of variables, by the arguments that refer to them.
     pub(super) variables: HashMap<Outlet, Sharding>,
     /// Arguments that refer to resources other than variables, which devices share.
@@ -147,7 +147,7 @@ impl<'a> Walk<'a> {
         self.source().ty(outlet).ok_or_else(|| Error::NotFound { kind: "value", name: name() })
     }
 
-    pub(super) fn value(&self, outlet: Outlet) -> Result<Value> {
+    pub(super) fn value(&self, outlet: Outlet) -> Result<LocalValue> {
         let name = || self.source()[outlet.node].name.to_string();
         let found = self.values.get(&outlet).cloned();
         found.ok_or_else(|| Error::NotFound { kind: "value", name: name() })
@@ -155,7 +155,7 @@ impl<'a> Walk<'a> {
 
     /// Notes a value of the function.
     pub(super) fn set(&mut self, outlet: Outlet, local: Outlet, sharding: Sharding) {
-        self.values.insert(outlet, Value { outlet: local, sharding });
+        self.values.insert(outlet, LocalValue { outlet: local, sharding });
     }
 
     /// The sharding of a value that every device has whole.
@@ -292,8 +292,8 @@ struct Change<'w, 'a, 'n> {
 
 impl Change<'_, '_, '_> {
     /// Merges terms, then slices what is whole and is to be split, then gathers.
-    fn change(&mut self, value: Value, want: &Sharding) -> Result<Outlet> {
-        let Value { mut outlet, mut sharding } = value;
+    fn change(&mut self, value: LocalValue, want: &Sharding) -> Result<Outlet> {
+        let LocalValue { mut outlet, mut sharding } = value;
         if let Some(partial) = sharding.partial.filter(|_| want.partial.is_none()) {
             outlet = self.merge(outlet, &mut sharding, partial, want)?;
         }

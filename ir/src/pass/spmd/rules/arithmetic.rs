@@ -1,9 +1,9 @@
 //! Rules of elementwise ops, reductions, matmuls and what works row by row.
 
-use super::{Call, Dims, Factors, Rules, all_but, each, same};
+use super::{Dims, Factors, RuleCall, Rules, all_but, each, same};
 use crate::{
     op::ReduceKind,
-    pass::spmd::sharding::{Merge, to_merge},
+    pass::spmd::sharding::{TermMerge, to_merge},
     shape::Shape,
 };
 
@@ -27,7 +27,7 @@ fn broadcast(operand: &Shape, result: &Shape) -> Option<Dims> {
     Some(operand.iter().enumerate().map(factor).collect())
 }
 
-pub(super) fn elementwise(call: &Call<'_>) -> Option<Factors> {
+pub(super) fn elementwise(call: &RuleCall<'_>) -> Option<Factors> {
     let result = call.result(0)?;
     let operand = |index| broadcast(&call.shape(index)?, &result).map(Some);
     let operands: Option<Vec<Option<Dims>>> = (0..call.node.inputs().len()).map(operand).collect();
@@ -35,15 +35,15 @@ pub(super) fn elementwise(call: &Call<'_>) -> Option<Factors> {
     Some(Factors { operands: operands?, results, ..Factors::default() })
 }
 
-pub(super) fn reduction(call: &Call<'_>, kind: ReduceKind) -> Option<Factors> {
+pub(super) fn reduction(call: &RuleCall<'_>, kind: ReduceKind) -> Option<Factors> {
     let (shape, dtype) = (call.shape(0)?, call.result_dtype()?);
     let reduced = crate::infer::reduced_axes(&call.ints(1)?, shape.rank()).ok()?;
     let merge = match kind {
-        ReduceKind::Sum => Some(Merge::Sum),
-        ReduceKind::Mean => Some(Merge::Mean).filter(|_| shape.num_elements() > 0),
-        ReduceKind::Prod => Some(Merge::Prod),
-        ReduceKind::Max | ReduceKind::Any => Some(Merge::Max),
-        ReduceKind::Min | ReduceKind::All => Some(Merge::Min),
+        ReduceKind::Sum => Some(TermMerge::Sum),
+        ReduceKind::Mean => Some(TermMerge::Mean).filter(|_| shape.num_elements() > 0),
+        ReduceKind::Prod => Some(TermMerge::Prod),
+        ReduceKind::Max | ReduceKind::Any => Some(TermMerge::Max),
+        ReduceKind::Min | ReduceKind::All => Some(TermMerge::Min),
         ReduceKind::EuclideanNorm => None,
     };
     let merge = merge.filter(|&merge| to_merge(dtype, merge).is_some());
@@ -62,16 +62,16 @@ pub(super) fn reduction(call: &Call<'_>, kind: ReduceKind) -> Option<Factors> {
 }
 
 /// The merge of a contraction, as a list for a factor.
-fn contraction(call: &Call<'_>, factor: usize) -> Vec<(usize, Merge)> {
-    let can = call.result_dtype().and_then(|dtype| to_merge(dtype, Merge::Sum)).is_some();
-    if can { vec![(factor, Merge::Sum)] } else { Vec::new() }
+fn contraction(call: &RuleCall<'_>, factor: usize) -> Vec<(usize, TermMerge)> {
+    let can = call.result_dtype().and_then(|dtype| to_merge(dtype, TermMerge::Sum)).is_some();
+    if can { vec![(factor, TermMerge::Sum)] } else { Vec::new() }
 }
 
 const ROWS: usize = 0;
 const COLUMNS: usize = 1;
 const INNER: usize = 2;
 
-fn matmul(call: &Call<'_>) -> Option<Factors> {
+fn matmul(call: &RuleCall<'_>) -> Option<Factors> {
     let order = |swapped, a, b| if swapped { [Some(b), Some(a)] } else { [Some(a), Some(b)] };
     let lhs = order(call.flag("transpose_a"), ROWS, INNER);
     let rhs = order(call.flag("transpose_b"), INNER, COLUMNS);
@@ -81,7 +81,7 @@ fn matmul(call: &Call<'_>) -> Option<Factors> {
     Some(Factors { operands: vec![Some(lhs), Some(rhs)], results, merges, sizes: Vec::new() })
 }
 
-fn batch_matmul(call: &Call<'_>) -> Option<Factors> {
+fn batch_matmul(call: &RuleCall<'_>) -> Option<Factors> {
     let (lhs, rhs, result) = (call.shape(0)?, call.shape(1)?, call.result(0)?);
     let n_batch = result.rank().checked_sub(2)?;
     let batch = Shape::new(result[..n_batch].iter().copied()).ok()?;
@@ -99,17 +99,17 @@ fn batch_matmul(call: &Call<'_>) -> Option<Factors> {
     Some(Factors { operands: vec![Some(lhs), Some(rhs)], results, merges, sizes: Vec::new() })
 }
 
-fn unchanged(call: &Call<'_>) -> Option<Factors> {
+fn unchanged(call: &RuleCall<'_>) -> Option<Factors> {
     same(each(0, call.shape(0)?.rank()))
 }
 
 /// Each row of the last dimension by itself.
-fn rows(call: &Call<'_>) -> Option<Factors> {
+fn rows(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     same(all_but(rank, |axis| axis + 1 == rank))
 }
 
-fn cross_entropy(call: &Call<'_>) -> Option<Factors> {
+fn cross_entropy(call: &RuleCall<'_>) -> Option<Factors> {
     let (features, labels) = (call.shape(0)?, call.shape(1)?);
     if features != labels || features.rank() != 2 {
         return None;
@@ -119,7 +119,7 @@ fn cross_entropy(call: &Call<'_>) -> Option<Factors> {
     Some(Factors { operands, results: vec![each(0, 1), matrix], ..Factors::default() })
 }
 
-fn sparse_cross_entropy(call: &Call<'_>) -> Option<Factors> {
+fn sparse_cross_entropy(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(1)?.rank();
     if call.shape(0)?.rank() != rank + 1 {
         return None;
@@ -129,7 +129,7 @@ fn sparse_cross_entropy(call: &Call<'_>) -> Option<Factors> {
     Some(Factors { operands, results: vec![each(0, rank), rows], ..Factors::default() })
 }
 
-fn top_k(call: &Call<'_>) -> Option<Factors> {
+fn top_k(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     let dims = all_but(rank, |axis| axis + 1 == rank);
     let results = vec![dims.clone(), dims.clone()];

@@ -1,8 +1,8 @@
 //! Rules of convolutions and pools: images of a batch are apart, and so are channels where each result has
 //! its own.
 
-use super::{Call, Dims, Factors, Rules, SizesOperand, all_but};
-use crate::pass::spmd::sharding::{Merge, to_merge};
+use super::{Dims, Factors, RuleCall, Rules, SizesOperand, all_but};
+use crate::pass::spmd::sharding::{TermMerge, to_merge};
 
 pub(super) const RULES: Rules = &[
     ("AvgPool", batch),
@@ -23,17 +23,17 @@ fn images(rank: usize) -> Dims {
     all_but(rank, |axis| axis > 0)
 }
 
-fn batch(call: &Call<'_>) -> Option<Factors> {
+fn batch(call: &RuleCall<'_>) -> Option<Factors> {
     super::same(images(call.shape(0)?.rank()))
 }
 
-fn batch_of_all(call: &Call<'_>) -> Option<Factors> {
+fn batch_of_all(call: &RuleCall<'_>) -> Option<Factors> {
     let dims = images(call.shape(0)?.rank());
     let operands = vec![Some(dims.clone()); call.node.inputs().len()];
     Some(Factors { operands, results: vec![dims], ..Factors::default() })
 }
 
-fn conv(call: &Call<'_>) -> Option<Factors> {
+fn conv(call: &RuleCall<'_>) -> Option<Factors> {
     let explicit = call.node.attrs.string("padding").ok()? == "EXPLICIT";
     let dims = images(call.shape(0)?.rank());
     let results = vec![images(call.result(0)?.rank())];
@@ -41,7 +41,7 @@ fn conv(call: &Call<'_>) -> Option<Factors> {
 }
 
 /// The sizes of images, of which devices have some.
-fn image_sizes(call: &Call<'_>, input: usize) -> Option<SizesOperand> {
+fn image_sizes(call: &RuleCall<'_>, input: usize) -> Option<SizesOperand> {
     let mut entries: Vec<(i64, Option<usize>)> =
         call.ints(input)?.into_iter().map(|size| (size, None)).collect();
     let rank = call.result(0)?.rank();
@@ -52,14 +52,14 @@ fn image_sizes(call: &Call<'_>, input: usize) -> Option<SizesOperand> {
     Some(SizesOperand { input, entries })
 }
 
-fn input_grad(call: &Call<'_>) -> Option<Factors> {
+fn input_grad(call: &RuleCall<'_>) -> Option<Factors> {
     let (dy, result) = (images(call.shape(2)?.rank()), images(call.result(0)?.rank()));
     let sizes = vec![image_sizes(call, 0)?];
     let operands = vec![None, None, Some(dy)];
     Some(Factors { operands, results: vec![result], sizes, ..Factors::default() })
 }
 
-fn pool_grad(call: &Call<'_>) -> Option<Factors> {
+fn pool_grad(call: &RuleCall<'_>) -> Option<Factors> {
     let (dy, result) = (images(call.shape(1)?.rank()), images(call.result(0)?.rank()));
     let sizes = vec![image_sizes(call, 0)?];
     Some(Factors {
@@ -70,10 +70,10 @@ fn pool_grad(call: &Call<'_>) -> Option<Factors> {
     })
 }
 
-fn filter_grad(call: &Call<'_>) -> Option<Factors> {
+fn filter_grad(call: &RuleCall<'_>) -> Option<Factors> {
     let (x, dy) = (images(call.shape(0)?.rank()), images(call.shape(2)?.rank()));
-    let merges = match to_merge(call.result_dtype()?, Merge::Sum) {
-        Some(_) => vec![(0, Merge::Sum)],
+    let merges = match to_merge(call.result_dtype()?, TermMerge::Sum) {
+        Some(_) => vec![(0, TermMerge::Sum)],
         None => Vec::new(),
     };
     let results = vec![all_but(call.result(0)?.rank(), |_| true)];

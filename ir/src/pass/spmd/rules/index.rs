@@ -1,9 +1,9 @@
 //! Rules of ops that work with indices.
 
-use super::{Call, Dims, Factors, Rules, SizesOperand, all_but, each, same};
+use super::{Dims, Factors, RuleCall, Rules, SizesOperand, all_but, each, same};
 use crate::{
     infer::normalize_axis,
-    pass::spmd::sharding::{Merge, to_merge},
+    pass::spmd::sharding::{TermMerge, to_merge},
 };
 
 pub(super) const RULES: Rules = &[
@@ -19,7 +19,7 @@ pub(super) const RULES: Rules = &[
     ("UnsortedSegmentSum", segment_sum),
 ];
 
-fn arg_extreme(call: &Call<'_>) -> Option<Factors> {
+fn arg_extreme(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     let axis = call.axis(1, rank)?;
     let operand = all_but(rank, |own| own == axis);
@@ -28,13 +28,13 @@ fn arg_extreme(call: &Call<'_>) -> Option<Factors> {
     Some(Factors { operands: vec![Some(operand)], results: vec![result], ..Factors::default() })
 }
 
-fn scan(call: &Call<'_>) -> Option<Factors> {
+fn scan(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     let axis = call.axis(1, rank)?;
     same(all_but(rank, |own| own == axis))
 }
 
-fn gather(call: &Call<'_>) -> Option<Factors> {
+fn gather(call: &RuleCall<'_>) -> Option<Factors> {
     let (params, indices) = (call.shape(0)?, call.shape(1)?);
     let axis = call.axis(2, params.rank())?;
     let n_batch = call.int("batch_dims")?;
@@ -51,19 +51,19 @@ fn gather(call: &Call<'_>) -> Option<Factors> {
     Some(Factors { operands, results: vec![result], ..Factors::default() })
 }
 
-fn in_top_k(call: &Call<'_>) -> Option<Factors> {
+fn in_top_k(call: &RuleCall<'_>) -> Option<Factors> {
     let rows = all_but(call.shape(0)?.rank(), |axis| axis == 1);
     let operands = vec![Some(rows), Some(each(0, 1))];
     Some(Factors { operands, results: vec![each(0, 1)], ..Factors::default() })
 }
 
 /// Each matrix of the last two dimensions by itself.
-fn matrices(call: &Call<'_>) -> Option<Factors> {
+fn matrices(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     same(all_but(rank, |axis| axis + 2 >= rank))
 }
 
-fn one_hot(call: &Call<'_>) -> Option<Factors> {
+fn one_hot(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     let axis = normalize_axis(call.int("axis")?, rank + 1).ok()?;
     let mut result = each(0, rank);
@@ -76,12 +76,12 @@ fn one_hot(call: &Call<'_>) -> Option<Factors> {
 }
 
 /// The reductions that add up what devices scatter along these factors.
-fn sums(call: &Call<'_>, factors: std::ops::Range<usize>) -> Option<Vec<(usize, Merge)>> {
-    let can = to_merge(call.result_dtype()?, Merge::Sum).is_some();
-    Some(if can { factors.map(|factor| (factor, Merge::Sum)).collect() } else { Vec::new() })
+fn sums(call: &RuleCall<'_>, factors: std::ops::Range<usize>) -> Option<Vec<(usize, TermMerge)>> {
+    let can = to_merge(call.result_dtype()?, TermMerge::Sum).is_some();
+    Some(if can { factors.map(|factor| (factor, TermMerge::Sum)).collect() } else { Vec::new() })
 }
 
-fn scatter(call: &Call<'_>) -> Option<Factors> {
+fn scatter(call: &RuleCall<'_>) -> Option<Factors> {
     let (indices, result) = (call.shape(0)?, call.result(0)?);
     let (&depth, outer) = indices.split_last()?;
     let n_outer = outer.len();
@@ -101,7 +101,7 @@ fn scatter(call: &Call<'_>) -> Option<Factors> {
     })
 }
 
-fn segment_sum(call: &Call<'_>) -> Option<Factors> {
+fn segment_sum(call: &RuleCall<'_>) -> Option<Factors> {
     let (data, ids) = (call.shape(0)?, call.shape(1)?);
     let (n_ids, operand) = (ids.rank(), each(0, data.rank()));
     let mut result = all_but(1, |_| true);

@@ -23,7 +23,7 @@ use crate::{
 };
 use smallvec::SmallVec;
 
-use super::sharding::Merge;
+use super::sharding::TermMerge;
 
 /// The factor of each dimension of a tensor; `None` is a dimension that must be whole.
 pub(super) type Dims = SmallVec<[Option<usize>; 6]>;
@@ -44,19 +44,19 @@ pub(super) struct Factors {
     /// Of each result.
     pub(super) results: Vec<Dims>,
     /// The reductions that merge terms, for factors that are contracted.
-    pub(super) merges: Vec<(usize, Merge)>,
+    pub(super) merges: Vec<(usize, TermMerge)>,
     /// Shape operands that change.
     pub(super) sizes: Vec<SizesOperand>,
 }
 
 /// A node, with what rules ask of it.
-pub(super) struct Call<'a> {
+pub(super) struct RuleCall<'a> {
     pub(super) graph: &'a Graph,
     pub(super) node: &'a NodeDef,
     pub(super) op: &'static OpDef,
 }
 
-impl<'a> Call<'a> {
+impl<'a> RuleCall<'a> {
     fn input(&self, index: usize) -> Option<Outlet> {
         self.node.inputs().get(index).copied()
     }
@@ -107,7 +107,7 @@ impl<'a> Call<'a> {
 }
 
 /// The factors of a node; `None` where there is no rule, or shapes are not known.
-pub(super) fn factors(call: &Call<'_>) -> Option<Factors> {
+pub(super) fn factors(call: &RuleCall<'_>) -> Option<Factors> {
     let n_inputs = call.node.inputs().len();
     match call.op.lowering {
         Lowering::Elementwise(_) | Lowering::Fused => arithmetic::elementwise(call),
@@ -131,7 +131,7 @@ pub(super) fn factors(call: &Call<'_>) -> Option<Factors> {
 }
 
 /// Rules of ops, by name.
-type Rules = &'static [(&'static str, fn(&Call<'_>) -> Option<Factors>)];
+type Rules = &'static [(&'static str, fn(&RuleCall<'_>) -> Option<Factors>)];
 
 /// A factor for each of `rank` dimensions, the first of number `first`.
 fn each(first: usize, rank: usize) -> Dims {

@@ -1,13 +1,13 @@
 //! Factors of single calls.
 
-use super::{Call, Factors, factors};
+use super::{Factors, RuleCall, factors};
 use crate::{
     attr::{AttrValue, Attrs},
     build::GraphBuilder,
     dtype::DType,
     graph::Outlet,
     host_tensor::HostTensor,
-    pass::spmd::sharding::Merge,
+    pass::spmd::sharding::TermMerge,
     shape::Shape,
     spec::ValueType,
 };
@@ -41,7 +41,7 @@ fn text(op: &str, attrs: Attrs, operands: &[Operand]) -> String {
     let mut graph = b.finish();
     let result = super::super::super::call::add_call(&mut graph, "y", op, attrs, &inputs).unwrap();
     let node = &graph[result.node];
-    let call = Call { graph: &graph, node, op: node.op.def().unwrap() };
+    let call = RuleCall { graph: &graph, node, op: node.op.def().unwrap() };
     match factors(&call) {
         None => "no rule".into(),
         Some(factors) => shown(&factors),
@@ -59,11 +59,11 @@ fn shown(factors: &Factors) -> String {
     let results = factors.results.iter().map(dims).collect::<Vec<_>>().join(" ");
     let merges = factors.merges.iter().map(|(factor, merge)| {
         let merge = match merge {
-            Merge::Sum => "sum",
-            Merge::Mean => "mean",
-            Merge::Prod => "product",
-            Merge::Min => "min",
-            Merge::Max => "max",
+            TermMerge::Sum => "sum",
+            TermMerge::Mean => "mean",
+            TermMerge::Prod => "product",
+            TermMerge::Min => "min",
+            TermMerge::Max => "max",
         };
         format!(", {merge} over {}", letter(&Some(*factor)))
     });

@@ -3,10 +3,11 @@
 //! A thread that runs a replica of the mesh sees the piece of its device, with the shape of a piece. Any
 //! other thread sees the whole: what it reads is joined, what it assigns is split.
 
+use super::{Component, ResourceVariable, Value, VariableState};
 use crate::{
+    collective::Replica,
     eager_tensor::EagerTensor,
     error::{Error, Result},
-    variable::{ResourceVariable, VariableState},
 };
 use ferroflow_ir::{Code, HostTensor, Layout, PartialShape, budget::masked};
 use std::sync::Arc;
@@ -42,6 +43,61 @@ impl ResourceVariable {
 }
 
 impl VariableState {
+    /// The layout on a mesh.
+    pub(crate) fn layout(&self) -> Option<&Layout> {
+        self.layout.get().map(|(layout, _)| layout)
+    }
+
+    /// The shape of a piece.
+    pub(crate) fn piece_shape(&self) -> Option<&PartialShape> {
+        self.layout.get().map(|(_, piece)| piece)
+    }
+
+    /// The layout of a value that is split and that this thread sees as a whole, as it runs no replica of its
+    /// mesh.
+    pub(crate) fn seen_whole(&self) -> Option<&Layout> {
+        let layout = self.layout().filter(|layout| !layout.is_replicated())?;
+        let is_here = |replica: &Replica| replica.mesh.as_ref() == Some(layout.mesh());
+        if Replica::with_current(is_here) == Some(true) { None } else { Some(layout) }
+    }
+
+    /// Makes the components those of the devices of a mesh, without values.
+    ///
+    /// # Errors
+    ///
+    /// When there are components of the replicas of a strategy.
+    pub(crate) fn become_pieces(&self, layout: &Layout, piece: PartialShape) -> Result<()> {
+        let n_devices = layout.mesh().devices().len();
+        if self.others.get().is_none() && n_devices > 1 {
+            let others = (1..n_devices).map(|_| Component::default()).collect();
+            self.others.get_or_init(|| others);
+        }
+        let found = self.others.get().map_or(1, |others| others.len() + 1);
+        if found != n_devices {
+            let name = &self.name;
+            let message = format!(
+                "variable `{name}` has values for {found} replicas, it cannot have pieces on {n_devices} devices"
+            );
+            return Err(Error::Status { code: Code::FailedPrecondition, message });
+        }
+        for component in self.components() {
+            *component.value.lock() = Value::default();
+        }
+        self.layout.get_or_init(|| (layout.clone(), piece));
+        Ok(())
+    }
+
+    /// The values of all components.
+    pub(crate) fn pieces(&self) -> Result<Vec<EagerTensor>> {
+        let pieces: Option<Vec<EagerTensor>> = self.components().map(Component::tensor).collect();
+        pieces.ok_or_else(|| self.uninitialized())
+    }
+
+    /// Sets the values of all components.
+    pub(crate) fn set_pieces(&self, pieces: Vec<EagerTensor>) -> Result<()> {
+        self.components().zip(pieces).try_for_each(|(component, piece)| component.set(piece))
+    }
+
     fn distribute(&self, layout: &Layout) -> Result<()> {
         if let Some(known) = self.layout() {
             return if known == layout { Ok(()) } else { Err(self.other_layout(known, layout)) };
