@@ -44,7 +44,7 @@ use std::{collections::HashMap, fmt, sync::Arc};
 /// let b = strategy.variable(Tensor::from([[1.0f32, 0.0], [0.0, 1.0]]), &rows)?;
 /// let f = function(move |x: Tensor| ops::matmul(&ops::relu(&ops::matmul(&x, &a.read()?)?)?, &b.read()?));
 /// let x = DistributedTensor::new(&Tensor::from([[1.0f32, 1.0]]), &Layout::replicated(&mesh, 2))?;
-/// let y = strategy.call(&f, &[x.clone()])?;
+/// let y = strategy.call(&f, std::slice::from_ref(&x))?;
 /// assert_eq!(y[0].fetch()?.to_vec::<f32>()?, [4.0, 6.0]);
 /// assert_eq!(strategy.program(&f, &[x])?.report().count(CollectiveKind::AllReduce), 1);
 /// # Ok(())

@@ -409,7 +409,7 @@ impl Generator {
             2 if !own.is_empty() && own.len() < 4 => {
                 let at = self.random.below(own.len());
                 let part = [2, 3, 4][self.random.below(3)];
-                if own[at] % part == 0 {
+                if own[at].is_multiple_of(part) {
                     let rest = (own[at] / part) as i64;
                     let parts = [part as i64, rest];
                     let swapped = self.random.below(2) == 0;

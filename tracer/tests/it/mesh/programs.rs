@@ -17,7 +17,10 @@ fn random_layout(random: &mut Random, strategy: &MeshStrategy, dims: &[usize]) -
     let mut specs = vec![None; dims.len()];
     for mesh_dim in 0..mesh.rank() {
         let axis = random.below(dims.len() + 1);
-        if axis < dims.len() && specs[axis].is_none() && dims[axis] % mesh.dim_size(mesh_dim) == 0 {
+        if axis < dims.len()
+            && specs[axis].is_none()
+            && dims[axis].is_multiple_of(mesh.dim_size(mesh_dim))
+        {
             specs[axis] = Some(mesh_dim);
         }
     }
@@ -77,7 +80,7 @@ fn numbers(random: &mut Random, dims: &[usize]) -> Tensor {
 /// Runs the program of a seed on a mesh and on one device.
 fn check(strategy: &MeshStrategy, seed: u64) {
     let mut random = Random::new(seed);
-    let smooth = seed % 3 == 0;
+    let smooth = seed.is_multiple_of(3);
     let (x, y) = (random_dims(&mut random), random_dims(&mut random));
     let (n, w) = (random_dims(&mut random), random_dims(&mut random));
     let (x, y) = (numbers(&mut random, &x), numbers(&mut random, &y));

@@ -23,7 +23,7 @@ fn replicated_variables_are_changed_once() {
         };
         let x = split(strategy, &HostTensor::vector(&[1i32, 2, 3]).unwrap().into(), &["x"]);
         for expected in [8, 15] {
-            let result = strategy.call(&count, &[x.clone()]).unwrap();
+            let result = strategy.call(&count, std::slice::from_ref(&x)).unwrap();
             assert_eq!(result[0].fetch().unwrap().to_scalar::<i32>().unwrap(), expected);
             assert_eq!(counter.read().unwrap().to_scalar::<i32>().unwrap(), expected);
         }
@@ -65,7 +65,7 @@ fn random_numbers_are_those_of_one_device() {
     let drawn = |devices| {
         on_mesh(&[("x", devices)], |strategy| {
             let draw = function(|x: Tensor| -> Result<Vec<Tensor>> {
-                let attrs = ops::RandomUniformAttrs { seed: 3, seed2: 4, ..Default::default() };
+                let attrs = ops::RandomUniformAttrs { seed: 3, seed2: 4 };
                 let noise = ops::random_uniform_with(&ops::shape(&x)?, DType::F32, &attrs)?;
                 Ok(vec![(&x + &noise)?, ops::sum(&noise, &Tensor::from(0i32))?])
             });
@@ -73,7 +73,7 @@ fn random_numbers_are_those_of_one_device() {
             let x = split(strategy, &zeros, &["x"]);
             let mut all = Vec::new();
             for _ in 0..3 {
-                let results = strategy.call(&draw, &[x.clone()]).unwrap();
+                let results = strategy.call(&draw, std::slice::from_ref(&x)).unwrap();
                 for result in results {
                     all.extend(result.fetch().unwrap().to_vec::<f32>().unwrap());
                 }
@@ -270,7 +270,7 @@ fn random_numbers_inside_loops_are_those_of_one_device() {
     let drawn = |devices| {
         on_mesh(&[("x", devices)], |strategy| {
             let draw = function(|x: Tensor| -> Result<Tensor> {
-                let attrs = ops::RandomUniformAttrs { seed: 3, seed2: 4, ..Default::default() };
+                let attrs = ops::RandomUniformAttrs { seed: 3, seed2: 4 };
                 let step = |(n, x): (Tensor, Tensor)| {
                     let noise = ops::random_uniform_with(&ops::shape(&x)?, DType::F32, &attrs)?;
                     Ok(((n + Tensor::from(1i32))?, (x + noise)?))

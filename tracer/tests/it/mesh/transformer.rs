@@ -147,7 +147,7 @@ fn a_block_takes_two_all_reduces() {
             let expected = forward.call((&x,)).unwrap();
             block.annotate(strategy).unwrap();
             let x = split(strategy, &x, &["unsharded"; 3]);
-            let y = strategy.call(&forward, &[x.clone()]).unwrap();
+            let y = strategy.call(&forward, std::slice::from_ref(&x)).unwrap();
             assert_close(&y[0].fetch().unwrap(), &expected, 1e-5);
             let program = strategy.program(&forward, &[x]).unwrap();
             let report = program.report();
