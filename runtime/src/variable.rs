@@ -13,6 +13,7 @@ use ferroflow_ir::{
 };
 use ferroflow_kernels::{Buffer, Device, DeviceBuffer};
 use parking_lot::{Mutex, MutexGuard};
+use pieces::Whole;
 use smallvec::SmallVec;
 use std::{
     any::Any,
@@ -35,6 +36,8 @@ pub struct VariableState {
     others: OnceLock<Vec<Component>>,
     /// The layout on a mesh whose devices have the components, and the shape of a piece.
     layout: OnceLock<(Layout, PartialShape)>,
+    /// Held by threads that read or change the whole of a value in pieces.
+    whole: Mutex<()>,
     annotations: Mutex<Annotations>,
 }
 
@@ -97,9 +100,18 @@ impl ResourceVariable {
             n => OnceLock::from((1..n).map(|_| Component::default()).collect::<Vec<_>>()),
         };
         let name = name.into();
-        let layout = OnceLock::new();
-        let state =
-            VariableState { name, dtype, shape, trainable, first, others, layout, annotations };
+        let (layout, whole) = Default::default();
+        let state = VariableState {
+            name,
+            dtype,
+            shape,
+            trainable,
+            first,
+            others,
+            layout,
+            whole,
+            annotations,
+        };
         ResourceVariable(Arc::new(state))
     }
 
@@ -353,7 +365,7 @@ impl VariableState {
     /// [`Error::Uninitialized`] when there is none yet.
     pub fn tensor(&self) -> Result<EagerTensor> {
         if let Some(layout) = self.seen_whole() {
-            return Ok(self.joined(layout)?.into());
+            return self.read_whole(layout);
         }
         if self.seen_from_outside().is_some() {
             return self.across_replicas(self.pieces()?);
@@ -421,7 +433,7 @@ impl VariableState {
     pub fn assign_tensor(&self, tensor: EagerTensor) -> Result<()> {
         self.check_spec(tensor.dtype(), tensor.shape())?;
         if let Some(layout) = self.seen_whole() {
-            return self.assign_whole(layout, tensor.host()?);
+            return self.change_whole(layout, |_| Ok((tensor.host()?.clone(), ())));
         }
         self.here().set(tensor)?;
         self.spread()
@@ -433,8 +445,9 @@ impl VariableState {
     ///
     /// As [`update`](VariableState::update).
     pub fn replace(&self, change: impl FnOnce(EagerTensor) -> Result<EagerTensor>) -> Result<()> {
-        if self.seen_whole().is_some() {
-            return self.assign_tensor(change(self.tensor()?)?);
+        if let Some(layout) = self.seen_whole() {
+            let new = |old: &Whole<'_>| Ok((change(old.read()?.into())?.host()?.clone(), ()));
+            return self.change_whole(layout, new);
         }
         let here = self.here();
         let mut value = here.value.lock();
@@ -476,7 +489,7 @@ impl VariableState {
     /// shape no longer fit, and those of `change`.
     pub fn update<R>(&self, change: impl FnOnce(&mut HostTensor) -> Result<R>) -> Result<R> {
         if let Some(layout) = self.seen_whole() {
-            return self.change_whole(layout, change);
+            return self.update_whole(layout, change);
         }
         let here = self.here();
         let mut value = here.value.lock();
@@ -567,9 +580,6 @@ pub(crate) fn update_all<R>(
     variables: &[Arc<VariableState>],
     change: impl FnOnce(Vec<&mut HostTensor>) -> Result<R>,
 ) -> Result<R> {
-    if variables.iter().any(|variable| variable.seen_whole().is_some()) {
-        return pieces::change_wholes(variables, change);
-    }
     // Everybody locks in the order of addresses, so that nobody waits in a circle.
     let mut order: SmallVec<[usize; 4]> = (0..variables.len()).collect();
     order.sort_unstable_by_key(|&index| Arc::as_ptr(&variables[index]));
@@ -578,6 +588,11 @@ pub(crate) fn update_all<R>(
         let name = &variables[pair[0]].name;
         let message = format!("variable `{name}` cannot be two variables of one step");
         return Err(Error::Status { code: Code::InvalidArgument, message });
+    }
+    if variables.iter().any(|variable| variable.seen_whole().is_some()) {
+        let _guards: SmallVec<[MutexGuard<'_, ()>; 4]> =
+            order.iter().map(|&index| variables[index].whole.lock()).collect();
+        return pieces::update_wholes(variables, change);
     }
     let mut locked: SmallVec<[(usize, MutexGuard<'_, Value>); 4]> =
         order.into_iter().map(|index| (index, variables[index].here().value.lock())).collect();

@@ -32,8 +32,7 @@ impl ResourceVariable {
     /// [`Error::Uninitialized`] when there is no value.
     pub fn realign(&self) -> Result<()> {
         let Some(layout) = self.layout() else { return Ok(()) };
-        let value = self.state().joined(layout)?;
-        self.state().assign_whole(layout, &value)
+        self.state().change_whole(layout, |old| Ok((old.read()?, ())))
     }
 
     /// The layout on a mesh, if it has one.
@@ -146,17 +145,37 @@ impl VariableState {
         self.set_pieces(pieces.into_iter().map(EagerTensor::from).collect())
     }
 
-    /// Changes the whole of a value that is split.
-    pub(crate) fn change_whole<R>(
+    /// The whole of a value that is split.
+    pub(super) fn read_whole(&self, layout: &Layout) -> Result<EagerTensor> {
+        let _guard = self.whole.lock();
+        Ok(self.joined(layout)?.into())
+    }
+
+    /// Replaces the whole of a value that is split by what `new` makes of it.
+    pub(super) fn change_whole<R>(
+        &self,
+        layout: &Layout,
+        new: impl FnOnce(&Whole<'_>) -> Result<(HostTensor, R)>,
+    ) -> Result<R> {
+        let _guard = self.whole.lock();
+        let (value, result) = new(&Whole { state: self, layout })?;
+        self.check_spec(value.dtype(), value.shape())?;
+        self.assign_whole(layout, &value)?;
+        Ok(result)
+    }
+
+    /// Changes the whole of a value that is split, as [`update`](VariableState::update) does.
+    pub(super) fn update_whole<R>(
         &self,
         layout: &Layout,
         change: impl FnOnce(&mut HostTensor) -> Result<R>,
     ) -> Result<R> {
-        let mut value = self.joined(layout)?;
-        let result = masked(|| change(&mut value));
-        self.check_spec(value.dtype(), value.shape())?;
-        self.assign_whole(layout, &value)?;
-        result
+        let update = |old: &Whole<'_>| {
+            let mut value = old.read()?;
+            let result = masked(|| change(&mut value));
+            Ok((value, result))
+        };
+        self.change_whole(layout, update)?
     }
 
     /// The shape that values have for this thread.
@@ -168,16 +187,36 @@ impl VariableState {
     }
 }
 
-/// Changes the values of variables of which this thread sees some as a whole that is split.
-pub(crate) fn change_wholes<R>(
+/// The whole of a value, which no other thread changes meanwhile.
+pub(super) struct Whole<'a> {
+    state: &'a VariableState,
+    layout: &'a Layout,
+}
+
+impl Whole<'_> {
+    pub(super) fn read(&self) -> Result<HostTensor> {
+        self.state.joined(self.layout)
+    }
+}
+
+/// Changes the values of variables of which this thread sees some as a whole that is split; the caller holds
+/// their locks.
+pub(super) fn update_wholes<R>(
     variables: &[Arc<VariableState>],
     change: impl FnOnce(Vec<&mut HostTensor>) -> Result<R>,
 ) -> Result<R> {
-    let values: Result<Vec<HostTensor>> = variables.iter().map(|state| state.read()).collect();
-    let mut values = values?;
+    let read = |state: &Arc<VariableState>| match state.seen_whole() {
+        Some(layout) => state.joined(layout),
+        None => state.read(),
+    };
+    let mut values = variables.iter().map(read).collect::<Result<Vec<HostTensor>>>()?;
     let result = masked(|| change(values.iter_mut().collect()));
     for (state, value) in variables.iter().zip(values) {
-        state.assign(value)?;
+        state.check_spec(value.dtype(), value.shape())?;
+        match state.seen_whole() {
+            Some(layout) => state.assign_whole(layout, &value)?,
+            None => state.assign(value)?,
+        }
     }
     result
 }
