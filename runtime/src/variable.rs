@@ -14,6 +14,7 @@ use ferroflow_ir::{
 use ferroflow_kernels::{Buffer, Device, DeviceBuffer};
 use parking_lot::{Mutex, MutexGuard};
 use pieces::Whole;
+pub use pieces::step_pieces;
 use smallvec::SmallVec;
 use std::{
     any::Any,

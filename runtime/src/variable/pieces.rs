@@ -10,6 +10,7 @@ use crate::{
     error::{Error, Result},
 };
 use ferroflow_ir::{Code, HostTensor, Layout, PartialShape, budget::masked};
+use parking_lot::MutexGuard;
 use std::sync::Arc;
 
 impl ResourceVariable {
@@ -22,17 +23,6 @@ impl ResourceVariable {
     /// has another layout or values for the replicas of a strategy.
     pub fn distribute(&self, layout: &Layout) -> Result<()> {
         self.state().distribute(layout)
-    }
-
-    /// Makes devices that have the same piece agree on its value again, after a call that only some of them have
-    /// finished. Nothing happens without a layout.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Uninitialized`] when there is no value.
-    pub fn realign(&self) -> Result<()> {
-        let Some(layout) = self.layout() else { return Ok(()) };
-        self.state().change_whole(layout, |old| Ok((old.read()?, ())))
     }
 
     /// The layout on a mesh, if it has one.
@@ -52,10 +42,9 @@ impl VariableState {
         self.layout.get().map(|(_, piece)| piece)
     }
 
-    /// The layout of a value that is split and that this thread sees as a whole, as it runs no replica of its
-    /// mesh.
+    /// The layout of a value that this thread sees as a whole, as it runs no replica of its mesh.
     pub(crate) fn seen_whole(&self) -> Option<&Layout> {
-        let layout = self.layout().filter(|layout| !layout.is_replicated())?;
+        let layout = self.layout()?;
         let is_here = |replica: &Replica| replica.mesh.as_ref() == Some(layout.mesh());
         if Replica::with_current(is_here) == Some(true) { None } else { Some(layout) }
     }
@@ -110,6 +99,15 @@ impl VariableState {
         let value = if self.is_initialized() { Some(self.read()?) } else { None };
         self.become_pieces(layout, piece.into())?;
         value.map_or(Ok(()), |value| self.assign_whole(layout, &value))
+    }
+
+    /// Makes devices that have the same piece agree on its value; the caller holds the lock.
+    fn realign(&self) {
+        let Some(layout) = self.layout() else { return };
+        let realigned = self.joined(layout).and_then(|value| self.assign_whole(layout, &value));
+        if let Err(error) = realigned {
+            tracing::warn!(variable = self.name(), %error, "pieces do not agree");
+        }
     }
 
     fn named(&self, error: ferroflow_ir::Error) -> Error {
@@ -185,6 +183,29 @@ impl VariableState {
             _ => self.spec().1,
         }
     }
+}
+
+/// Runs a step in which the devices of a mesh change their pieces of variables. Threads outside wait with
+/// these until it has ended, other steps too. After an error, devices that have the same piece agree on its
+/// value again.
+///
+/// # Errors
+///
+/// Those of the step.
+pub fn step_pieces<R, E>(
+    variables: &[ResourceVariable],
+    step: impl FnOnce() -> Result<R, E>,
+) -> Result<R, E> {
+    let mut order: Vec<&VariableState> = variables.iter().map(ResourceVariable::state).collect();
+    // Everybody locks in the order of addresses, so that nobody waits in a circle.
+    order.sort_unstable_by_key(|state| std::ptr::from_ref(*state));
+    order.dedup_by_key(|state| std::ptr::from_ref(*state));
+    let _guards: Vec<MutexGuard<'_, ()>> = order.iter().map(|state| state.whole.lock()).collect();
+    let result = step();
+    if result.is_err() {
+        order.iter().for_each(|state| state.realign());
+    }
+    result
 }
 
 /// The whole of a value, which no other thread changes meanwhile.

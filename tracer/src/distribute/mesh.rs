@@ -172,11 +172,12 @@ impl MeshStrategy {
         let concrete = function.concrete_for(args.iter().map(ty))?;
         let types = args.iter().map(|arg| (arg.shape().clone(), arg.layout().clone()));
         let key: ProgramKey = (concrete.address(), types.collect());
-        if let Some(program) = self.0.programs.lock().get(&key) {
+        let mut programs = self.0.programs.lock();
+        if let Some(program) = programs.get(&key) {
             return Ok(program.clone());
         }
         let program = self.partition(&concrete, &key.1, &[])?;
-        self.0.programs.lock().insert(key, program.clone());
+        programs.insert(key, program.clone());
         Ok(program)
     }
 

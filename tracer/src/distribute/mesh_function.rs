@@ -17,7 +17,8 @@ use ferroflow_ir::{
 };
 use ferroflow_runtime::{
     CallableFunction, CapturedInput, EagerTensor, ResourceHandle, ResourceVariable, VariableState,
-    collective::run_replicas,
+    collective::{Replica, run_replicas},
+    variable::step_pieces,
 };
 use std::{fmt, sync::Arc};
 
@@ -100,7 +101,8 @@ impl MeshFunction {
         self.0.others.def().graph.to_string()
     }
 
-    /// Runs the function on all devices, each in a thread of its own, and returns its results in order.
+    /// Runs the function on all devices, each in a thread of its own, and returns its results in order. Other
+    /// threads wait with the variables that it uses until it has ended.
     /// Arguments that have other layouts than it was partitioned for are brought into those. After an error
     /// variables may have been changed, as after that of a function on one device; devices with the same piece
     /// agree on it.
@@ -114,6 +116,10 @@ impl MeshFunction {
         if context::is_tracing() {
             let reason = "a function of a mesh runs eagerly; call it outside traces";
             return Err(Error::Replica { what: format!("calling `{}`", inner.name), reason });
+        }
+        if Replica::current().is_some() {
+            let what = format!("calling `{}`", inner.name);
+            return Err(Error::Replica { what, reason: "this is a replica already" });
         }
         let inputs = self.inputs(args)?;
         let strategy = &inner.strategy;
@@ -129,25 +135,16 @@ impl MeshFunction {
                 })
             })
         };
-        let pieces = run_replicas(strategy.replicas().for_step(), run, |error| match error {
-            Error::Runtime(error) => Some(error),
-            _ => None,
-        });
-        let pieces = pieces.inspect_err(|_| self.realign())?;
+        let variables: Vec<ResourceVariable> =
+            inner.leader.captures().iter().filter_map(variable).collect();
+        let pieces = step_pieces(&variables, || {
+            run_replicas(strategy.replicas().for_step(), run, in_runtime)
+        })?;
         let result = |(index, layout): (usize, &Layout)| {
             let pieces = pieces.iter().map(|results| Tensor::from(results[index].clone()));
             DistributedTensor::pack(pieces, layout)
         };
         inner.results.iter().enumerate().map(result).collect()
-    }
-
-    /// Brings variables into line of which some devices have been changed in a call that failed.
-    fn realign(&self) {
-        for variable in self.0.leader.captures().iter().filter_map(variable) {
-            if let Err(error) = variable.realign() {
-                tracing::warn!(variable = variable.name(), %error, "pieces do not agree");
-            }
-        }
     }
 
     /// The tensors that each device takes.
@@ -175,6 +172,14 @@ impl MeshFunction {
             inputs.iter_mut().for_each(|input| input.push(value.clone()));
         }
         Ok(inputs)
+    }
+}
+
+/// The error of the runtime behind an error.
+fn in_runtime(error: &Error) -> Option<&ferroflow_runtime::Error> {
+    match error {
+        Error::Runtime(error) => Some(error),
+        _ => None,
     }
 }
 

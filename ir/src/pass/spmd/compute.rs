@@ -224,7 +224,8 @@ impl Walk<'_> {
 
     pub(super) fn note_broadcast(&mut self, source: Outlet, sent: Outlet) {
         let all = (1u32 << self.mesh.rank()) - 1;
-        self.note_collective(CollectiveKind::Broadcast, source, "", all, sent);
+        let name = &self.source()[source.node].name;
+        self.note_collective(CollectiveKind::Broadcast, source, name, all, sent);
     }
 }
 

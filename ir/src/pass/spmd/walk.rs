@@ -38,7 +38,7 @@ pub(super) struct Walk<'a> {
     pub(super) variables: HashMap<Outlet, Sharding>,
     /// Arguments that refer to resources other than variables, which devices share.
     pub(super) shared: HashSet<Outlet>,
-    /// Values in other shardings than that they were computed in.
+    /// Values of the device in other shardings than that they were computed in.
     changed: HashMap<(Outlet, Sharding), Outlet>,
     /// The number of uses of each value.
     pub(super) uses: HashMap<Outlet, usize>,
@@ -178,7 +178,7 @@ impl<'a> Walk<'a> {
         if value.sharding == *want {
             return Ok(value.outlet);
         }
-        let key = (outlet, want.clone());
+        let key = (value.outlet, want.clone());
         if let Some(&known) = self.changed.get(&key) {
             return Ok(known);
         }

@@ -285,3 +285,41 @@ fn random_numbers_inside_loops_are_those_of_one_device() {
     };
     assert_close(&drawn(2), &drawn(1), 1e-6);
 }
+
+/// Calls from several threads, and code outside, change a variable one after the other.
+#[test]
+fn calls_from_several_threads_take_turns() {
+    on_mesh(&[("x", 2)], |strategy| {
+        let counter = strategy.variable([0i32, 0], &layout(strategy, &["unsharded"])).unwrap();
+        let rows = strategy.variable([0i32, 0], &layout(strategy, &["x"])).unwrap();
+        let count = {
+            let (counter, rows) = (counter.clone(), rows.clone());
+            function(move |x: Tensor| {
+                // Not commutative: devices must do it in one order.
+                counter.assign(&((counter.read()? * Tensor::from(2i32))? + &x)?)?;
+                rows.assign_add(&x)?;
+                counter.read()
+            })
+        };
+        let context = ferroflow_tracer::context::context();
+        std::thread::scope(|scope| {
+            for n in 0..3 {
+                let (count, rows, context) = (&count, &rows, &context);
+                scope.spawn(move || {
+                    let _context = ferroflow_tracer::context::enter(context);
+                    let x = split(strategy, &[n, n + 1].into(), &["x"]);
+                    for _ in 0..8 {
+                        strategy.call(count, std::slice::from_ref(&x)).unwrap();
+                        rows.assign_add(Tensor::from([1i32, 1])).unwrap();
+                    }
+                });
+            }
+        });
+        let piece = |device| {
+            let piece = counter.owned().unwrap().component(device).unwrap();
+            piece.host().unwrap().as_slice::<i32>().unwrap().to_vec()
+        };
+        assert_eq!(piece(0), piece(1));
+        assert_eq!(rows.read().unwrap().to_vec::<i32>().unwrap(), [24 + 24, 48 + 24]);
+    });
+}
