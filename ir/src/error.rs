@@ -202,6 +202,16 @@ pub enum Error {
         /// The invariant that is broken.
         problem: String,
     },
+    /// A layout that a tensor cannot have on a mesh of devices.
+    #[error("{what} cannot have layout {layout}: {problem}")]
+    Layout {
+        /// The tensor.
+        what: Cow<'static, str>,
+        /// The layout.
+        layout: String,
+        /// The reason.
+        problem: String,
+    },
     /// A limit that protects against hostile or runaway programs.
     #[error("{what} needs {needed}, the limit is {limit}")]
     Limit {
@@ -280,6 +290,7 @@ impl Error {
             | Error::DType { .. }
             | Error::DivisionByZero
             | Error::NegativePower
+            | Error::Layout { .. }
             | Error::Malformed { .. } => Code::InvalidArgument,
             Error::Pass { .. } => Code::Internal,
             Error::Unsupported { .. } => Code::Unimplemented,

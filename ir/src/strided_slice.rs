@@ -69,6 +69,54 @@ fn slice_dims(context: &OpContext<'_>, shape: &Shape) -> Result<SliceDims> {
     masks.parts(context, begin.len(), shape.rank())?.into_iter().map(resolve).collect()
 }
 
+/// A dimension of a strided slice, or of its input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SliceAxis {
+    /// A dimension of the result that the input has not.
+    New,
+    /// All of a dimension of the input, in order. `position` is that of the entry of `end` that says so.
+    Whole {
+        /// The dimension of the input.
+        axis: usize,
+        /// Its size.
+        size: usize,
+        /// The position of the entry that says so, unless there is none or a mask stands for it.
+        position: Option<usize>,
+    },
+    /// A part of a dimension of the input.
+    Part,
+    /// A dimension of the input that the result has not.
+    Gone,
+}
+
+/// The dimensions of a strided slice, in the order of the result.
+///
+/// # Errors
+///
+/// As [`strided_slice`].
+pub(crate) fn slice_axes(
+    context: &OpContext<'_>,
+    shape: &Shape,
+) -> Result<SmallVec<[SliceAxis; 6]>> {
+    let (masks, n_entries) = (SliceMasks::of(context)?, context.known_ints(1)?.len());
+    let parts = masks.parts(context, n_entries, shape.rank())?;
+    let axis = |(part, dim): (SlicePart, &Option<SliceDim>)| match (part, dim) {
+        (SlicePart::New, _) | (_, None) => SliceAxis::New,
+        (SlicePart::Whole(axis), _) => SliceAxis::Whole { axis, size: shape[axis], position: None },
+        (SlicePart::Entry { .. }, Some(dim)) if dim.shrink => SliceAxis::Gone,
+        (SlicePart::Entry { position, axis }, Some(dim)) => {
+            let is_whole = dim.start == 0 && dim.size == shape[axis] && dim.step == 1;
+            let position = Some(position).filter(|&position| !bit(masks.end, position));
+            if is_whole {
+                SliceAxis::Whole { axis, size: shape[axis], position }
+            } else {
+                SliceAxis::Part
+            }
+        }
+    };
+    Ok(parts.into_iter().zip(&slice_dims(context, shape)?).map(axis).collect())
+}
+
 /// The shape of a strided slice, as far as it is known where some of its inputs are not.
 ///
 /// # Errors

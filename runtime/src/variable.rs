@@ -1,14 +1,20 @@
 //! Variables: tensors that change.
 
+mod pieces;
+
 use crate::{
     eager_tensor::{EagerTensor, on_device},
     error::{Error, Result},
     mirrored::{Annotations, VariableAggregation, VariableSynchronization, component, replicas},
     resource::{Resource, ResourceHandle},
 };
-use ferroflow_ir::{Code, DType, HostTensor, PartialShape, Shape, TensorSpec, budget::masked};
+use ferroflow_ir::{
+    Code, DType, HostTensor, Layout, PartialShape, Shape, TensorSpec, budget::masked,
+};
 use ferroflow_kernels::{Buffer, Device, DeviceBuffer};
 use parking_lot::{Mutex, MutexGuard};
+use pieces::Whole;
+pub use pieces::step_pieces;
 use smallvec::SmallVec;
 use std::{
     any::Any,
@@ -29,6 +35,10 @@ pub struct VariableState {
     first: Component,
     /// The components of the other replicas of this process, if it is mirrored.
     others: OnceLock<Vec<Component>>,
+    /// The layout on a mesh whose devices have the components, and the shape of a piece.
+    layout: OnceLock<(Layout, PartialShape)>,
+    /// Held by threads that read or change the whole of a value in pieces.
+    whole: Mutex<()>,
     annotations: Mutex<Annotations>,
 }
 
@@ -91,7 +101,18 @@ impl ResourceVariable {
             n => OnceLock::from((1..n).map(|_| Component::default()).collect::<Vec<_>>()),
         };
         let name = name.into();
-        let state = VariableState { name, dtype, shape, trainable, first, others, annotations };
+        let (layout, whole) = Default::default();
+        let state = VariableState {
+            name,
+            dtype,
+            shape,
+            trainable,
+            first,
+            others,
+            layout,
+            whole,
+            annotations,
+        };
         ResourceVariable(Arc::new(state))
     }
 
@@ -136,7 +157,7 @@ impl ResourceVariable {
     ///
     /// [`Error::Uninitialized`] when there is no such replica; when dtype or shape do not fit.
     pub fn assign_component(&self, replica: usize, value: HostTensor) -> Result<()> {
-        self.0.check(&value)?;
+        self.0.check_component(&value)?;
         let component = self.0.components().nth(replica).ok_or_else(|| self.0.uninitialized())?;
         component.set(value.into())
     }
@@ -232,6 +253,10 @@ impl ResourceVariable {
         self.0.clone()
     }
 
+    pub(crate) fn state(&self) -> &VariableState {
+        &self.0
+    }
+
     /// Whether the two are the same variable.
     pub fn is(&self, other: &ResourceVariable) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -324,7 +349,7 @@ impl VariableState {
     ///
     /// [`Error::Uninitialized`] when there is none yet.
     pub fn read(&self) -> Result<HostTensor> {
-        if self.seen_from_outside().is_some() {
+        if self.seen_from_outside().is_some() || self.seen_whole().is_some() {
             return Ok(self.tensor()?.host()?.clone());
         }
         match &self.here().value.lock().tensor {
@@ -340,10 +365,11 @@ impl VariableState {
     ///
     /// [`Error::Uninitialized`] when there is none yet.
     pub fn tensor(&self) -> Result<EagerTensor> {
+        if let Some(layout) = self.seen_whole() {
+            return self.read_whole(layout);
+        }
         if self.seen_from_outside().is_some() {
-            let values: Option<Vec<EagerTensor>> =
-                self.components().map(Component::tensor).collect();
-            return self.across_replicas(values.ok_or_else(|| self.uninitialized())?);
+            return self.across_replicas(self.pieces()?);
         }
         self.here().tensor().ok_or_else(|| self.uninitialized())
     }
@@ -355,6 +381,9 @@ impl VariableState {
     ///
     /// [`Error::Uninitialized`] when there is none yet; when the device cannot hold it.
     pub fn tensor_on(&self, device: &Arc<dyn Device>) -> Result<EagerTensor> {
+        if self.seen_whole().is_some() {
+            return Ok(on_device(&self.tensor()?, device)?.into());
+        }
         let mut value = self.here().value.lock();
         if let Some(copy) = &value.copy
             && *copy.device == *device.name()
@@ -404,6 +433,9 @@ impl VariableState {
     /// [`Error::VariableMismatch`] when dtype or shape do not fit; when the copy fails.
     pub fn assign_tensor(&self, tensor: EagerTensor) -> Result<()> {
         self.check_spec(tensor.dtype(), tensor.shape())?;
+        if let Some(layout) = self.seen_whole() {
+            return self.change_whole(layout, |_| Ok((tensor.host()?.clone(), ())));
+        }
         self.here().set(tensor)?;
         self.spread()
     }
@@ -414,6 +446,10 @@ impl VariableState {
     ///
     /// As [`update`](VariableState::update).
     pub fn replace(&self, change: impl FnOnce(EagerTensor) -> Result<EagerTensor>) -> Result<()> {
+        if let Some(layout) = self.seen_whole() {
+            let new = |old: &Whole<'_>| Ok((change(old.read()?.into())?.host()?.clone(), ()));
+            return self.change_whole(layout, new);
+        }
         let here = self.here();
         let mut value = here.value.lock();
         let old = value.tensor.clone().ok_or_else(|| self.uninitialized())?;
@@ -453,6 +489,9 @@ impl VariableState {
     /// [`Error::Uninitialized`] when there is none yet, [`Error::VariableMismatch`] when dtype or
     /// shape no longer fit, and those of `change`.
     pub fn update<R>(&self, change: impl FnOnce(&mut HostTensor) -> Result<R>) -> Result<R> {
+        if let Some(layout) = self.seen_whole() {
+            return self.update_whole(layout, change);
+        }
         let here = self.here();
         let mut value = here.value.lock();
         let tensor = value.host_mut()?.ok_or_else(|| self.uninitialized())?;
@@ -470,15 +509,29 @@ impl VariableState {
         self.check_spec(value.dtype(), value.shape())
     }
 
-    fn check_spec(&self, found_dtype: DType, found_shape: &Shape) -> Result<()> {
+    pub(crate) fn check_spec(&self, found_dtype: DType, found_shape: &Shape) -> Result<()> {
+        self.check_against(self.seen_shape(), found_dtype, found_shape)
+    }
+
+    fn check_component(&self, value: &HostTensor) -> Result<()> {
+        let shape = self.piece_shape().unwrap_or(&self.shape);
+        self.check_against(shape, value.dtype(), value.shape())
+    }
+
+    fn check_against(
+        &self,
+        expected: &PartialShape,
+        found_dtype: DType,
+        found_shape: &Shape,
+    ) -> Result<()> {
         let shape = PartialShape::from(found_shape);
-        if found_dtype == self.dtype && shape.is_subtype_of(&self.shape) {
+        if found_dtype == self.dtype && shape.is_subtype_of(expected) {
             return Ok(());
         }
         Err(Error::VariableMismatch {
             name: self.name.clone(),
             dtype: self.dtype,
-            shape: Box::new(self.shape.clone()),
+            shape: Box::new(expected.clone()),
             found_dtype,
             found_shape: Box::new(found_shape.clone()),
         })
@@ -537,6 +590,11 @@ pub(crate) fn update_all<R>(
         let message = format!("variable `{name}` cannot be two variables of one step");
         return Err(Error::Status { code: Code::InvalidArgument, message });
     }
+    if variables.iter().any(|variable| variable.seen_whole().is_some()) {
+        let _guards: SmallVec<[MutexGuard<'_, ()>; 4]> =
+            order.iter().map(|&index| variables[index].whole.lock()).collect();
+        return pieces::update_wholes(variables, change);
+    }
     let mut locked: SmallVec<[(usize, MutexGuard<'_, Value>); 4]> =
         order.into_iter().map(|index| (index, variables[index].here().value.lock())).collect();
     locked.sort_unstable_by_key(|(index, _)| *index);
@@ -560,7 +618,7 @@ impl Resource for VariableState {
     }
 
     fn pointee(&self) -> Option<TensorSpec> {
-        Some(TensorSpec::new(self.dtype, self.shape.clone()))
+        Some(TensorSpec::new(self.dtype, self.seen_shape().clone()))
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -21,6 +21,7 @@ pub mod prune;
 mod rebuild;
 pub mod region;
 pub mod specialize;
+pub mod spmd;
 pub mod stack_updates;
 pub mod strides;
 pub mod transpose;

@@ -24,7 +24,7 @@ pub use reduction::{MergeOp, Reduction};
 pub use replica::{Replica, ReplicaGuard};
 pub(crate) use run::FIRST_KEY;
 pub use run::{Replicas, run_replicas};
-pub use threads::{ThreadsEngine, threads};
+pub use threads::{ThreadsEngine, threads, threads_in_groups};
 
 use crate::{context::Context, error::Result};
 use ferroflow_ir::{DType, Error as IrError, HostTensor, PartialShape, Shape, clock::Instant};

@@ -4,6 +4,7 @@
 //! loaded functions alike. Everything a call does runs on the thread of the call, so that is enough.
 
 use super::Engine;
+use ferroflow_ir::Mesh;
 use std::{
     cell::RefCell,
     fmt,
@@ -32,6 +33,8 @@ pub struct Replica {
     pub engine: Arc<dyn Engine>,
     /// The key of its next collective; replicas count alike, as they run the same program.
     pub next_key: Arc<AtomicI32>,
+    /// The mesh whose device of number `component` it runs on, if it runs the program of one.
+    pub mesh: Option<Mesh>,
     /// Whether it steps variables, with values that are the same in all replicas.
     pub is_updating: bool,
 }

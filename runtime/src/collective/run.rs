@@ -1,11 +1,11 @@
 //! The replicas of one process, and a step that all of them run.
 
-use super::{CollectiveError, Engine, Replica, threads};
+use super::{CollectiveError, Engine, GroupKey, Replica, threads_in_groups};
 use crate::{
     error::{Error, Result},
     resource::Resource,
 };
-use ferroflow_ir::budget::SharedBounds;
+use ferroflow_ir::{Mesh, budget::SharedBounds};
 use std::{
     any::Any,
     sync::{
@@ -26,6 +26,10 @@ pub struct Replicas {
     keys: Vec<Arc<AtomicI32>>,
     /// The engine that meets replicas of other processes; threads meet in a table for each step.
     engine: Option<Arc<dyn Engine>>,
+    /// The mesh of their devices, if they run its programs.
+    mesh: Option<Mesh>,
+    /// The groups that are known ahead.
+    groups: Vec<(GroupKey, Vec<usize>)>,
 }
 
 impl Replicas {
@@ -33,7 +37,14 @@ impl Replicas {
     /// processes.
     pub fn new(devices: Vec<Arc<str>>, engine: Option<Arc<dyn Engine>>) -> Replicas {
         let keys = devices.iter().map(|_| Arc::new(AtomicI32::new(FIRST_KEY))).collect();
-        Replicas { devices, keys, engine }
+        Replicas { devices, keys, engine, mesh: None, groups: Vec::new() }
+    }
+
+    /// A replica on each device of a mesh.
+    pub fn of_mesh(mesh: &Mesh) -> Replicas {
+        let devices = mesh.devices().iter().map(|device| device.as_str().into()).collect();
+        let (groups, mesh) = (mesh.groups(), Some(mesh.clone()));
+        Replicas { mesh, groups, ..Replicas::new(devices, None) }
     }
 
     /// The devices.
@@ -59,7 +70,10 @@ impl Replicas {
             None => {
                 let name = |(rank, device)| format!("replica {rank} ({device})");
                 let names: Vec<String> = devices.iter().enumerate().map(name).collect();
-                threads(&names).into_iter().map(|engine| engine as Arc<dyn Engine>).collect()
+                threads_in_groups(&names, &self.groups)
+                    .into_iter()
+                    .map(|engine| engine as Arc<dyn Engine>)
+                    .collect()
             }
         };
         let replica = |(component, engine): (usize, Arc<dyn Engine>)| Replica {
@@ -68,6 +82,7 @@ impl Replicas {
             device: devices[component].clone(),
             engine,
             next_key: self.keys[component].clone(),
+            mesh: self.mesh.clone(),
             is_updating: false,
         };
         engines.into_iter().take(devices.len()).enumerate().map(replica).collect()

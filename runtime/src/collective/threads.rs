@@ -28,9 +28,22 @@ pub struct ThreadsEngine {
 
 /// The sides of replicas of these names, each to be used by a thread of its own.
 pub fn threads(names: &[String]) -> Vec<Arc<ThreadsEngine>> {
+    threads_in_groups(names, &[])
+}
+
+/// The sides of replicas of which some groups are known ahead, by their keys: members that are gone before
+/// they asked for a group are missed by the others.
+pub fn threads_in_groups(
+    names: &[String],
+    groups: &[(GroupKey, Vec<usize>)],
+) -> Vec<Arc<ThreadsEngine>> {
+    let pending = |(key, ranks): &(GroupKey, Vec<usize>)| {
+        (*key, Pending { size: ranks.len(), ranks: ranks.clone() })
+    };
+    let (gone, groups) = (vec![None; names.len()], groups.iter().map(pending).collect());
     let table = Arc::new(Table {
         names: names.to_vec(),
-        state: Mutex::new(State { gone: vec![None; names.len()], ..State::default() }),
+        state: Mutex::new(State { gone, groups, ..State::default() }),
         changed: Condvar::new(),
     });
     (0..names.len()).map(|rank| Arc::new(ThreadsEngine { rank, table: table.clone() })).collect()

@@ -17,7 +17,7 @@ use std::{
 fn replica(component: usize, n_components: usize, engine: Arc<dyn Engine>) -> Replica {
     let device = "/device:CPU:0".into();
     let next_key = Arc::default();
-    Replica { component, n_components, device, engine, next_key, is_updating: false }
+    Replica { component, n_components, device, engine, next_key, mesh: None, is_updating: false }
 }
 
 /// Runs `body` in a replica for each rank, and collects what they return.

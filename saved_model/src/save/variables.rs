@@ -32,7 +32,9 @@ pub(super) fn apply(policy: VariablePolicy, graph: &ObjectGraph, list: &mut [Sav
             _ => continue,
         };
         saved.device = device(&variable, 0);
-        if policy == VariablePolicy::ExpandDistributedVariables && variable.n_components() > 1 {
+        // Pieces of a value on a mesh are no values of replicas.
+        let is_mirrored = variable.n_components() > 1 && variable.layout().is_none();
+        if policy == VariablePolicy::ExpandDistributedVariables && is_mirrored {
             saved.experimental_distributed_variable_components =
                 (0..variable.n_components()).map(|n| component(saved, &variable, n)).collect();
         }

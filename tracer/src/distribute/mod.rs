@@ -5,6 +5,8 @@
 //! - `per_replica.rs`: a value for each replica: [`PerReplica`].
 //! - `data.rs`: global batches, and each replica's part of them.
 //! - `bucket.rs`: gradients that travel together.
+//! - `mesh.rs`: functions on whole tensors, split over a mesh of devices: [`MeshStrategy`], with the words of
+//!   TensorFlow's DTensor. `distributed_tensor.rs`: values in pieces; `mesh_function.rs`: the programs.
 //!
 //! Variables that are made in the scope of a strategy have a value for each replica
 //! ([`ferroflow_runtime::mirrored`]), those of loaded models too: which value a call means is decided by
@@ -38,12 +40,22 @@
 mod assign;
 mod bucket;
 mod data;
+mod distributed_tensor;
+mod mesh;
+mod mesh_function;
 mod per_replica;
 mod replica;
 mod strategy;
 
 pub use data::{Batch, Distributed};
+pub use distributed_tensor::DistributedTensor;
+pub use ferroflow_ir::{
+    layout::{Layout, Mesh, UNSHARDED},
+    pass::spmd::{CollectiveKind, InsertedCollective, LayoutReport, NodeLayout},
+};
 pub use ferroflow_runtime::mirrored::{Annotations, VariableAggregation, VariableSynchronization};
+pub use mesh::MeshStrategy;
+pub use mesh_function::MeshFunction;
 pub use per_replica::PerReplica;
 pub use replica::{ReduceOp, ReplicaContext, replica_context, sum_gradients};
 pub use strategy::{MirroredStrategy, OneDeviceStrategy, Strategy};

@@ -5,5 +5,6 @@
 mod control_flow;
 mod gradients;
 mod macros;
+mod mesh;
 
 mod operators;

@@ -12,6 +12,7 @@ mod integers;
 mod keras;
 mod losses;
 mod merging;
+mod mesh;
 mod metrics;
 mod mixed;
 mod modules;
