@@ -33,6 +33,7 @@ fn main() -> Outcome {
         device: "/device:CPU:0".into(),
         engine,
         next_key: Arc::default(),
+        mesh: None,
         is_updating: false,
     }
     .enter();
