@@ -52,7 +52,9 @@ pub enum Error {
         input: String,
     },
     /// An input that cannot have a value for each row.
-    #[error("signature `{signature}`: its input `{input}` is {spec}, which has no dimension for rows")]
+    #[error(
+        "signature `{signature}`: its input `{input}` is {spec}, which has no dimension for rows"
+    )]
     InputWithoutRows {
         /// The signature.
         signature: String,
@@ -129,7 +131,9 @@ pub enum Error {
         source: Box<ferroflow_ir::Error>,
     },
     /// A null, which no tensor can have.
-    #[error("column `{column}`, row {row}: null; exclude such rows by a query, or give them a value by COALESCE")]
+    #[error(
+        "column `{column}`, row {row}: null; exclude such rows by a query, or give them a value by COALESCE"
+    )]
     Null {
         /// The column.
         column: String,
@@ -138,7 +142,9 @@ pub enum Error {
         row: u64,
     },
     /// An output whose elements no column can have.
-    #[error("signature `{signature}`: its output `{output}` is {found}, for which there is no type of columns")]
+    #[error(
+        "signature `{signature}`: its output `{output}` is {found}, for which there is no type of columns"
+    )]
     OutputType {
         /// The signature.
         signature: String,
@@ -166,7 +172,9 @@ pub enum Error {
         row: usize,
     },
     /// Rows left over for a model that takes a fixed number of rows at once.
-    #[error("input `{input}` takes {takes} rows at once, and {rows} rows are left at the end of a batch")]
+    #[error(
+        "input `{input}` takes {takes} rows at once, and {rows} rows are left at the end of a batch"
+    )]
     FixedBatch {
         /// The input.
         input: String,
@@ -202,17 +210,17 @@ pub enum Error {
         path: PathBuf,
     },
     /// Files of one input whose schemas differ.
-    #[error("{}: column `{column}` is {found}, but {expected} in {}", path.display(), first.display())]
+    #[error("{}: column {column} is {found}, but {expected} in {}", path.display(), first.display())]
     Schema {
         /// The file.
         path: PathBuf,
         /// The first file of the input.
         first: PathBuf,
-        /// The column.
-        column: String,
-        /// Type in the first file.
+        /// The column, counted from 0.
+        column: usize,
+        /// Its name and type in the first file.
         expected: String,
-        /// Type in this file.
+        /// Its name and type in this file.
         found: String,
     },
     /// The system cannot open, read or write a file.
@@ -268,8 +276,12 @@ pub enum Error {
         /// The folder of the parts.
         folder: PathBuf,
     },
-    /// An output that exists and was not written by a run.
-    #[error("{}: exists already; `--overwrite` replaces it", path.display())]
+    /// An output that exists: a file, which `--overwrite` replaces, or a folder with files that no
+    /// run has written, which stays as it is.
+    #[error("{}: exists already{}", path.display(), match path.is_dir() {
+        true => " and holds files of others",
+        false => "; `--overwrite` replaces it",
+    })]
     Exists {
         /// The file or folder.
         path: PathBuf,
@@ -313,10 +325,10 @@ impl From<DataFusionError> for Error {
             DataFusionError::Context(_, inner) if is_own(&inner) => Error::from(*inner),
             DataFusionError::Diagnostic(_, inner) if is_own(&inner) => Error::from(*inner),
             DataFusionError::ArrowError(inner, trace) => match *inner {
-                ArrowError::ExternalError(inner) => {
-                    Error::from(DataFusionError::External(inner))
+                ArrowError::ExternalError(inner) => Error::from(DataFusionError::External(inner)),
+                inner => {
+                    Error::Engine(Box::new(DataFusionError::ArrowError(Box::new(inner), trace)))
                 }
-                inner => Error::Engine(Box::new(DataFusionError::ArrowError(Box::new(inner), trace))),
             },
             error => Error::Engine(Box::new(error)),
         }

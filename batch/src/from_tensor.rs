@@ -9,8 +9,8 @@ use crate::{
 use bytes::Bytes;
 use datafusion::arrow::{
     array::{
-        Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeListArray, ListArray, StringArray,
-        ArrayData, make_array, new_empty_array,
+        Array, ArrayData, ArrayRef, BinaryArray, BooleanArray, FixedSizeListArray, ListArray,
+        StringArray, make_array, new_empty_array,
     },
     buffer::{BooleanBuffer, Buffer, OffsetBuffer},
     datatypes::{DataType, Field, FieldRef},
@@ -50,7 +50,9 @@ impl OutputColumn {
         ty: Option<ValueType>,
         strings: StringColumns,
     ) -> Result<OutputColumn> {
-        let found = ty.as_ref().map_or("of unknown dtype".into(), |ty| format!("{} {:?}", ty.dtype, ty.shape));
+        let found = ty
+            .as_ref()
+            .map_or("of unknown dtype".into(), |ty| format!("{} {:?}", ty.dtype, ty.shape));
         let unsuited = || Error::OutputType {
             signature: signature.into(),
             output: name.clone(),
@@ -218,7 +220,8 @@ fn leaf_of(ty: &DataType) -> &DataType {
 
 /// The elements of a string tensor that fit into one column.
 fn texts_of(tensor: &HostTensor) -> Result<&[Bytes]> {
-    let strings = tensor.strings().map_err(|error| ArrowError::from_external_error(Box::new(error)))?;
+    let strings =
+        tensor.strings().map_err(|error| ArrowError::from_external_error(Box::new(error)))?;
     check_offsets(strings.iter().map(Bytes::len).fold(0, usize::saturating_add))?;
     Ok(strings)
 }

@@ -90,10 +90,8 @@ impl BatchPredictor {
         let context = ContextOptions { threads: options.threads, ..ContextOptions::default() };
         let load_options = LoadOptions { tags: options.tags.clone(), only: None };
         let model = load(&Context::with_options(context), folder.as_ref(), &load_options);
-        let of_folder = |source| Error::Model {
-            folder: folder.as_ref().into(),
-            source: Box::new(source),
-        };
+        let of_folder =
+            |source| Error::Model { folder: folder.as_ref().into(), source: Box::new(source) };
         let model = model.map_err(of_folder)?;
         BatchPredictor::new(model, options).map_err(|error| error.in_file(folder.as_ref()))
     }
@@ -114,8 +112,7 @@ impl BatchPredictor {
         };
         let inputs = model.signature_inputs(&signature).map_err(failed)?;
         let outputs = model.signature_outputs(&signature).map_err(failed)?;
-        let column =
-            |(name, ty)| OutputColumn::new(&signature, name, ty, options.strings);
+        let column = |(name, ty)| OutputColumn::new(&signature, name, ty, options.strings);
         let outputs = outputs.into_iter().map(column).collect::<Result<_>>()?;
         let rows = call_rows(&signature, &inputs, options.batch_size)?;
         Ok(BatchPredictor { model, signature, inputs, outputs, rows })
@@ -172,7 +169,10 @@ impl BatchPredictor {
     }
 
     /// The columns in the order of the inputs.
-    fn matched<'a>(&'a self, columns: &'a [(&str, &str, ArrayRef)]) -> Result<Vec<InputColumn<'a>>> {
+    fn matched<'a>(
+        &'a self,
+        columns: &'a [(&str, &str, ArrayRef)],
+    ) -> Result<Vec<InputColumn<'a>>> {
         let names: Vec<&str> = columns.iter().map(|(input, ..)| *input).collect();
         self.check_inputs(&names)?;
         let find = |(input, spec): &'a (String, TensorSpec)| {
@@ -282,7 +282,10 @@ fn call_rows(
         }
     }
     let fixed = inputs.iter().find_map(|(input, spec)| {
-        spec.shape.dim(0).filter(|&rows| rows > 0).map(|rows| CallRows::Exactly(rows, input.clone()))
+        spec.shape
+            .dim(0)
+            .filter(|&rows| rows > 0)
+            .map(|rows| CallRows::Exactly(rows, input.clone()))
     });
     let most = || match row_bytes(inputs) {
         0 => MOST_ROWS,

@@ -196,7 +196,9 @@ fn elements(column: &InputColumn<'_>, leaf: &ArrayRef, shape: Shape) -> Result<H
             let bools: Vec<bool> = leaf.as_boolean().values().iter().collect();
             HostTensor::from_bools(shape, &bools)
         }
-        _ => HostTensor::from_bytes(dtype, shape, block(leaf, dtype.size().unwrap_or(0)).as_slice()),
+        _ => {
+            HostTensor::from_bytes(dtype, shape, block(leaf, dtype.size().unwrap_or(0)).as_slice())
+        }
     };
     tensor.map_err(tensor_error(column))
 }
@@ -210,11 +212,15 @@ fn block(leaf: &ArrayRef, size: usize) -> Buffer {
 /// The elements of a column of text or bytes. Those with offsets share one block of memory.
 fn strings(leaf: &ArrayRef) -> Vec<Bytes> {
     match leaf.data_type() {
-        DataType::Utf8 => ranges(leaf.as_string::<i32>().values(), leaf.as_string::<i32>().offsets()),
+        DataType::Utf8 => {
+            ranges(leaf.as_string::<i32>().values(), leaf.as_string::<i32>().offsets())
+        }
         DataType::LargeUtf8 => {
             ranges(leaf.as_string::<i64>().values(), leaf.as_string::<i64>().offsets())
         }
-        DataType::Binary => ranges(leaf.as_binary::<i32>().values(), leaf.as_binary::<i32>().offsets()),
+        DataType::Binary => {
+            ranges(leaf.as_binary::<i32>().values(), leaf.as_binary::<i32>().offsets())
+        }
         DataType::LargeBinary => {
             ranges(leaf.as_binary::<i64>().values(), leaf.as_binary::<i64>().offsets())
         }

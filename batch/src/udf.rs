@@ -1,10 +1,6 @@
 //! Prediction as a scalar function of SQL and of data frames.
 
-use crate::{
-    error::Result,
-    predictor::BatchPredictor,
-    to_tensor::check_type,
-};
+use crate::{error::Result, predictor::BatchPredictor, to_tensor::check_type};
 use datafusion::{
     arrow::{
         array::{ArrayRef, StructArray},
@@ -54,7 +50,11 @@ use std::{
 /// [`Error::NoSuchInput`](crate::Error::NoSuchInput) and
 /// [`Error::MissingInput`](crate::Error::MissingInput) when the names are not those of the inputs.
 /// Queries end in errors of DataFusion that `Error::from` makes those of this crate where they are.
-pub fn predict_udf(name: &str, predictor: Arc<BatchPredictor>, inputs: &[&str]) -> Result<ScalarUDF> {
+pub fn predict_udf(
+    name: &str,
+    predictor: Arc<BatchPredictor>,
+    inputs: &[&str],
+) -> Result<ScalarUDF> {
     let counter = Counter::Batch;
     Ok(ScalarUDF::new_from_impl(PredictUdf::new(name, predictor, inputs, counter)?))
 }
