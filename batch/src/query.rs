@@ -182,6 +182,8 @@ impl SessionSettings {
             .with_batch_size(batch_size)
             .with_target_partitions(self.partitions);
         config.options_mut().execution.parquet.schema_force_view_types = false;
+        // It would evaluate a call once for each output that is taken of it.
+        config.options_mut().optimizer.enable_leaf_expression_pushdown = false;
         SessionContext::new_with_config_rt(config, self.runtime.clone())
     }
 }

@@ -25,8 +25,9 @@ use std::{
 /// one of several a struct of them.
 ///
 /// Arguments must have the dtypes of the inputs, which is checked when a query is planned. DataFusion
-/// evaluates equal calls in a query once, as it does for other functions that return the same for the
-/// same arguments; a model that draws random numbers draws them for each batch.
+/// evaluates equal calls in a projection once. Where fields are taken of them, as in `predict(x)['a'],
+/// predict(x)['b']`, it does so only with `datafusion.optimizer.enable_leaf_expression_pushdown` switched
+/// off. A model that draws random numbers draws them for each batch.
 ///
 /// ```
 /// use datafusion::prelude::SessionContext;

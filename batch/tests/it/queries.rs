@@ -1,11 +1,12 @@
 //! Predictions inside of queries.
 
 use crate::support::{
-    assert_close, direct, features, floats, mlp_job, model, numbers, read, run_mlp, write,
+    assert_close, direct, features, floats, lists, mlp_job, model, numbers, read, run_mlp, table,
+    write,
 };
 use datafusion::{
     arrow::{array::AsArray, datatypes::Int64Type},
-    prelude::SessionContext,
+    prelude::{SessionConfig, SessionContext},
 };
 use ferroflow_batch::{
     BatchJob, BatchPredictor, BatchSummary, PredictorOptions, Result, predict_udf,
@@ -73,4 +74,21 @@ async fn the_function_works_in_a_session_of_its_own() {
     let found = frame.collect().await.unwrap();
     let found: Vec<f32> = found.iter().flat_map(|batch| floats(batch, "y")).collect();
     assert_close(&found, &direct(&numbers(160_000)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outputs_of_one_call_are_of_one_evaluation() {
+    let options = PredictorOptions::default();
+    let predictor = BatchPredictor::load(model("k3_cnn_batchnorm"), &options).unwrap();
+    let mut config = SessionConfig::new();
+    config.options_mut().optimizer.enable_leaf_expression_pushdown = false;
+    let session = SessionContext::new_with_config(config);
+    session.register_udf(predict_udf("predict", Arc::new(predictor), &[]).unwrap());
+    session.register_batch("rows", table(vec![("x", lists(numbers(2400), 1200))])).unwrap();
+    let query = "SELECT predict(x)['classes'] AS a, predict(x)['score'] AS b FROM rows";
+    let frame = session.sql(query).await.unwrap();
+    let plan = frame.clone().into_optimized_plan().unwrap().display_indent().to_string();
+    assert_eq!(plan.matches("predict(").count(), 1, "{plan}");
+    let found = frame.collect().await.unwrap();
+    assert_eq!(found.iter().map(|batch| batch.num_rows()).sum::<usize>(), 2);
 }
