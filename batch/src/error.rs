@@ -209,6 +209,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// A file without columns.
+    #[error("{}: no columns", path.display())]
+    NoColumns {
+        /// The file.
+        path: PathBuf,
+    },
     /// Files of one input whose schemas differ.
     #[error("{}: column {column} is {found}, but {expected} in {}", path.display(), first.display())]
     Schema {
@@ -284,6 +290,36 @@ pub enum Error {
     })]
     Exists {
         /// The file or folder.
+        path: PathBuf,
+    },
+    /// A model whose files are not those that another process has read.
+    #[cfg(feature = "ballista")]
+    #[error("model {}: of fingerprint {found}, not {expected}", folder.display())]
+    OtherModel {
+        /// The folder of the SavedModel.
+        folder: PathBuf,
+        /// The fingerprint that the other process has found.
+        expected: String,
+        /// The fingerprint here.
+        found: String,
+    },
+    /// A model that was not loaded from a folder, which other processes cannot load.
+    #[cfg(feature = "ballista")]
+    #[error("the model was not loaded from a folder: other processes cannot load it")]
+    ModelInMemory,
+    /// A process of the cluster cannot be run.
+    #[cfg(feature = "ballista")]
+    #[error("{what}: {source}")]
+    Process {
+        /// Role of the process.
+        what: &'static str,
+        /// Cause.
+        source: Box<ballista_core::error::BallistaError>,
+    },
+    /// An output that is a file of the input.
+    #[error("{}: it is read, and cannot be written at the same time", path.display())]
+    OutputIsInput {
+        /// The file.
         path: PathBuf,
     },
     /// The query engine failed.

@@ -4,7 +4,7 @@
 
 use crate::{
     error::{Error, Result},
-    predictor::StringColumns,
+    options::StringColumns,
 };
 use bytes::Bytes;
 use datafusion::arrow::{

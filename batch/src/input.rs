@@ -6,7 +6,10 @@ use datafusion::{
         csv::reader::Format as CsvFormat,
         datatypes::{Schema, SchemaRef},
     },
-    parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions},
+    parquet::{
+        arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions},
+        file::metadata::RowGroupMetaData,
+    },
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -20,7 +23,7 @@ use std::{
 const CSV_ROWS: usize = 1000;
 
 /// The format of all files of an input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum InputFormat {
     Parquet,
     /// With names of columns in the first line.
@@ -34,8 +37,16 @@ pub(crate) struct InputFile {
     pub(crate) bytes: u64,
     /// Nanoseconds since 1970.
     pub(crate) modified: u64,
-    /// Rows of each row group; none for CSV.
-    pub(crate) row_groups: Vec<u64>,
+    /// The row groups in the order of their places; none for CSV.
+    pub(crate) row_groups: Vec<RowGroup>,
+}
+
+/// A row group of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RowGroup {
+    pub(crate) rows: u64,
+    /// Bytes before its first page, by which scans tell row groups.
+    pub(crate) start: u64,
 }
 
 /// Files of one schema, sorted by name within each pattern.
@@ -94,17 +105,23 @@ impl InputFile {
 
     /// The number of rows, if it is known before they are read.
     pub(crate) fn n_rows(&self) -> Option<u64> {
-        (!self.row_groups.is_empty()).then(|| self.row_groups.iter().sum())
+        (!self.row_groups.is_empty()).then(|| self.row_groups.iter().map(|group| group.rows).sum())
     }
 }
 
-/// The schema and the rows of each row group.
-fn footer(file: &File, path: &Path) -> Result<(SchemaRef, Vec<u64>)> {
+/// The schema and the row groups.
+fn footer(file: &File, path: &Path) -> Result<(SchemaRef, Vec<RowGroup>)> {
     let metadata = ArrowReaderMetadata::load(file, ArrowReaderOptions::new());
     let metadata = metadata.map_err(Error::parquet(path))?;
-    let rows = metadata.metadata().row_groups().iter().map(|group| group.num_rows() as u64);
-    let fields = metadata.schema().fields().clone();
-    Ok((Arc::new(Schema::new(fields)), rows.collect()))
+    let none = || Error::NoColumns { path: path.into() };
+    let row_group = |group: &RowGroupMetaData| {
+        let first = group.columns().first().ok_or_else(none)?;
+        let start = first.dictionary_page_offset().unwrap_or(first.data_page_offset());
+        Ok(RowGroup { rows: group.num_rows() as u64, start: start as u64 })
+    };
+    let row_groups = metadata.metadata().row_groups().iter().map(row_group);
+    let schema = Arc::new(Schema::new(metadata.schema().fields().clone()));
+    Ok((schema, row_groups.collect::<Result<_>>()?))
 }
 
 fn csv_schema(file: File, path: &Path) -> Result<SchemaRef> {

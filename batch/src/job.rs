@@ -1,5 +1,6 @@
 //! Description of a run.
 
+use crate::query::QueryPlace;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, num::NonZeroUsize, path::PathBuf};
 
@@ -53,6 +54,10 @@ pub struct BatchJob {
     pub memory: usize,
     /// Compression of the output.
     pub compression: ParquetCompression,
+    /// The scheduler whose executors work on the parts, such as `df://localhost:50050`; this process
+    /// if `None`.
+    #[cfg(feature = "ballista")]
+    pub scheduler: Option<String>,
     /// Discards what another run left, and replaces an existing file.
     pub overwrite: bool,
 }
@@ -73,8 +78,21 @@ impl BatchJob {
             rows_per_part: ROWS_PER_PART,
             memory: MEMORY,
             compression: ParquetCompression::default(),
+            #[cfg(feature = "ballista")]
+            scheduler: None,
             overwrite: false,
         }
+    }
+}
+
+impl BatchJob {
+    /// Processes that work on the parts.
+    pub(crate) fn place(&self) -> QueryPlace {
+        #[cfg(feature = "ballista")]
+        if let Some(scheduler) = &self.scheduler {
+            return QueryPlace::Scheduler(scheduler.clone());
+        }
+        QueryPlace::Here
     }
 }
 
@@ -92,6 +110,8 @@ pub enum BatchProgress {
     },
     /// So many more rows were read.
     Rows(u64),
+    /// So many rows that were read are read again.
+    Repeated(u64),
     /// Parts are joined to a file.
     Joining,
 }

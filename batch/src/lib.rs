@@ -49,12 +49,15 @@
 //! Rows that are left over are not padded: a model that takes exactly so many rows at once gets them
 //! or an error. Files are those of the local disk.
 
+#[cfg(feature = "ballista")]
+pub mod distributed;
 pub mod error;
 mod fingerprint;
 mod from_tensor;
 mod input;
 mod job;
 mod manifest;
+mod options;
 mod output;
 mod predictor;
 mod query;
@@ -66,7 +69,8 @@ mod udf;
 pub use datafusion;
 pub use error::{Error, Result};
 pub use job::{BatchJob, BatchProgress, BatchSummary, ParquetCompression};
-pub use predictor::{BatchPredictor, PredictorOptions, StringColumns};
+pub use options::{PredictorOptions, StringColumns};
+pub use predictor::BatchPredictor;
 pub use run::{ProgressListener, run};
 pub use udf::predict_udf;
 

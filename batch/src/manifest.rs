@@ -5,13 +5,14 @@
 
 use crate::{
     error::{Error, Result},
-    input::{InputFile, InputFiles, InputFormat},
+    input::{InputFile, InputFiles, InputFormat, RowGroup},
 };
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
     fs::{self, File},
     io::Write,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -24,7 +25,7 @@ const VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     /// Fingerprint of the model's files.
-    pub(crate) model: String,
+    pub(crate) model: Option<String>,
     pub(crate) signature: String,
     /// The columns of inputs.
     pub(crate) columns: BTreeMap<String, String>,
@@ -39,8 +40,8 @@ pub(crate) struct Settings {
 pub(crate) struct Part {
     /// Index of the file; all files, where a query needs all rows at once.
     pub(crate) file: Option<usize>,
-    pub(crate) first_row_group: usize,
-    pub(crate) n_row_groups: usize,
+    /// Bytes of the file where the part's row groups start; the whole file, if `None`.
+    pub(crate) bytes: Option<Range<u64>>,
     /// The number of the part's first row in its file.
     pub(crate) first_row: u64,
     /// Rows that are read, if known.
@@ -95,7 +96,7 @@ impl Manifest {
             let inputs: Vec<String> = manifest.inputs.iter().map(describe).collect();
             [
                 ("version", manifest.version.to_string()),
-                ("the model of fingerprint", settings.model.clone()),
+                ("the model of fingerprint", settings.model.clone().unwrap_or_default()),
                 ("signature", settings.signature.clone()),
                 ("columns", format!("{:?}", settings.columns)),
                 ("kept columns", format!("{:?}", settings.keep)),
@@ -119,45 +120,52 @@ fn describe(file: &InputFile) -> String {
 
 /// Parts of at most `rows` rows each, where row groups are not larger than that.
 pub(crate) fn parts(input: &InputFiles, rows: u64) -> Vec<Part> {
-    let of_file = |(index, file): (usize, &InputFile)| match input.format {
-        InputFormat::Parquet => row_group_parts(index, &file.row_groups, rows),
-        InputFormat::Csv => vec![Part {
-            file: Some(index),
-            first_row_group: 0,
-            n_row_groups: 0,
-            first_row: 0,
-            rows: None,
-        }],
+    let of_file = |(index, file): (usize, &InputFile)| match is_ordered(&file.row_groups) {
+        true => row_group_parts(index, &file.row_groups, rows),
+        false => vec![whole_file(index, file)],
     };
-    input.files.iter().enumerate().flat_map(of_file).collect()
+    let files = input.files.iter().enumerate();
+    match input.format {
+        InputFormat::Parquet => files.flat_map(of_file).collect(),
+        InputFormat::Csv => files.map(|(index, file)| whole_file(index, file)).collect(),
+    }
 }
 
 /// The part of all rows.
 pub(crate) fn whole(input: &InputFiles) -> Part {
     let rows = input.files.iter().map(InputFile::n_rows).sum();
-    Part { file: None, first_row_group: 0, n_row_groups: 0, first_row: 0, rows }
+    Part { file: None, bytes: None, first_row: 0, rows }
 }
 
-fn row_group_parts(file: usize, row_groups: &[u64], most: u64) -> Vec<Part> {
+fn whole_file(index: usize, file: &InputFile) -> Part {
+    Part { file: Some(index), bytes: None, first_row: 0, rows: file.n_rows() }
+}
+
+/// Whether row groups lie in a file one after the other, so that ranges of bytes tell them apart.
+fn is_ordered(row_groups: &[RowGroup]) -> bool {
+    row_groups.is_sorted_by(|first, second| first.start < second.start)
+}
+
+fn row_group_parts(file: usize, row_groups: &[RowGroup], most: u64) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     let mut first_row = 0;
-    for (index, &n_rows) in row_groups.iter().enumerate() {
+    for (index, group) in row_groups.iter().enumerate() {
+        let end = row_groups.get(index + 1).map_or(i64::MAX as u64, |next| next.start);
         match parts.last_mut() {
-            Some(Part { rows: Some(rows), n_row_groups, .. })
-                if rows.saturating_add(n_rows) <= most =>
+            Some(Part { rows: Some(rows), bytes: Some(bytes), .. })
+                if rows.saturating_add(group.rows) <= most =>
             {
-                *rows += n_rows;
-                *n_row_groups += 1;
+                *rows += group.rows;
+                bytes.end = end;
             }
             _ => parts.push(Part {
                 file: Some(file),
-                first_row_group: index,
-                n_row_groups: 1,
+                bytes: Some(group.start..end),
                 first_row,
-                rows: Some(n_rows),
+                rows: Some(group.rows),
             }),
         }
-        first_row += n_rows;
+        first_row += group.rows;
     }
     parts
 }
@@ -178,19 +186,32 @@ pub(crate) fn publish(file: &File, temporary: &Path, path: &Path) -> Result<()> 
 mod tests {
     use super::*;
 
-    fn check(row_groups: &[u64], most: u64, expected: &[(usize, usize, u64, u64)]) {
-        let parts = row_group_parts(0, row_groups, most);
-        let found = parts.iter().map(|part| {
-            (part.first_row_group, part.n_row_groups, part.first_row, part.rows.unwrap())
-        });
+    fn check(rows: &[u64], most: u64, expected: &[(u64, u64, u64)]) {
+        let group = |(index, &rows): (usize, &u64)| RowGroup { rows, start: 4 + index as u64 };
+        let row_groups: Vec<RowGroup> = rows.iter().enumerate().map(group).collect();
+        assert!(is_ordered(&row_groups));
+        let parts = row_group_parts(0, &row_groups, most);
+        let found = parts
+            .iter()
+            .map(|part| (part.bytes.as_ref().unwrap().start, part.first_row, part.rows.unwrap()));
         assert_eq!(found.collect::<Vec<_>>(), expected);
+        let ends = parts.iter().map(|part| part.bytes.as_ref().unwrap().end);
+        let starts = parts.iter().skip(1).map(|part| part.bytes.as_ref().unwrap().start);
+        assert!(ends.eq(starts.chain((!parts.is_empty()).then_some(i64::MAX as u64))));
     }
 
     #[test]
     fn row_groups_are_joined_until_a_part_is_full() {
-        check(&[5, 5, 5], 10, &[(0, 2, 0, 10), (2, 1, 10, 5)]);
-        check(&[50, 1, 1], 10, &[(0, 1, 0, 50), (1, 2, 50, 2)]);
-        check(&[3], 10, &[(0, 1, 0, 3)]);
+        check(&[5, 5, 5], 10, &[(4, 0, 10), (6, 10, 5)]);
+        check(&[50, 1, 1], 10, &[(4, 0, 50), (5, 50, 2)]);
+        check(&[3], 10, &[(4, 0, 3)]);
         check(&[], 10, &[]);
+    }
+
+    #[test]
+    fn row_groups_out_of_order_are_not_told_apart() {
+        let at = |start| RowGroup { rows: 1, start };
+        assert!(!is_ordered(&[at(9), at(4)]));
+        assert!(!is_ordered(&[at(4), at(4)]));
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::{
     error::{Error, Result},
+    fingerprint::fingerprint,
     from_tensor::OutputColumn,
+    options::{ModelOrigin, PredictorOptions},
     to_tensor::{InputColumn, tensor},
 };
 use datafusion::arrow::{array::ArrayRef, compute::concat, datatypes::Fields};
@@ -17,32 +19,6 @@ const MOST_ROWS: usize = 8192;
 const MOST_BYTES: usize = 32 << 20;
 /// The signature that is called where there are several.
 const DEFAULT_SIGNATURE: &str = "serving_default";
-
-/// Columns that outputs of dtype string become.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum StringColumns {
-    /// UTF-8; other bytes are an error.
-    #[default]
-    Text,
-    /// Bytes as they are.
-    Binary,
-}
-
-/// Settings of a [`BatchPredictor`].
-#[derive(Debug, Clone, Default)]
-pub struct PredictorOptions {
-    /// The signature; `serving_default`, or the only one, if `None`.
-    pub signature: Option<String>,
-    /// The tags of the MetaGraph; may be left out where there is one only.
-    pub tags: Option<Vec<String>>,
-    /// The most rows of one call of the model; 8192, or as many as have 32 MiB of inputs, if
-    /// `None`.
-    pub batch_size: Option<NonZeroUsize>,
-    /// Columns that outputs of dtype string become.
-    pub strings: StringColumns,
-    /// Threads that share the work of one op; one per processor if `None`.
-    pub threads: Option<NonZeroUsize>,
-}
 
 /// A signature of a loaded model that is called on columns. Shared between threads; calls do not
 /// wait for each other.
@@ -71,6 +47,8 @@ pub struct BatchPredictor {
     outputs: Vec<OutputColumn>,
     /// Rows of a call: the most, or exactly so many.
     rows: CallRows,
+    /// The folder that it was loaded from, if it was.
+    origin: Option<ModelOrigin>,
 }
 
 #[derive(Debug, Clone)]
@@ -93,7 +71,19 @@ impl BatchPredictor {
         let of_folder =
             |source| Error::Model { folder: folder.as_ref().into(), source: Box::new(source) };
         let model = model.map_err(of_folder)?;
-        BatchPredictor::new(model, options).map_err(|error| error.in_file(folder.as_ref()))
+        let predictor = BatchPredictor::new(model, options);
+        let mut predictor = predictor.map_err(|error| error.in_file(folder.as_ref()))?;
+        predictor.origin = Some(ModelOrigin {
+            folder: std::path::absolute(folder.as_ref()).map_err(Error::io(folder.as_ref()))?,
+            options: options.clone(),
+            fingerprint: fingerprint(folder.as_ref())?,
+        });
+        Ok(predictor)
+    }
+
+    /// The folder that it was loaded from, unless the model was given.
+    pub(crate) fn origin(&self) -> Option<&ModelOrigin> {
+        self.origin.as_ref()
     }
 
     /// A signature of a model that is loaded already. The tags and the number of threads were
@@ -115,7 +105,7 @@ impl BatchPredictor {
         let column = |(name, ty)| OutputColumn::new(&signature, name, ty, options.strings);
         let outputs = outputs.into_iter().map(column).collect::<Result<_>>()?;
         let rows = call_rows(&signature, &inputs, options.batch_size)?;
-        Ok(BatchPredictor { model, signature, inputs, outputs, rows })
+        Ok(BatchPredictor { model, signature, inputs, outputs, rows, origin: None })
     }
 
     /// Name of the signature.

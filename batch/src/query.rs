@@ -105,7 +105,7 @@ pub(crate) async fn plan(
     session: &SessionSettings,
     first_row: u64,
 ) -> Result<PlannedRows> {
-    let context = session.context(predictor.batch_size());
+    let context = session.context(predictor.batch_size()).await?;
     match &job.query {
         Some(query) => {
             context.register_udf(counting_udf(FUNCTION, predictor.clone(), &[], first_row)?);
@@ -168,22 +168,62 @@ pub(crate) fn is_row_wise(plan: &LogicalPlan) -> Result<bool> {
     Ok(row_wise && n_scans == 1)
 }
 
+/// Processes that queries run in.
+#[derive(Debug, Clone)]
+pub(crate) enum QueryPlace {
+    /// This one.
+    Here,
+    /// Executors of a scheduler.
+    #[cfg(feature = "ballista")]
+    Scheduler(String),
+}
+
+impl QueryPlace {
+    /// Whether a query that ended in this error may succeed when it is run again.
+    #[cfg_attr(
+        not(feature = "ballista"),
+        expect(unused_variables, reason = "queries that run here fail for good")
+    )]
+    pub(crate) fn is_transient(&self, error: &Error) -> bool {
+        match self {
+            QueryPlace::Here => false,
+            #[cfg(feature = "ballista")]
+            QueryPlace::Scheduler(_) => crate::distributed::is_transient(error),
+        }
+    }
+
+    async fn session(
+        &self,
+        config: SessionConfig,
+        runtime: Arc<RuntimeEnv>,
+    ) -> Result<SessionContext> {
+        match self {
+            QueryPlace::Here => Ok(SessionContext::new_with_config_rt(config, runtime)),
+            #[cfg(feature = "ballista")]
+            QueryPlace::Scheduler(url) => {
+                Ok(crate::distributed::remote(url, config, runtime).await?)
+            }
+        }
+    }
+}
+
 /// Settings of the engine that parts share.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionSettings {
     pub(crate) runtime: Arc<RuntimeEnv>,
     /// Partitions of a plan: 1 where rows are to stay in order.
     pub(crate) partitions: usize,
+    pub(crate) place: QueryPlace,
 }
 
 impl SessionSettings {
-    fn context(&self, batch_size: usize) -> SessionContext {
+    async fn context(&self, batch_size: usize) -> Result<SessionContext> {
         let mut config = SessionConfig::new()
             .with_batch_size(batch_size)
             .with_target_partitions(self.partitions);
         config.options_mut().execution.parquet.schema_force_view_types = false;
         // It would evaluate a call once for each output that is taken of it.
         config.options_mut().optimizer.enable_leaf_expression_pushdown = false;
-        SessionContext::new_with_config_rt(config, self.runtime.clone())
+        self.place.session(config, self.runtime.clone()).await
     }
 }

@@ -1,13 +1,13 @@
 //! Runs: parts of the input, worked on in parallel, each written as a file.
 
 use crate::{
-    error::Result,
-    fingerprint::fingerprint,
+    error::{Error, Result},
     input::InputFiles,
     job::{BatchJob, BatchProgress, BatchSummary},
     manifest::{Manifest, Part, Settings, parts, whole},
+    options::{PredictorOptions, StringColumns},
     output::{PartWriter, PartsFolder},
-    predictor::{BatchPredictor, PredictorOptions, StringColumns},
+    predictor::BatchPredictor,
     query::{SessionSettings, is_row_wise, plan},
     scan::FilesTable,
 };
@@ -23,8 +23,14 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 use tokio::task::JoinSet;
+
+/// Attempts at a part whose rows were lost with the process that held them.
+const MOST_ATTEMPTS: u32 = 5;
+/// The time before the second attempt; longer before others.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// A listener to the progress of a run, called by several threads.
 pub type ProgressListener = Arc<dyn Fn(BatchProgress) + Send + Sync>;
@@ -65,10 +71,11 @@ pub async fn run(
     progress: ProgressListener,
 ) -> Result<BatchSummary> {
     let input = InputFiles::open(&job.input)?;
+    check_output(&job.output, &input)?;
     let predictor = Arc::new(BatchPredictor::load(model.as_ref(), options)?);
     let worker = PartRunner::new(predictor, job, input, progress)?;
     let parts = worker.cut().await?;
-    let settings = worker.settings(model.as_ref(), options)?;
+    let settings = worker.settings(options);
     let overwrite = worker.job.overwrite;
     let folder = PartsFolder::open(&worker.job.output, overwrite)?;
     let manifest = folder.resume(Manifest::new(settings, &worker.input, parts), overwrite)?;
@@ -76,6 +83,18 @@ pub async fn run(
     (worker.progress)(BatchProgress::Joining);
     let parts = manifest.parts.len();
     Ok(BatchSummary { rows: folder.finish(manifest)?, parts, resumed })
+}
+
+/// Checks that no file of the input would be replaced.
+fn check_output(output: &Path, input: &InputFiles) -> Result<()> {
+    let same = |file: &Path| match (output.canonicalize(), file.canonicalize()) {
+        (Ok(output), Ok(file)) => output == file,
+        _ => false,
+    };
+    match input.files.iter().any(|file| same(&file.path)) {
+        true => Err(Error::OutputIsInput { path: output.into() }),
+        false => Ok(()),
+    }
 }
 
 /// All that parts are worked on with.
@@ -100,19 +119,20 @@ impl PartRunner {
         let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).build_arc()?;
         let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let n_threads = job.threads.map_or_else(available, NonZeroUsize::get);
+        let place = job.place();
         Ok(PartRunner {
             predictor,
             job: Arc::new(job),
             input: Arc::new(input),
             progress,
-            session: SessionSettings { runtime, partitions: 1 },
+            session: SessionSettings { runtime, partitions: 1, place },
             n_threads,
         })
     }
 
     /// The parts of the run. Finds out by the way whether it can be planned.
     async fn cut(&self) -> Result<Vec<Part>> {
-        let table = FilesTable::whole(&self.input, self.n_threads)?;
+        let table = FilesTable::whole(&self.input, self.n_threads);
         let planned =
             plan(&self.predictor, &self.job, &self.input, table, &self.session, 0).await?;
         let row_wise = self.job.query.is_none() || is_row_wise(planned.frame.logical_plan())?;
@@ -123,15 +143,15 @@ impl PartRunner {
         Ok(if parts.is_empty() { vec![whole(&self.input)] } else { parts })
     }
 
-    fn settings(&self, model: &Path, options: &PredictorOptions) -> Result<Settings> {
-        Ok(Settings {
-            model: fingerprint(model)?,
+    fn settings(&self, options: &PredictorOptions) -> Settings {
+        Settings {
+            model: self.predictor.origin().map(|origin| origin.fingerprint.clone()),
             signature: self.predictor.signature().into(),
             columns: self.job.columns.clone(),
             keep: self.job.keep.clone(),
             query: self.job.query.clone(),
             binary: options.strings == StringColumns::Binary,
-        })
+        }
     }
 
     /// Works on the parts that are missing. Returns the number of those that were there.
@@ -184,19 +204,31 @@ impl PartRunner {
     async fn run_part(&self, path: &Path, part: &Part, stop: &AtomicBool) -> Result<()> {
         let file = part.file.and_then(|index| self.input.files.get(index));
         let table = match file {
-            Some(file) => {
-                let row_groups = part.first_row_group..part.first_row_group + part.n_row_groups;
-                FilesTable::row_groups(&self.input, file, row_groups)?
-            }
-            None => FilesTable::whole(&self.input, self.n_threads)?,
+            Some(file) => FilesTable::file(&self.input, file, part.bytes.clone()),
+            None => FilesTable::whole(&self.input, self.n_threads),
         };
         let partitions = if file.is_some() { 1 } else { self.n_threads };
         let session = SessionSettings { partitions, ..self.session.clone() };
-        let result = self.write_part(path, table, &session, part, stop).await;
-        result.map_err(|error| match file {
-            Some(file) => error.in_file(&file.path),
-            None => error,
-        })
+        let mut attempts = 0;
+        loop {
+            let mut n_rows = 0;
+            let result =
+                self.write_part(path, table.clone(), &session, part, stop, &mut n_rows).await;
+            attempts += 1;
+            match result {
+                Err(error) if attempts < MOST_ATTEMPTS && session.place.is_transient(&error) => {
+                    (self.progress)(BatchProgress::Repeated(n_rows));
+                    tokio::time::sleep(PAUSE * attempts).await;
+                }
+                Err(error) => {
+                    return Err(match file {
+                        Some(file) => error.in_file(&file.path),
+                        None => error,
+                    });
+                }
+                Ok(()) => return Ok(()),
+            }
+        }
     }
 
     async fn write_part(
@@ -206,22 +238,22 @@ impl PartRunner {
         session: &SessionSettings,
         part: &Part,
         stop: &AtomicBool,
+        n_rows: &mut u64,
     ) -> Result<()> {
         let (predictor, job) = (&self.predictor, &self.job);
         let planned = plan(predictor, job, &self.input, table, session, part.first_row).await?;
         let mut writer = PartWriter::create(path.into(), planned.schema.clone(), job.compression)?;
         let mut rows: SendableRecordBatchStream = planned.frame.clone().execute_stream().await?;
-        let mut n_rows = 0;
         while let Some(batch) = rows.next().await {
             if stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
             let batch = planned.finish(batch?)?;
             writer.write(&batch)?;
-            n_rows += batch.num_rows() as u64;
+            *n_rows += batch.num_rows() as u64;
             (self.progress)(BatchProgress::Rows(batch.num_rows() as u64));
         }
-        if let Some(left) = part.rows.and_then(|rows| rows.checked_sub(n_rows)) {
+        if let Some(left) = part.rows.and_then(|rows| rows.checked_sub(*n_rows)) {
             (self.progress)(BatchProgress::Rows(left));
         }
         writer.finish()

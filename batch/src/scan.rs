@@ -1,9 +1,6 @@
 //! Scans: tables of the files of an input, whole or by row groups.
 
-use crate::{
-    error::Result,
-    input::{InputFile, InputFiles, InputFormat},
-};
+use crate::input::{InputFile, InputFiles, InputFormat};
 use async_trait::async_trait;
 use datafusion::{
     arrow::datatypes::SchemaRef,
@@ -13,61 +10,75 @@ use datafusion::{
         TableType,
         listing::PartitionedFile,
         object_store::ObjectStoreUrl,
-        physical_plan::{
-            CsvSource, FileGroup, FileScanConfigBuilder, FileSource, ParquetSource,
-            parquet::{ParquetAccessPlan, RowGroupAccess},
-        },
+        physical_plan::{CsvSource, FileGroup, FileScanConfigBuilder, FileSource, ParquetSource},
         source::DataSourceExec,
     },
     logical_expr::Expr,
     object_store::path::Path,
     physical_plan::ExecutionPlan,
 };
-use std::{ops::Range, sync::Arc};
+use serde::{Deserialize, Serialize};
+use std::{ops::Range, path::PathBuf, sync::Arc};
 
 /// A table of files that are read in order, in one partition for each group of files.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct FilesTable {
-    format: InputFormat,
     schema: SchemaRef,
-    groups: Vec<FileGroup>,
+    files: ScannedFiles,
+}
+
+/// The files of a table.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ScannedFiles {
+    format: InputFormat,
+    groups: Vec<Vec<ScannedFile>>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct ScannedFile {
+    path: PathBuf,
+    bytes: u64,
+    /// Bytes in which the first pages of row groups are; all if `None`.
+    range: Option<Range<u64>>,
 }
 
 impl FilesTable {
-    /// These row groups of a file; all of a file of CSV.
-    pub(crate) fn row_groups(
+    /// A file of an input, or those of its row groups that start in this range of bytes.
+    pub(crate) fn file(
         input: &InputFiles,
         file: &InputFile,
-        row_groups: Range<usize>,
-    ) -> Result<FilesTable> {
-        let mut partitioned = partitioned(file)?;
-        if input.format == InputFormat::Parquet {
-            let access = |group| match row_groups.contains(&group) {
-                true => RowGroupAccess::Scan,
-                false => RowGroupAccess::Skip,
-            };
-            let access = (0..file.row_groups.len()).map(access).collect();
-            partitioned = partitioned.with_extension(ParquetAccessPlan::new(access));
-        }
-        FilesTable::new(input, vec![vec![partitioned].into()])
+        range: Option<Range<u64>>,
+    ) -> FilesTable {
+        FilesTable::of_groups(input, vec![vec![ScannedFile::new(file, range)]])
     }
 
     /// All files, in at most so many partitions.
-    pub(crate) fn whole(input: &InputFiles, n_partitions: usize) -> Result<FilesTable> {
+    pub(crate) fn whole(input: &InputFiles, n_partitions: usize) -> FilesTable {
         let per_group = input.files.len().div_ceil(n_partitions.max(1)).max(1);
-        let group = |files: &[InputFile]| {
-            Ok(files.iter().map(partitioned).collect::<Result<Vec<_>>>()?.into())
-        };
-        let groups = input.files.chunks(per_group).map(group).collect::<Result<_>>()?;
-        FilesTable::new(input, groups)
+        let group =
+            |files: &[InputFile]| files.iter().map(|file| ScannedFile::new(file, None)).collect();
+        FilesTable::of_groups(input, input.files.chunks(per_group).map(group).collect())
     }
 
-    fn new(input: &InputFiles, groups: Vec<FileGroup>) -> Result<FilesTable> {
-        Ok(FilesTable { format: input.format, schema: input.schema.clone(), groups })
+    fn of_groups(input: &InputFiles, groups: Vec<Vec<ScannedFile>>) -> FilesTable {
+        let files = ScannedFiles { format: input.format, groups };
+        FilesTable { schema: input.schema.clone(), files }
+    }
+
+    /// A table of files whose schema is known.
+    #[cfg(feature = "ballista")]
+    pub(crate) fn new(schema: SchemaRef, files: ScannedFiles) -> FilesTable {
+        FilesTable { schema, files }
+    }
+
+    /// The files.
+    #[cfg(feature = "ballista")]
+    pub(crate) fn files(&self) -> &ScannedFiles {
+        &self.files
     }
 
     fn source(&self) -> Arc<dyn FileSource> {
-        match self.format {
+        match self.files.format {
             InputFormat::Parquet => Arc::new(ParquetSource::new(self.schema.clone())),
             InputFormat::Csv => {
                 let options = CsvOptions::default().with_has_header(true);
@@ -75,15 +86,33 @@ impl FilesTable {
             }
         }
     }
+
+    fn groups(&self) -> EngineResult<Vec<FileGroup>> {
+        let group = |files: &Vec<ScannedFile>| {
+            let files = files.iter().map(ScannedFile::partitioned);
+            Ok(files.collect::<EngineResult<Vec<_>>>()?.into())
+        };
+        self.files.groups.iter().map(group).collect()
+    }
 }
 
-/// A file of the local disk, as the engine names it.
-fn partitioned(file: &InputFile) -> Result<PartitionedFile> {
-    let path = Path::from_absolute_path(&file.path)
-        .map_err(|error| DataFusionError::ObjectStore(Box::new(error.into())))?;
-    let mut partitioned = PartitionedFile::new("", file.bytes);
-    partitioned.object_meta.location = path;
-    Ok(partitioned)
+impl ScannedFile {
+    fn new(file: &InputFile, range: Option<Range<u64>>) -> ScannedFile {
+        ScannedFile { path: file.path.clone(), bytes: file.bytes, range }
+    }
+
+    /// The file as the engine names it.
+    fn partitioned(&self) -> EngineResult<PartitionedFile> {
+        let path = Path::from_absolute_path(&self.path)
+            .map_err(|error| DataFusionError::ObjectStore(Box::new(error.into())))?;
+        let mut partitioned = PartitionedFile::new("", self.bytes);
+        partitioned.object_meta.location = path;
+        let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        Ok(match &self.range {
+            Some(range) => partitioned.with_range(signed(range.start), signed(range.end)),
+            None => partitioned,
+        })
+    }
 }
 
 #[async_trait]
@@ -104,7 +133,7 @@ impl TableProvider for FilesTable {
         limit: Option<usize>,
     ) -> EngineResult<Arc<dyn ExecutionPlan>> {
         let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), self.source())
-            .with_file_groups(self.groups.clone())
+            .with_file_groups(self.groups()?)
             .with_projection_indices(projection.cloned())?
             .with_limit(limit)
             .build();

@@ -72,6 +72,17 @@ pub(crate) fn counting_udf(
     Ok(ScalarUDF::new_from_impl(PredictUdf::new(name, predictor, inputs, counter)?))
 }
 
+/// The function without its model, as other processes are told of it.
+#[cfg(feature = "ballista")]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct UdfDescription {
+    name: String,
+    inputs: Vec<String>,
+    /// The number of the first row that is predicted, where rows are counted.
+    first_row: Option<u64>,
+    pub(crate) origin: crate::options::ModelOrigin,
+}
+
 /// Numbers of rows in errors.
 #[derive(Debug, Clone)]
 enum Counter {
@@ -82,7 +93,7 @@ enum Counter {
 }
 
 #[derive(Debug)]
-struct PredictUdf {
+pub(crate) struct PredictUdf {
     name: String,
     predictor: Arc<BatchPredictor>,
     inputs: Vec<String>,
@@ -105,6 +116,35 @@ impl PredictUdf {
         predictor.check_inputs(&names)?;
         let signature = Signature::any(inputs.len(), Volatility::Immutable);
         Ok(PredictUdf { name: name.into(), predictor, inputs, counter, signature })
+    }
+
+    /// The function for another process.
+    #[cfg(feature = "ballista")]
+    pub(crate) fn describe(&self) -> Result<UdfDescription> {
+        let origin = self.predictor.origin().ok_or(crate::Error::ModelInMemory)?.clone();
+        let first_row = match &self.counter {
+            Counter::Batch => None,
+            Counter::Rows(counter) => Some(counter.load(Ordering::Relaxed)),
+        };
+        Ok(UdfDescription {
+            name: self.name.clone(),
+            inputs: self.inputs.clone(),
+            first_row,
+            origin,
+        })
+    }
+
+    /// The function of another process.
+    #[cfg(feature = "ballista")]
+    pub(crate) fn described(
+        description: UdfDescription,
+        predictor: Arc<BatchPredictor>,
+    ) -> Result<PredictUdf> {
+        let UdfDescription { name, inputs, first_row, .. } = description;
+        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+        let counter =
+            first_row.map_or(Counter::Batch, |row| Counter::Rows(Arc::new(AtomicU64::new(row))));
+        PredictUdf::new(&name, predictor, &inputs, counter)
     }
 
     fn check(&self, fields: &[FieldRef]) -> Result<()> {

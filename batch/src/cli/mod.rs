@@ -1,5 +1,7 @@
 //! Verbs of the command line.
 
+#[cfg(feature = "ballista")]
+mod processes;
 mod progress;
 mod run;
 
@@ -16,13 +18,21 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    Run(run::RunVerb),
+    Run(Box<run::RunVerb>),
+    #[cfg(feature = "ballista")]
+    Scheduler(processes::SchedulerVerb),
+    #[cfg(feature = "ballista")]
+    Executor(processes::ExecutorVerb),
 }
 
 /// Does what the arguments say. Errors go to standard error.
 pub(super) fn main() -> ExitCode {
     let ended = match Arguments::parse().verb {
         Verb::Run(verb) => verb.run(),
+        #[cfg(feature = "ballista")]
+        Verb::Scheduler(verb) => verb.run(),
+        #[cfg(feature = "ballista")]
+        Verb::Executor(verb) => verb.run(),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -33,6 +33,7 @@ impl ProgressLine {
                 self.bar.set_draw_target(ProgressDrawTarget::stderr());
             }
             BatchProgress::Rows(rows) => self.bar.inc(rows),
+            BatchProgress::Repeated(rows) => self.bar.dec(rows),
             BatchProgress::Joining => self.bar.set_message("joining"),
             _ => {}
         }

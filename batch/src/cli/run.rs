@@ -54,6 +54,10 @@ pub(super) struct RunVerb {
     /// Strings of outputs become columns of bytes, which need not be UTF-8.
     #[arg(long)]
     binary_strings: bool,
+    /// Scheduler whose executors work on the parts, such as df://localhost:50050.
+    #[cfg(feature = "ballista")]
+    #[arg(long)]
+    scheduler: Option<String>,
     /// Discards what another run left, and replaces an existing file.
     #[arg(long)]
     overwrite: bool,
@@ -74,6 +78,7 @@ fn parse_column(text: &str) -> Result<(String, String), String> {
 impl RunVerb {
     pub(super) fn run(self) -> Result<(), Error> {
         let mut builder = runtime::Builder::new_multi_thread();
+        builder.enable_all();
         if let Some(threads) = self.threads {
             builder.worker_threads(threads.get());
         }
@@ -115,6 +120,8 @@ impl RunVerb {
                 CompressionArgument::Snappy => ParquetCompression::Snappy,
                 CompressionArgument::Zstd => ParquetCompression::Zstd,
             },
+            #[cfg(feature = "ballista")]
+            scheduler: self.scheduler,
             overwrite: self.overwrite,
             ..BatchJob::new(self.input, self.output)
         }

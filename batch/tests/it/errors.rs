@@ -111,6 +111,12 @@ async fn files_that_are_missing_or_foreign_are_refused() {
         job
     });
     assert!(matches!(error.await, Error::Exists { .. }));
+    let error = refused(|job, folder| BatchJob {
+        output: folder.join("in.parquet"),
+        overwrite: true,
+        ..job
+    });
+    assert!(matches!(error.await, Error::OutputIsInput { .. }));
     let error = refused(|job, folder| {
         fs::create_dir(folder.join("photos")).unwrap();
         fs::write(folder.join("photos/a.jpeg"), "").unwrap();
