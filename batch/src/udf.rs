@@ -99,6 +99,8 @@ pub(crate) struct PredictUdf {
     inputs: Vec<String>,
     counter: Counter,
     signature: Signature,
+    /// Whether errors are told as text: they go to another process, where their types would be lost.
+    tells_text: bool,
 }
 
 impl PredictUdf {
@@ -115,7 +117,14 @@ impl PredictUdf {
         let names: Vec<&str> = inputs.iter().map(String::as_str).collect();
         predictor.check_inputs(&names)?;
         let signature = Signature::any(inputs.len(), Volatility::Immutable);
-        Ok(PredictUdf { name: name.into(), predictor, inputs, counter, signature })
+        Ok(PredictUdf {
+            name: name.into(),
+            predictor,
+            inputs,
+            counter,
+            signature,
+            tells_text: false,
+        })
     }
 
     /// The function for another process.
@@ -144,7 +153,8 @@ impl PredictUdf {
         let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
         let counter =
             first_row.map_or(Counter::Batch, |row| Counter::Rows(Arc::new(AtomicU64::new(row))));
-        PredictUdf::new(&name, predictor, &inputs, counter)
+        let function = PredictUdf::new(&name, predictor, &inputs, counter)?;
+        Ok(PredictUdf { tells_text: true, ..function })
     }
 
     fn check(&self, fields: &[FieldRef]) -> Result<()> {
@@ -205,7 +215,10 @@ impl ScalarUDFImpl for PredictUdf {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> EngineResult<ColumnarValue> {
-        self.predict(args).map(ColumnarValue::Array).map_err(DataFusionError::from)
+        self.predict(args).map(ColumnarValue::Array).map_err(|error| match self.tells_text {
+            true => DataFusionError::Execution(error.to_string()),
+            false => error.into(),
+        })
     }
 }
 

@@ -1,11 +1,16 @@
 //! Runs whose parts executors work on.
 
-use crate::support::{direct, features, floats, mlp_job, numbers, read, run_mlp, write};
+use crate::support::{direct, features, floats, mlp_job, numbers, read, run_mlp, table, write};
+use datafusion::arrow::{
+    array::{ArrayRef, FixedSizeListArray, Float32Array},
+    datatypes::{DataType, Field},
+};
 use ferroflow_batch::BatchJob;
 use std::{
     net::{TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -118,4 +123,22 @@ async fn a_lost_executor_costs_time_only() {
     let here = folder.path().join("here.parquet");
     run_mlp(BatchJob { rows_per_part: 1000, ..mlp_job(&input, &here) }).await.unwrap();
     assert_eq!(read(&output), read(&here));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_of_rows_arrive_as_text_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("in.parquet"), folder.path().join("out.parquet"));
+    let mut values: Vec<Option<f32>> = numbers(3000 * 8).into_iter().map(Some).collect();
+    values[2345 * 8] = None;
+    let item = Arc::new(Field::new_list_field(DataType::Float32, true));
+    let values = Arc::new(Float32Array::from(values));
+    let x: ArrayRef = Arc::new(FixedSizeListArray::try_new(item, 8, values, None).unwrap());
+    write(&input, &table(vec![("x", x)]), 1000);
+    let cluster = Cluster::new(1);
+    let error = run_mlp(cluster.job(&input, &output)).await.unwrap_err().to_string();
+    assert!(
+        error.contains("in.parquet") && error.contains("column `x`, row 2345: null"),
+        "{error}"
+    );
 }
