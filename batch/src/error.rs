@@ -104,9 +104,9 @@ pub enum Error {
         /// The input of the signature.
         input: String,
         /// The shape of the input, rows included.
-        expected: PartialShape,
+        expected: Box<PartialShape>,
         /// The shape of a row.
-        found: Shape,
+        found: Box<Shape>,
     },
     /// Lists of different lengths, which make no tensor.
     #[error(

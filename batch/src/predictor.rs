@@ -195,7 +195,7 @@ impl BatchPredictor {
     fn batches(&self, n_rows: usize) -> Result<impl Iterator<Item = Range<usize>>> {
         let size = self.batch_size();
         if let CallRows::Exactly(takes, input) = &self.rows
-            && n_rows % takes != 0
+            && !n_rows.is_multiple_of(*takes)
         {
             let rows = n_rows % takes;
             return Err(Error::FixedBatch { input: input.clone(), takes: *takes, rows });

@@ -48,8 +48,8 @@ pub(crate) fn tensor(column: &InputColumn<'_>, first_row: u64) -> Result<HostTen
     let shape = row_shape(&column.spec.shape, &rows.dims).ok_or_else(|| Error::ColumnShape {
         column: column.column.into(),
         input: column.input.into(),
-        expected: column.spec.shape.clone(),
-        found: Shape::new(rows.dims.iter().copied()).unwrap_or_else(|_| Shape::scalar()),
+        expected: Box::new(column.spec.shape.clone()),
+        found: Box::new(Shape::new(rows.dims.iter().copied()).unwrap_or_else(|_| Shape::scalar())),
     })?;
     let shape = Shape::new([n_rows].into_iter().chain(shape)).map_err(tensor_error(column))?;
     elements(column, &leaf, shape)
