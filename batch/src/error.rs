@@ -150,7 +150,7 @@ pub enum Error {
         signature: String,
         /// The output.
         output: String,
-        /// What is known of the output, as text.
+        /// Dtype and shape of the output, as far as they are known.
         found: String,
     },
     /// An output that does not have a value for each row.
@@ -253,7 +253,7 @@ pub enum Error {
         /// Cause.
         source: Box<Error>,
     },
-    /// What an earlier run left where this one writes is not its own.
+    /// Parts of an earlier run that are not of this one.
     #[error(
         "{}: another run wrote here, with {what} {found}, not {expected}; `--overwrite` discards it",
         folder.display()

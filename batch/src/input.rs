@@ -37,7 +37,7 @@ pub(crate) struct InputFile {
     pub(crate) bytes: u64,
     /// Nanoseconds since 1970.
     pub(crate) modified: u64,
-    /// The row groups in the order of their places; none for CSV.
+    /// The row groups; none for CSV.
     pub(crate) row_groups: Vec<RowGroup>,
 }
 

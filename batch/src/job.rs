@@ -1,6 +1,6 @@
 //! Description of a run.
 
-use crate::query::QueryPlace;
+use crate::query::QueryTarget;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, num::NonZeroUsize, path::PathBuf};
 
@@ -87,12 +87,12 @@ impl BatchJob {
 
 impl BatchJob {
     /// Processes that work on the parts.
-    pub(crate) fn place(&self) -> QueryPlace {
+    pub(crate) fn target(&self) -> QueryTarget {
         #[cfg(feature = "ballista")]
         if let Some(scheduler) = &self.scheduler {
-            return QueryPlace::Scheduler(scheduler.clone());
+            return QueryTarget::Scheduler(scheduler.clone());
         }
-        QueryPlace::Here
+        QueryTarget::Here
     }
 }
 

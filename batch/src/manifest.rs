@@ -141,7 +141,7 @@ fn whole_file(index: usize, file: &InputFile) -> Part {
     Part { file: Some(index), bytes: None, first_row: 0, rows: file.n_rows() }
 }
 
-/// Whether row groups lie in a file one after the other, so that ranges of bytes tell them apart.
+/// Whether the order of row groups is that of their bytes, so that ranges tell them apart.
 fn is_ordered(row_groups: &[RowGroup]) -> bool {
     row_groups.is_sorted_by(|first, second| first.start < second.start)
 }
@@ -176,7 +176,7 @@ pub(crate) fn temporary(path: &Path) -> PathBuf {
     path.with_file_name(format!("_{name}.partial"))
 }
 
-/// Gives a file its final name, once its bytes are on the disk.
+/// Renames a file to its final name, once its bytes are on the disk.
 pub(crate) fn publish(file: &File, temporary: &Path, path: &Path) -> Result<()> {
     file.sync_all().map_err(Error::io(temporary))?;
     fs::rename(temporary, path).map_err(Error::io(path))

@@ -169,7 +169,7 @@ impl PartWriter {
         Ok(())
     }
 
-    /// Gives the part its name.
+    /// Renames the part to its final name.
     pub(crate) fn finish(self) -> Result<()> {
         let temporary = temporary(&self.path);
         let buffered = self.writer.into_inner().map_err(Error::parquet(&self.path))?;

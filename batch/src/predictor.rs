@@ -81,7 +81,7 @@ impl BatchPredictor {
         Ok(predictor)
     }
 
-    /// The folder that it was loaded from, unless the model was given.
+    /// The folder that it was loaded from, if it was.
     pub(crate) fn origin(&self) -> Option<&ModelOrigin> {
         self.origin.as_ref()
     }

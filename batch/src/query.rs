@@ -170,7 +170,7 @@ pub(crate) fn is_row_wise(plan: &LogicalPlan) -> Result<bool> {
 
 /// Processes that queries run in.
 #[derive(Debug, Clone)]
-pub(crate) enum QueryPlace {
+pub(crate) enum QueryTarget {
     /// This one.
     Here,
     /// Executors of a scheduler.
@@ -178,7 +178,7 @@ pub(crate) enum QueryPlace {
     Scheduler(String),
 }
 
-impl QueryPlace {
+impl QueryTarget {
     /// Whether a query that ended in this error may succeed when it is run again.
     #[cfg_attr(
         not(feature = "ballista"),
@@ -186,9 +186,9 @@ impl QueryPlace {
     )]
     pub(crate) fn is_transient(&self, error: &Error) -> bool {
         match self {
-            QueryPlace::Here => false,
+            QueryTarget::Here => false,
             #[cfg(feature = "ballista")]
-            QueryPlace::Scheduler(_) => crate::distributed::is_transient(error),
+            QueryTarget::Scheduler(_) => crate::distributed::is_transient(error),
         }
     }
 
@@ -198,9 +198,9 @@ impl QueryPlace {
         runtime: Arc<RuntimeEnv>,
     ) -> Result<SessionContext> {
         match self {
-            QueryPlace::Here => Ok(SessionContext::new_with_config_rt(config, runtime)),
+            QueryTarget::Here => Ok(SessionContext::new_with_config_rt(config, runtime)),
             #[cfg(feature = "ballista")]
-            QueryPlace::Scheduler(url) => {
+            QueryTarget::Scheduler(url) => {
                 Ok(crate::distributed::remote(url, config, runtime).await?)
             }
         }
@@ -213,7 +213,7 @@ pub(crate) struct SessionSettings {
     pub(crate) runtime: Arc<RuntimeEnv>,
     /// Partitions of a plan: 1 where rows are to stay in order.
     pub(crate) partitions: usize,
-    pub(crate) place: QueryPlace,
+    pub(crate) target: QueryTarget,
 }
 
 impl SessionSettings {
@@ -224,6 +224,6 @@ impl SessionSettings {
         config.options_mut().execution.parquet.schema_force_view_types = false;
         // It would evaluate a call once for each output that is taken of it.
         config.options_mut().optimizer.enable_leaf_expression_pushdown = false;
-        self.place.session(config, self.runtime.clone()).await
+        self.target.session(config, self.runtime.clone()).await
     }
 }

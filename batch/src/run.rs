@@ -119,13 +119,13 @@ impl PartRunner {
         let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).build_arc()?;
         let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let n_threads = job.threads.map_or_else(available, NonZeroUsize::get);
-        let place = job.place();
+        let target = job.target();
         Ok(PartRunner {
             predictor,
             job: Arc::new(job),
             input: Arc::new(input),
             progress,
-            session: SessionSettings { runtime, partitions: 1, place },
+            session: SessionSettings { runtime, partitions: 1, target },
             n_threads,
         })
     }
@@ -216,7 +216,7 @@ impl PartRunner {
                 self.write_part(path, table.clone(), &session, part, stop, &mut n_rows).await;
             attempts += 1;
             match result {
-                Err(error) if attempts < MOST_ATTEMPTS && session.place.is_transient(&error) => {
+                Err(error) if attempts < MOST_ATTEMPTS && session.target.is_transient(&error) => {
                     (self.progress)(BatchProgress::Repeated(n_rows));
                     tokio::time::sleep(PAUSE * attempts).await;
                 }

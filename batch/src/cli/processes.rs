@@ -33,16 +33,16 @@ pub(super) struct ExecutorVerb {
     /// Address that rows are fetched from.
     #[arg(long, default_value = "127.0.0.1:50051")]
     address: SocketAddr,
-    /// Port that tasks come to, of the same host; the next one, if not given.
+    /// Port that tasks come to, of the same host; by default the next one.
     #[arg(long)]
     task_port: Option<u16>,
-    /// Name of this host for other processes; the address's own, if not given.
+    /// Name of this host for other processes; by default the address's own.
     #[arg(long)]
     external_host: Option<String>,
-    /// Tasks at the same time; one per processor, if not given.
+    /// Tasks at the same time; by default one per processor.
     #[arg(long)]
     threads: Option<NonZeroUsize>,
-    /// Folder of results that are yet to be fetched; a temporary one, if not given.
+    /// Folder of results that are yet to be fetched; by default a temporary one.
     #[arg(long)]
     folder: Option<PathBuf>,
     /// Seconds between signs of life.

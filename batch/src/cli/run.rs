@@ -21,25 +21,25 @@ pub(super) struct RunVerb {
     /// File that ends in .parquet, or folder of parts.
     #[arg(long)]
     output: PathBuf,
-    /// Signature; serving_default, or the only one, if not given.
+    /// Signature; by default serving_default, or the only one.
     #[arg(long)]
     signature: Option<String>,
     /// Tags of the MetaGraph, with commas between them.
     #[arg(long, value_delimiter = ',')]
     tags: Option<Vec<String>>,
-    /// Column of an input of the signature; the one of its name, if not given.
+    /// Column of an input of the signature; by default that of its name.
     #[arg(long = "column", value_name = "INPUT=COLUMN", value_parser = parse_column, value_delimiter = ',')]
     columns: Vec<(String, String)>,
-    /// Columns to keep beside the outputs; all, if not given.
+    /// Columns to keep beside the outputs; by default all.
     #[arg(long, value_delimiter = ',')]
     keep: Option<Vec<String>>,
     /// Query over the table `input`; it calls predict(…) with the inputs in the order of their names.
     #[arg(long, conflicts_with_all = ["columns", "keep"])]
     query: Option<String>,
-    /// Rows of one call of the model at most; 8192, or as many as have 32 MiB, if not given.
+    /// Rows of one call of the model at most; by default 8192, or as many as have 32 MiB.
     #[arg(long)]
     batch_size: Option<NonZeroUsize>,
-    /// Parts that are worked on at the same time; one per processor, if not given.
+    /// Parts that are worked on at the same time; by default one per processor.
     #[arg(long)]
     threads: Option<NonZeroUsize>,
     /// Rows of a part; what is lost when a run is ended.

@@ -74,7 +74,7 @@ fn write(value: &impl Serialize, buffer: &mut Vec<u8>) -> Result<()> {
     serde_json::to_writer(buffer, value).map_err(|error| DataFusionError::External(error.into()))
 }
 
-/// What [`write`] has written; `None` for what others have.
+/// The value that [`write`] has written; `None` for bytes of others.
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<Option<T>> {
     let Some(json) = bytes.strip_prefix(MARK) else { return Ok(None) };
     let value = serde_json::from_slice(json);
