@@ -1,0 +1,7 @@
+//! The command line of batch inference.
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}
