@@ -32,7 +32,7 @@ pub(crate) enum InputFormat {
 
 /// A file, as it was when a run began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct InputFile {
+pub(crate) struct TableFile {
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
     /// Nanoseconds since 1970.
@@ -54,7 +54,7 @@ pub(crate) struct RowGroup {
 pub(crate) struct InputFiles {
     pub(crate) format: InputFormat,
     pub(crate) schema: SchemaRef,
-    pub(crate) files: Vec<InputFile>,
+    pub(crate) files: Vec<TableFile>,
 }
 
 impl InputFiles {
@@ -77,7 +77,7 @@ impl InputFiles {
             if format_of(&path)? != format {
                 return Err(Error::Format { path });
             }
-            let (file, found) = InputFile::open(path, format)?;
+            let (file, found) = TableFile::open(path, format)?;
             match &schema {
                 Some(schema) => check_schema(schema, &found, &first, &file.path)?,
                 None => schema = Some(found),
@@ -89,8 +89,8 @@ impl InputFiles {
     }
 }
 
-impl InputFile {
-    fn open(path: PathBuf, format: InputFormat) -> Result<(InputFile, SchemaRef)> {
+impl TableFile {
+    fn open(path: PathBuf, format: InputFormat) -> Result<(TableFile, SchemaRef)> {
         let file = File::open(&path).map_err(Error::io(&path))?;
         let metadata = file.metadata().map_err(Error::io(&path))?;
         let modified = metadata.modified().map_err(Error::io(&path))?;
@@ -100,7 +100,7 @@ impl InputFile {
             InputFormat::Csv => (csv_schema(file, &path)?, Vec::new()),
         };
         let modified = u64::try_from(modified).unwrap_or(u64::MAX);
-        Ok((InputFile { path, bytes: metadata.len(), modified, row_groups }, schema))
+        Ok((TableFile { path, bytes: metadata.len(), modified, row_groups }, schema))
     }
 
     /// The number of rows, if it is known before they are read.

@@ -5,7 +5,7 @@
 
 use crate::{
     error::{Error, Result},
-    input::{InputFile, InputFiles, InputFormat, RowGroup},
+    input::{TableFile, InputFiles, InputFormat, RowGroup},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -53,7 +53,7 @@ pub(crate) struct Part {
 pub(crate) struct Manifest {
     version: u32,
     pub(crate) settings: Settings,
-    inputs: Vec<InputFile>,
+    inputs: Vec<TableFile>,
     pub(crate) parts: Vec<Part>,
     pub(crate) complete: bool,
 }
@@ -114,13 +114,13 @@ impl Manifest {
     }
 }
 
-fn describe(file: &InputFile) -> String {
+fn describe(file: &TableFile) -> String {
     format!("{} ({} bytes, of time {})", file.path.display(), file.bytes, file.modified)
 }
 
 /// Parts of at most `rows` rows each, where row groups are not larger than that.
 pub(crate) fn parts(input: &InputFiles, rows: u64) -> Vec<Part> {
-    let of_file = |(index, file): (usize, &InputFile)| match is_ordered(&file.row_groups) {
+    let of_file = |(index, file): (usize, &TableFile)| match is_ordered(&file.row_groups) {
         true => row_group_parts(index, &file.row_groups, rows),
         false => vec![whole_file(index, file)],
     };
@@ -133,11 +133,11 @@ pub(crate) fn parts(input: &InputFiles, rows: u64) -> Vec<Part> {
 
 /// The part of all rows.
 pub(crate) fn whole(input: &InputFiles) -> Part {
-    let rows = input.files.iter().map(InputFile::n_rows).sum();
+    let rows = input.files.iter().map(TableFile::n_rows).sum();
     Part { file: None, bytes: None, first_row: 0, rows }
 }
 
-fn whole_file(index: usize, file: &InputFile) -> Part {
+fn whole_file(index: usize, file: &TableFile) -> Part {
     Part { file: Some(index), bytes: None, first_row: 0, rows: file.n_rows() }
 }
 

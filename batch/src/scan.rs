@@ -1,6 +1,6 @@
 //! Scans: tables of the files of an input, whole or by row groups.
 
-use crate::input::{InputFile, InputFiles, InputFormat};
+use crate::input::{TableFile, InputFiles, InputFormat};
 use async_trait::async_trait;
 use datafusion::{
     arrow::datatypes::SchemaRef,
@@ -46,7 +46,7 @@ impl FilesTable {
     /// A file of an input, or those of its row groups that start in this range of bytes.
     pub(crate) fn file(
         input: &InputFiles,
-        file: &InputFile,
+        file: &TableFile,
         range: Option<Range<u64>>,
     ) -> FilesTable {
         FilesTable::of_groups(input, vec![vec![ScannedFile::new(file, range)]])
@@ -56,7 +56,7 @@ impl FilesTable {
     pub(crate) fn whole(input: &InputFiles, n_partitions: usize) -> FilesTable {
         let per_group = input.files.len().div_ceil(n_partitions.max(1)).max(1);
         let group =
-            |files: &[InputFile]| files.iter().map(|file| ScannedFile::new(file, None)).collect();
+            |files: &[TableFile]| files.iter().map(|file| ScannedFile::new(file, None)).collect();
         FilesTable::of_groups(input, input.files.chunks(per_group).map(group).collect())
     }
 
@@ -97,7 +97,7 @@ impl FilesTable {
 }
 
 impl ScannedFile {
-    fn new(file: &InputFile, range: Option<Range<u64>>) -> ScannedFile {
+    fn new(file: &TableFile, range: Option<Range<u64>>) -> ScannedFile {
         ScannedFile { path: file.path.clone(), bytes: file.bytes, range }
     }
 
