@@ -5,7 +5,7 @@
 
 use crate::{
     error::{Error, Result},
-    input::{TableFile, InputFiles, InputFormat, RowGroup},
+    input::{InputFiles, InputFormat, RowGroup, TableFile},
 };
 use serde::{Deserialize, Serialize};
 use std::{

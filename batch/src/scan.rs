@@ -1,6 +1,6 @@
 //! Scans: tables of the files of an input, whole or by row groups.
 
-use crate::input::{TableFile, InputFiles, InputFormat};
+use crate::input::{InputFiles, InputFormat, TableFile};
 use async_trait::async_trait;
 use datafusion::{
     arrow::datatypes::SchemaRef,
