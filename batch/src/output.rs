@@ -6,10 +6,13 @@ use crate::{
     manifest::{MANIFEST, Manifest, publish, temporary},
 };
 use datafusion::{
-    arrow::{array::RecordBatch, datatypes::SchemaRef},
+    arrow::{
+        array::RecordBatch,
+        datatypes::{Schema, SchemaRef},
+    },
     parquet::{
-        arrow::ArrowWriter,
-        basic::{Compression, ZstdLevel},
+        arrow::{ArrowSchemaConverter, ArrowWriter},
+        basic::{Compression, Type as PhysicalType, ZstdLevel},
         column::writer::ColumnCloseResult,
         file::{
             metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData},
@@ -155,8 +158,8 @@ impl PartWriter {
     ) -> Result<PartWriter> {
         let temporary = temporary(&path);
         let file = File::create(&temporary).map_err(Error::io(&temporary))?;
-        let writer =
-            ArrowWriter::try_new(BufWriter::new(file), schema, Some(properties(compression)));
+        let properties = properties(compression, &schema).map_err(Error::parquet(&path))?;
+        let writer = ArrowWriter::try_new(BufWriter::new(file), schema, Some(properties));
         Ok(PartWriter { writer: writer.map_err(Error::parquet(&path))?, path })
     }
 
@@ -179,13 +182,21 @@ impl PartWriter {
     }
 }
 
-fn properties(compression: ParquetCompression) -> WriterProperties {
+/// Properties of files with these columns. What a model computes seldom repeats itself, so a dictionary of
+/// floating-point numbers is work for nothing.
+fn properties(compression: ParquetCompression, schema: &Schema) -> ParquetResult<WriterProperties> {
     let compression = match compression {
         ParquetCompression::None => Compression::UNCOMPRESSED,
         ParquetCompression::Snappy => Compression::SNAPPY,
         ParquetCompression::Zstd => Compression::ZSTD(ZstdLevel::default()),
     };
-    WriterProperties::builder().set_compression(compression).build()
+    let mut properties = WriterProperties::builder().set_compression(compression);
+    for column in ArrowSchemaConverter::new().convert(schema)?.columns() {
+        if matches!(column.physical_type(), PhysicalType::FLOAT | PhysicalType::DOUBLE) {
+            properties = properties.set_column_dictionary_enabled(column.path().clone(), false);
+        }
+    }
+    Ok(properties.build())
 }
 
 fn open(path: &Path) -> Result<File> {

@@ -16,7 +16,7 @@ use std::{
 const STEPS: usize = 600;
 
 /// The time from the first step to the signal.
-const DELAY: Duration = Duration::from_millis(150);
+const DELAY: Duration = Duration::from_millis(60);
 
 /// The status of a program that is to be started again: `EX_TEMPFAIL`.
 const AGAIN: i32 = 75;
