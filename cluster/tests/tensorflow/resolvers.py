@@ -10,7 +10,7 @@ if "TF_CONFIG" in os.environ:
     resolver = TFConfigClusterResolver()
     spec = resolver.cluster_spec()
 else:
-    resolver = SlurmClusterResolver(gpus_per_node=0, gpus_per_task=0, auto_set_gpu=False)
+    resolver = SlurmClusterResolver(gpus_per_node=64, gpus_per_task=1, auto_set_gpu=False)
     # The task's number is known once the specification is.
     spec = resolver.cluster_spec()
 print(int(resolver.task_id), *spec.job_tasks("worker"))

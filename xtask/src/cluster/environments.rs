@@ -1,4 +1,7 @@
 //! Environments of launchers: TensorFlow's resolvers and ours must find the same cluster in them.
+//!
+//! Nodes are in the order of their names here: TensorFlow sorts them, where Slurm numbers tasks in the order of
+//! its list, as `ClusterConfig` does.
 
 use super::{example, last_line};
 use anyhow::{Result, ensure};
@@ -16,7 +19,7 @@ const ENVIRONMENTS: &[Environment] = &[
         "TF_CONFIG",
         r#"{"cluster": {"worker": ["train-0.train:2222"]}, "task": {"type": "worker", "index": "0"}}"#,
     )],
-    &slurm("3", "n[08-10],login", "1(x2),2,1", "5"),
+    &slurm("3", "login,n[08-10]", "1(x3),2", "5"),
     &slurm("0", "gpu7", "4", "4"),
     &slurm("2", "a[1-2,4],b003,c[09-11]", "1(x7)", "7"),
     &slurm("5", "rack1-n[1-3]", "2(x3)", "6"),
