@@ -86,8 +86,8 @@ impl BatchPredictor {
         self.origin.as_ref()
     }
 
-    /// A signature of a model that is loaded already. The tags and the number of threads were
-    /// chosen by whoever loaded it.
+    /// A signature of a model that is loaded already, with the tags and the number of threads of that
+    /// call.
     ///
     /// # Errors
     ///
@@ -165,12 +165,12 @@ impl BatchPredictor {
     ) -> Result<Vec<InputColumn<'a>>> {
         let names: Vec<&str> = columns.iter().map(|(input, ..)| *input).collect();
         self.check_inputs(&names)?;
+        // Every input is there, as was checked.
         let find = |(input, spec): &'a (String, TensorSpec)| {
-            let column = columns.iter().find(|(name, ..)| name == input);
-            let (_, column, values) = column.expect("every input is there, as was checked");
-            InputColumn { input, column, spec, values: values.clone() }
+            let (_, column, values) = columns.iter().find(|(name, ..)| name == input)?;
+            Some(InputColumn { input, column, spec, values: values.clone() })
         };
-        Ok(self.inputs.iter().map(find).collect())
+        Ok(self.inputs.iter().filter_map(find).collect())
     }
 
     /// Checks that names are those of the inputs, each once.

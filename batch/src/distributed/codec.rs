@@ -60,12 +60,16 @@ impl FunctionCodec {
         }
     }
 
-    /// The function, if it is one of this crate.
-    fn decode(&self, bytes: &[u8]) -> Result<Option<Arc<ScalarUDF>>> {
-        let Some(description) = read::<UdfDescription>(bytes)? else { return Ok(None) };
+    /// The function, if it is one of this crate; else that of `other`.
+    fn decode(
+        &self,
+        bytes: &[u8],
+        other: impl FnOnce() -> Result<Arc<ScalarUDF>>,
+    ) -> Result<Arc<ScalarUDF>> {
+        let Some(description) = read::<UdfDescription>(bytes)? else { return other() };
         let predictor = self.0.get(&description.origin)?;
         let function = PredictUdf::described(description, predictor)?;
-        Ok(Some(Arc::new(ScalarUDF::new_from_impl(function))))
+        Ok(Arc::new(ScalarUDF::new_from_impl(function)))
     }
 }
 
@@ -137,10 +141,7 @@ impl LogicalExtensionCodec for PredictLogicalCodec {
     }
 
     fn try_decode_udf(&self, name: &str, bytes: &[u8]) -> Result<Arc<ScalarUDF>> {
-        match self.functions.decode(bytes)? {
-            Some(function) => Ok(function),
-            None => self.inner.try_decode_udf(name, bytes),
-        }
+        self.functions.decode(bytes, || self.inner.try_decode_udf(name, bytes))
     }
 
     fn try_encode_udf(&self, function: &ScalarUDF, buffer: &mut Vec<u8>) -> Result<()> {
@@ -169,10 +170,7 @@ impl PhysicalExtensionCodec for PredictPhysicalCodec {
     }
 
     fn try_decode_udf(&self, name: &str, bytes: &[u8]) -> Result<Arc<ScalarUDF>> {
-        match self.functions.decode(bytes)? {
-            Some(function) => Ok(function),
-            None => self.inner.try_decode_udf(name, bytes),
-        }
+        self.functions.decode(bytes, || self.inner.try_decode_udf(name, bytes))
     }
 
     fn try_encode_udf(&self, function: &ScalarUDF, buffer: &mut Vec<u8>) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Models of several inputs, several outputs, and strings.
 
 use crate::support::{lists, model, numbers, read, table, write};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use datafusion::arrow::{
     array::{Array, ArrayRef, AsArray, BinaryArray, DictionaryArray, RecordBatch},
     datatypes::{DataType, Float32Type, Int32Type},
@@ -56,23 +57,9 @@ fn examples() -> Vec<Vec<u8>> {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/zoo/est_dnn_classifier/case.json");
     let case: serde_json::Value = serde_json::from_slice(&fs::read(case).unwrap()).unwrap();
     let values = case["calls"][0]["kwargs"]["inputs"]["values"].as_array().unwrap().clone();
-    let decode = |value: &serde_json::Value| from_base64(value.as_str().unwrap());
+    let decode =
+        |value: &serde_json::Value| BASE64_STANDARD.decode(value.as_str().unwrap()).unwrap();
     values.iter().map(decode).collect()
-}
-
-fn from_base64(text: &str) -> Vec<u8> {
-    const DIGITS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digits = text.bytes().filter_map(|byte| DIGITS.bytes().position(|digit| digit == byte));
-    let (mut bytes, mut bits, mut n_bits) = (Vec::new(), 0u32, 0);
-    for digit in digits {
-        bits = bits << 6 | digit as u32;
-        n_bits += 6;
-        if n_bits >= 8 {
-            n_bits -= 8;
-            bytes.push((bits >> n_bits) as u8);
-        }
-    }
-    bytes
 }
 
 #[tokio::test(flavor = "multi_thread")]

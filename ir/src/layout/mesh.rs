@@ -146,10 +146,11 @@ fn wrong(what: &'static str, expected: impl Into<String>, found: impl fmt::Displ
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn mesh(dims: &[(&str, usize)]) -> Mesh {
+    /// A mesh of CPUs.
+    pub(in crate::layout) fn mesh(dims: &[(&str, usize)]) -> Mesh {
         let n: usize = dims.iter().map(|(_, size)| size).product();
         Mesh::new(dims.iter().copied(), (0..n).map(|i| format!("CPU:{i}"))).unwrap()
     }

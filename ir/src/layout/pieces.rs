@@ -124,12 +124,7 @@ fn assemble(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::Mesh;
-
-    fn mesh(dims: &[(&str, usize)]) -> Mesh {
-        let n: usize = dims.iter().map(|(_, size)| size).product();
-        Mesh::new(dims.iter().copied(), (0..n).map(|i| format!("CPU:{i}"))).unwrap()
-    }
+    use crate::layout::mesh::tests::mesh;
 
     #[test]
     fn pieces_join_to_the_whole() {

@@ -24,6 +24,8 @@ pub mod specialize;
 pub mod spmd;
 pub mod stack_updates;
 pub mod strides;
+#[cfg(test)]
+mod test_bodies;
 pub mod transpose;
 pub mod verify;
 pub mod widen;

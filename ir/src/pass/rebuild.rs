@@ -6,7 +6,7 @@ use crate::{
     graph::{Graph, NodeDef, NodeId, Outlet},
 };
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The part of a body that is there again.
 #[derive(Default)]
@@ -49,9 +49,10 @@ pub(super) fn rebuild(
     let mut nested = std::mem::take(&mut body.nested);
     let mut rebuilt = Rebuilt::default();
     // Arguments come before what reads them, also those that a pass added last.
-    let args: Vec<NodeId> = body.args.iter().map(|arg| arg.node).collect();
-    let others = source.ids().filter(|id| !args.contains(id));
-    for id in args.iter().copied().chain(others) {
+    let args: HashSet<NodeId> = body.args.iter().map(|arg| arg.node).collect();
+    let (first, others): (Vec<NodeId>, Vec<NodeId>) =
+        source.ids().partition(|id| args.contains(id));
+    for id in first.into_iter().chain(others) {
         let mut functions = nested.remove(&id);
         let new = add(&mut rebuilt, &source, id, functions.as_deref_mut().unwrap_or_default())?;
         rebuilt.moved.insert(id, new);
@@ -69,12 +70,9 @@ pub(super) fn rebuild(
 mod tests {
     use super::*;
     use crate::{
-        build::GraphBuilder,
         dtype::DType,
-        function::FunctionLibrary,
-        limits::Limits,
         pass::{
-            specialize::{Argument, NoFolding, Specializer},
+            test_bodies::{function, specialized},
             verify::verify,
         },
         shape::Shape,
@@ -84,14 +82,9 @@ mod tests {
     /// Loops get variables after what is in their bodies.
     #[test]
     fn arguments_that_were_added_last_come_first() {
-        let ty = ValueType::new(DType::F32, Shape::scalar());
-        let mut b = GraphBuilder::new();
-        let x = b.arg("x", ty.clone()).unwrap();
-        let y = b.call("Neg", "y", &[x]).unwrap()[0];
-        let def = b.finish_function("f", &[("r", y)]);
-        let (library, limits) = (FunctionLibrary::new(), Limits::default());
-        let specializer = Specializer { library: &library, evaluate: &NoFolding, limits: &limits };
-        let mut body = specializer.specialize(&def, &[Argument::from(ty)]).unwrap();
+        let types = [ValueType::new(DType::F32, Shape::scalar())];
+        let def = function(&types, |b, args| Ok(vec![b.call("Neg", "y", args)?[0]]));
+        let mut body = specialized(&def, &types);
         let mut last = body.graph[body.args[0].node].clone();
         last.name = "last".into();
         let last = body.graph.add(last).unwrap();

@@ -229,10 +229,8 @@ mod tests {
     use crate::{
         build::GraphBuilder,
         dtype::DType,
-        function::{FunctionDef, FunctionLibrary},
         host_tensor::HostTensor,
-        limits::Limits,
-        pass::specialize::{Argument, NoFolding, Specializer},
+        pass::test_bodies::{function, specialized},
         shape::Shape,
         spec::ValueType,
     };
@@ -266,16 +264,9 @@ mod tests {
 
     /// As [`after`], of images of another size.
     fn after_of(dims: [usize; 4], build: Build) -> (Vec<(String, i64, Vec<i64>)>, usize) {
-        let mut b = GraphBuilder::new();
-        let x = b.arg("x", images(dims)).unwrap();
-        let results = build(&mut b, x).unwrap();
-        let names: Vec<String> = (0..results.len()).map(|index| format!("r{index}")).collect();
-        let named: Vec<(&str, Outlet)> = names.iter().map(String::as_str).zip(results).collect();
-        let def: FunctionDef = b.finish_function("f", &named);
-        let (library, limits) = (FunctionLibrary::new(), Limits::default());
-        let specializer = Specializer { library: &library, evaluate: &NoFolding, limits: &limits };
-        let args = [Argument::from(images(dims))];
-        let mut body = specializer.specialize(&def, &args).unwrap();
+        let types = [images(dims)];
+        let def = function(&types, |b, args| build(b, args[0]));
+        let mut body = specialized(&def, &types);
         move_strides(&mut body).unwrap();
         crate::pass::verify::verify(&body, "strides").unwrap();
         let of = |name: &str| {

@@ -162,7 +162,7 @@ impl MeshStrategy {
     ///
     /// # Errors
     ///
-    /// Whatever fails while the function is traced; as [`partition`](MeshStrategy::partition).
+    /// Errors of the trace; as [`partition`](MeshStrategy::partition).
     pub fn program<A: Args + 'static, R: Nest + 'static>(
         &self,
         function: &Function<A, R>,

@@ -40,7 +40,10 @@ pub(super) fn run(runner: &Runner, program: &Path, tasks: usize, victim: usize) 
     let (steps, end) =
         interrupted[0].split_at(interrupted[0].rfind("saved").context("nothing is saved")?);
     let all = format!("{steps}{}", resumed[0]);
-    ensure!(all == undisturbed[0], "`{end}`, and what follows is not what was to come");
+    ensure!(
+        all == undisturbed[0],
+        "`{end}`, and the resumed steps are not those of the undisturbed training"
+    );
     Ok(steps.lines().count())
 }
 

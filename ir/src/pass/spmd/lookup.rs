@@ -60,7 +60,7 @@ pub(super) fn lookup_in_variable(
     let handle = walk.value(variable)?.outlet;
     let Some(mesh_dim) = split.dims.first().copied().flatten() else {
         let indices = walk.whole(indices, &node.name)?;
-        let dims = std::iter::repeat_n(None, rank).chain(split.dims[1..].iter().copied());
+        let dims = std::iter::repeat_n(None, rank).chain(split.dims.iter().skip(1).copied());
         walk.add(id, op, &[handle, indices], vec![Sharding::of(dims)])?;
         return Ok(true);
     };
@@ -99,7 +99,7 @@ pub(super) fn scatter(
         return Ok(false);
     }
     let name = node.name.to_string();
-    let dims = std::iter::repeat_n(None, rank).chain(split.dims[1..].iter().copied());
+    let dims = std::iter::repeat_n(None, rank).chain(split.dims.iter().skip(1).copied());
     let mut local = walk.in_sharding(updates, &Sharding::of(dims), &name)?;
     let mut at = walk.whole(indices, &name)?;
     if let Some(mesh_dim) = row_dim {

@@ -9,14 +9,12 @@ use crate::{
     build::GraphBuilder,
     dtype::DType,
     error::{Error, Result},
-    function::FunctionLibrary,
     graph::Outlet,
     host_tensor::HostTensor,
     layout::{Layout, Mesh},
-    limits::Limits,
     pass::{
         execution::constant,
-        specialize::{Argument, NoFolding, Specializer},
+        test_bodies::{function, specialized},
         verify::verify,
     },
     shape::Shape,
@@ -48,18 +46,8 @@ fn partitioned(
     results: &[&[&str]],
     build: Build,
 ) -> Result<Partitioned> {
-    let mut b = GraphBuilder::new();
-    let names = (0..args.len()).map(|index| format!("x{index}"));
-    let outlets: Vec<Outlet> =
-        names.zip(args).map(|(name, (ty, _))| b.arg(&name, ty.clone()).unwrap()).collect();
-    let outlets = build(&mut b, &outlets).unwrap();
-    let names: Vec<String> = (0..outlets.len()).map(|index| format!("r{index}")).collect();
-    let named: Vec<(&str, Outlet)> = names.iter().map(String::as_str).zip(outlets).collect();
-    let def = b.finish_function("f", &named);
-    let (library, limits) = (FunctionLibrary::new(), Limits::default());
-    let specializer = Specializer { library: &library, evaluate: &NoFolding, limits: &limits };
-    let types: Vec<Argument> = args.iter().map(|(ty, _)| ty.clone().into()).collect();
-    let body = specializer.specialize(&def, &types).unwrap();
+    let types: Vec<ValueType> = args.iter().map(|(ty, _)| ty.clone()).collect();
+    let body = specialized(&function(&types, build), &types);
     let mesh = mesh();
     let given = |specs: &&[&str]| (!specs.is_empty()).then(|| layout(specs));
     let arguments: Vec<Option<Layout>> = args.iter().map(|(_, specs)| given(specs)).collect();
@@ -74,10 +62,9 @@ fn partitioned(
     };
     let program = partition(&body, "f", &request)?;
     // The program is a function like others.
-    let types: Vec<Argument> = (0..program.def.args.len())
-        .map(|index| program.def.arg_type(index).clone().into())
-        .collect();
-    verify(&specializer.specialize(&program.def, &types).unwrap(), "partitioning").unwrap();
+    let types: Vec<ValueType> =
+        (0..program.def.args.len()).map(|index| program.def.arg_type(index).clone()).collect();
+    verify(&specialized(&program.def, &types), "partitioning").unwrap();
     Ok(program)
 }
 

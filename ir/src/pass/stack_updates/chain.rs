@@ -24,13 +24,13 @@ pub(super) struct Chain {
     pub(super) updates: BTreeSet<NodeId>,
 }
 
-/// A slice of a stack after some updates.
+/// A slice of a stack.
 #[derive(Clone)]
 struct Slice {
     stack: Outlet,
     picks: Picks,
-    /// The nodes that updates and stacks are, with what they make.
-    made: Vec<(NodeId, Picks)>,
+    /// Whether an update, or a stack of slices, made it; else it is a slice of the stack as it was.
+    is_made: bool,
 }
 
 /// The chains of a body, no two of which share a node.
@@ -41,11 +41,12 @@ pub(super) fn find(body: &Specialized) -> Vec<Chain> {
         return Vec::new();
     }
     ids.iter().for_each(|&id| search.note(id));
-    let mut chains: Vec<Chain> = Vec::new();
-    for &id in ids.iter().rev() {
-        let Some(chain) = search.chain(id) else { continue };
-        let is_taken = |id: &NodeId| chains.iter().any(|other| other.slices.contains_key(id));
-        if !chain.slices.keys().any(is_taken) && !is_taken(&id) && search.stays_in_place(&chain) {
+    let (mut chains, mut taken) = (Vec::new(), HashSet::new());
+    for &id in ids.iter().rev().filter(|id| search.is_whole(**id)) {
+        let Some(chain) = search.chain(id, &taken) else { continue };
+        // No node is looked at twice, so that the search takes no longer than the body is long.
+        taken.extend(chain.slices.keys().copied());
+        if search.stays_in_place(&chain) {
             chains.push(chain);
         }
     }
@@ -92,7 +93,7 @@ impl<'a> Search<'a> {
     fn slice(&self, outlet: Outlet) -> Option<Slice> {
         let whole = || {
             let rank = self.graph.ty(outlet)?.shape.known()?.rank();
-            Some(Slice { stack: outlet, picks: Picks::whole(rank), made: Vec::new() })
+            Some(Slice { stack: outlet, picks: Picks::whole(rank), is_made: false })
         };
         self.slices.get(&outlet).filter(|slice| !slice.picks.is_whole()).cloned().or_else(whole)
     }
@@ -101,7 +102,7 @@ impl<'a> Search<'a> {
     fn sliced(&self, id: NodeId) -> Option<Vec<(Outlet, Slice)>> {
         let node = &self.graph[id];
         let source = self.slice(*node.inputs().first()?)?;
-        if !source.made.is_empty() {
+        if source.is_made {
             return None;
         }
         let shape = self.graph.ty(node.inputs()[0])?.shape.known()?;
@@ -137,8 +138,8 @@ impl<'a> Search<'a> {
             && constant(self.graph, strides).is_some()
             && is_none("ellipsis_mask")
             && is_none("new_axis_mask")
-            && (slice.made.is_empty() || self.readers(source.node).eq([id]));
-        slice.made.push((id, slice.picks.clone()));
+            && (!slice.is_made || self.readers(source.node).eq([id]));
+        slice.is_made = true;
         fits.then_some(slice)
     }
 
@@ -158,21 +159,40 @@ impl<'a> Search<'a> {
         if slices.iter().any(|slice| slice.stack != stack) {
             return None;
         }
-        let mut made: Vec<(NodeId, Picks)> =
-            slices.iter().flat_map(|slice| slice.made.iter().cloned()).collect();
-        made.push((id, picks.clone()));
-        Some(Slice { stack, picks, made })
+        Some(Slice { stack, picks, is_made: true })
     }
 
-    /// The chain that ends at a node, if all of a stack is stacked there after updates.
-    fn chain(&self, id: NodeId) -> Option<Chain> {
-        let slice = self.slices.get(&id.into()).filter(|slice| slice.picks.is_whole())?;
-        let is_update = |id: &NodeId| is_update(&self.graph[*id]);
-        let made = slice.made.iter().filter(|(own, _)| *own != id);
-        let slices: HashMap<NodeId, Picks> = made.cloned().collect();
-        let updates: BTreeSet<NodeId> = slices.keys().copied().filter(is_update).collect();
-        let is_chain = is(&self.graph[id], "Pack") && !updates.is_empty();
-        is_chain.then_some(Chain { stack: slice.stack, last: id, slices, updates })
+    /// Whether all of a stack is stacked at a node.
+    fn is_whole(&self, id: NodeId) -> bool {
+        self.slices.get(&id.into()).is_some_and(|slice| slice.is_made && slice.picks.is_whole())
+    }
+
+    /// The chain that ends at such a node, if there are updates in it, and none of it is taken.
+    fn chain(&self, id: NodeId, taken: &HashSet<NodeId>) -> Option<Chain> {
+        let stack = self.slices.get(&id.into())?.stack;
+        let (mut slices, mut updates) = (HashMap::new(), BTreeSet::new());
+        let mut open = self.graph[id].inputs().to_vec();
+        while let Some(outlet) = open.pop() {
+            let Some(slice) = self.slices.get(&outlet).filter(|slice| slice.is_made) else {
+                continue;
+            };
+            if taken.contains(&outlet.node) {
+                return None;
+            }
+            let node = &self.graph[outlet.node];
+            if slices.insert(outlet.node, slice.picks.clone()).is_some() {
+                continue;
+            }
+            match is_update(node) {
+                true => {
+                    updates.insert(outlet.node);
+                    open.push(node.inputs()[0]);
+                }
+                false => open.extend(node.inputs()),
+            }
+        }
+        let is_chain = !updates.is_empty() && !taken.contains(&id);
+        is_chain.then_some(Chain { stack, last: id, slices, updates })
     }
 
     fn readers(&self, id: NodeId) -> impl Iterator<Item = NodeId> {

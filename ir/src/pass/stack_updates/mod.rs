@@ -3,8 +3,8 @@
 //! A cache of keys and values is one tensor of all layers. A step of a generating loop takes the slice of
 //! a layer, puts the new keys into it, and stacks the slices of all layers again: as it is written, each
 //! step copies the cache twice (KerasHub's `generate` does so). Here the updates are made on the stack, one
-//! after the other, as one value after the other that a plan keeps in one place; whoever reads an updated
-//! slice reads it from the stack as it then is.
+//! after the other, as values that a plan keeps in one place; readers of an updated slice read it from the
+//! stack as it then is.
 //!
 //! Only where all that reads a slice has run before the next update does the stack stay in its place, so
 //! other graphs are left as they are. Calls are on the host; devices copy what they update.

@@ -14,6 +14,8 @@ use std::collections::HashMap;
 /// The chains of a body that is built anew.
 pub(super) struct Rewrite<'a> {
     chains: &'a [Chain],
+    /// The chain that a node is of.
+    chain_of: HashMap<NodeId, usize>,
     /// The stack of each chain as it is after the updates that are there, once one is.
     states: Vec<Option<Outlet>>,
     /// Slices of the stacks.
@@ -22,7 +24,12 @@ pub(super) struct Rewrite<'a> {
 
 impl<'a> Rewrite<'a> {
     pub(super) fn of(chains: &'a [Chain]) -> Rewrite<'a> {
-        Rewrite { chains, states: vec![None; chains.len()], slices: HashMap::new() }
+        let nodes = |(index, chain): (usize, &Chain)| {
+            let own = chain.slices.keys().copied().chain([chain.last]);
+            own.map(move |id| (id, index)).collect::<Vec<_>>()
+        };
+        let chain_of = chains.iter().enumerate().flat_map(nodes).collect();
+        Rewrite { chains, chain_of, states: vec![None; chains.len()], slices: HashMap::new() }
     }
 
     /// Adds what stands for a node.
@@ -32,8 +39,7 @@ impl<'a> Rewrite<'a> {
         source: &Graph,
         id: NodeId,
     ) -> Result<NodeId> {
-        let of_chain = |chain: &Chain| chain.last == id || chain.slices.contains_key(&id);
-        let Some(index) = self.chains.iter().position(of_chain) else {
+        let Some(&index) = self.chain_of.get(&id) else {
             return self.reader(rebuilt, source, id);
         };
         if self.chains[index].updates.contains(&id) {
@@ -57,9 +63,8 @@ impl<'a> Rewrite<'a> {
 
     /// The value that stands for an outlet of this node.
     fn input(&mut self, rebuilt: &mut Rebuilt, node: &NodeDef, outlet: Outlet) -> Result<Outlet> {
-        let mut chains = self.chains.iter().enumerate();
-        let found = chains.find_map(|(index, chain)| {
-            let picks = chain.slices.get(&outlet.node)?;
+        let found = self.chain_of.get(&outlet.node).and_then(|&index| {
+            let picks = self.chains[index].slices.get(&outlet.node)?;
             Some((self.stack(rebuilt, index), picks))
         });
         match found {

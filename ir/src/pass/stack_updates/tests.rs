@@ -6,12 +6,11 @@ use crate::{
     build::GraphBuilder,
     dtype::DType,
     error::Result,
-    function::FunctionLibrary,
     graph::Outlet,
     host_tensor::HostTensor,
-    limits::Limits,
     pass::{
-        specialize::{Argument, NoFolding, Specializer},
+        specialize::live,
+        test_bodies::{function, specialized},
         verify::verify,
     },
     shape::Shape,
@@ -86,23 +85,11 @@ fn after(build: impl Fn(&mut Body<'_>, &[Outlet]) -> Result<Vec<Outlet>>) -> [us
         ValueType::new(DType::I32, Shape::new([2]).unwrap()),
         ValueType::new(DType::F32, Shape::new([1, 4]).unwrap()),
     ];
-    let mut b = GraphBuilder::new();
-    let args: Vec<Outlet> = types
-        .iter()
-        .enumerate()
-        .map(|(n, ty)| b.arg(&format!("x{n}"), ty.clone()).unwrap())
-        .collect();
-    let results = build(&mut Body(&mut b), &args).unwrap();
-    let names: Vec<String> = (0..results.len()).map(|index| format!("r{index}")).collect();
-    let named: Vec<(&str, Outlet)> = names.iter().map(String::as_str).zip(results).collect();
-    let def = b.finish_function("f", &named);
-    let (library, limits) = (FunctionLibrary::new(), Limits::default());
-    let specializer = Specializer { library: &library, evaluate: &NoFolding, limits: &limits };
-    let args = types.map(Argument::from);
-    let mut body = specializer.specialize(&def, &args).unwrap();
+    let def = function(&types, |b, args| build(&mut Body(b), args));
+    let mut body = specialized(&def, &types);
     update_stacks(&mut body).unwrap();
     verify(&body, "updates of stacks").unwrap();
-    let live = super::super::specialize::live(&body);
+    let live = live(&body);
     let mut counts = [0; 3];
     for (id, node) in body.graph.iter().filter(|(id, _)| live.contains(id)) {
         let is_whole = body.graph.ty(id.into()).is_some_and(|ty| ty.shape.rank() == Some(4));
