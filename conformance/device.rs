@@ -104,7 +104,7 @@ pub(crate) fn report() -> Value {
     for call in contexts.iter().flat_map(Context::take_placements).flat_map(|p| p.calls) {
         match call.reason {
             Reason::Asked => placed += 1,
-            Reason::HostOnly => *hosted.entry(call.op).or_default() += 1,
+            Reason::HostOnly(_) => *hosted.entry(call.op).or_default() += 1,
             Reason::NoKernel => *fallbacks.entry(call.op).or_default() += 1,
             Reason::Unheld => *unheld.entry(call.op).or_insert(0) += 1,
             Reason::Default

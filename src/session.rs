@@ -1,7 +1,8 @@
 //! Traced functions the way of TensorFlow 1: as graphs that sessions run.
 
 use ferroflow_ir::{
-    Attrs, DType, FunctionDef, Graph, HostTensor, NodeDef, NodeId, TensorSpec, ValueType, registry,
+    Attrs, DType, FunctionDef, Graph, HostTensor, NodeDef, NodeId, TensorSpec, ValueType,
+    ops::names, registry,
 };
 use ferroflow_runtime::{self as runtime, VariableState};
 use ferroflow_saved_model::{
@@ -96,7 +97,7 @@ fn variable(
         .with("shape", shape.clone())
         .with("shared_name", name.as_str());
     let ty = ValueType::handle(DType::Resource, TensorSpec::new(dtype, shape));
-    replace(graph, arg, "VarHandleOp", name, attrs, ty)
+    replace(graph, arg, names::VAR_HANDLE_OP, name, attrs, ty)
 }
 
 /// Replaces an argument by a constant.
@@ -104,7 +105,7 @@ fn constant(graph: &mut Graph, arg: NodeId, value: HostTensor) -> Result<NodeId>
     let name = graph.unique_name(&graph[arg].name.clone());
     let ty = ValueType::new(value.dtype(), value.shape());
     let attrs = Attrs::new().with("dtype", value.dtype()).with("value", value);
-    replace(graph, arg, "Const", name, attrs, ty)
+    replace(graph, arg, names::CONST, name, attrs, ty)
 }
 
 fn replace(

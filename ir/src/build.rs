@@ -10,6 +10,7 @@ use crate::{
     host_tensor::HostTensor,
     infer::InputFacts,
     op::{ArgKind, ArgType, OpDef},
+    ops::names,
     registry::OpRegistry,
     shape::PartialShape,
     spec::ValueType,
@@ -39,7 +40,7 @@ impl GraphBuilder {
     /// [`Error::Duplicate`] when the name is taken.
     pub fn placeholder(&mut self, name: &str, dtype: DType, shape: PartialShape) -> Result<Outlet> {
         let attrs = Attrs::new().with("dtype", dtype).with("shape", shape.clone());
-        self.source("Placeholder", name, attrs, ValueType::new(dtype, shape))
+        self.source(names::PLACEHOLDER, name, attrs, ValueType::new(dtype, shape))
     }
 
     /// Adds an argument of the function that [`finish_function`](Self::finish_function) makes.
@@ -49,7 +50,7 @@ impl GraphBuilder {
     /// [`Error::Duplicate`] when the name is taken.
     pub fn arg(&mut self, name: &str, ty: ValueType) -> Result<Outlet> {
         let attrs = Attrs::new().with("T", ty.dtype).with("index", self.args.len() as i64);
-        let outlet = self.source("_Arg", name, attrs, ty)?;
+        let outlet = self.source(names::ARG, name, attrs, ty)?;
         self.args.push(outlet.node);
         Ok(outlet)
     }
@@ -62,7 +63,7 @@ impl GraphBuilder {
     pub fn constant(&mut self, name: &str, tensor: HostTensor) -> Result<Outlet> {
         let ty = ValueType::new(tensor.dtype(), tensor.shape());
         let attrs = Attrs::new().with("dtype", tensor.dtype()).with("value", tensor);
-        self.source("Const", name, attrs, ty)
+        self.source(names::CONST, name, attrs, ty)
     }
 
     fn source(&mut self, op: &str, name: &str, attrs: Attrs, ty: ValueType) -> Result<Outlet> {

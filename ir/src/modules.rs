@@ -8,6 +8,7 @@ use crate::{
     attr::Attrs,
     error::{Error, Result},
     function::{FunctionDef, FunctionLibrary},
+    ops::names,
 };
 use std::sync::{Arc, OnceLock};
 
@@ -24,7 +25,7 @@ pub fn set_importer(importer: Importer) {
 /// The function of a call's attributes.
 pub(crate) fn import(attrs: &Attrs, library: &FunctionLibrary) -> Result<Arc<FunctionDef>> {
     let importer = IMPORTER.get().ok_or_else(|| Error::Unsupported {
-        op: "XlaCallModule".into(),
+        op: names::XLA_CALL_MODULE.into(),
         what: "nothing here reads its program".into(),
     })?;
     importer(attrs, library)

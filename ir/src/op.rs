@@ -16,6 +16,8 @@ use crate::{
 };
 use smallvec::SmallVec;
 
+pub use crate::facts::{HostReason, OutsideAccess, ShardingRule};
+
 /// Everything the system knows about an op type.
 #[derive(Debug)]
 pub struct OpDef {
@@ -49,6 +51,12 @@ pub struct OpDef {
     pub on_variants: Option<&'static str>,
     /// The formula that replaces it in functions that XLA compiles.
     pub compiled: XlaFormula,
+    /// Access to what is outside of the model.
+    pub outside: Option<OutsideAccess>,
+    /// The attributes that transpose the operands of a product of matrices.
+    pub matmul: Option<[&'static str; 2]>,
+    /// Rule by which split operands make split results, where the lowering does not say it.
+    pub sharding: Option<ShardingRule>,
     /// Greatest distance of a result from the exact one, in units in the last place.
     pub tolerance: f64,
 }
@@ -85,6 +93,9 @@ impl OpDef {
         commutative: false,
         on_variants: None,
         compiled: XlaFormula::Same,
+        outside: None,
+        matmul: None,
+        sharding: None,
         tolerance: 4.0,
     };
 
@@ -109,6 +120,12 @@ impl OpDef {
             }
             _ => self,
         }
+    }
+
+    /// Whether it is a convolution of images that pads by itself, as its attributes say.
+    pub(crate) fn is_convolution_of_images(&self) -> bool {
+        let is_kernel = matches!(self.lowering, Lowering::Kernel);
+        is_kernel && self.inputs.len() == 2 && self.attr("explicit_paddings").is_some()
     }
 
     /// The definition of an attribute.
@@ -292,6 +309,8 @@ pub enum Lowering {
     Composite(Formula),
     /// A kernel written for each device.
     Kernel,
+    /// A kernel of the host alone, and what keeps it there.
+    HostKernel(HostReason),
     /// A body in the runtime: state, calls, input and output.
     Runtime,
     /// Known by its interface only, so that models holding it can be loaded and saved.

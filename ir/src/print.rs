@@ -3,6 +3,7 @@
 use crate::{
     function::FunctionDef,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    ops::names,
 };
 use std::fmt;
 
@@ -44,7 +45,7 @@ impl fmt::Display for FunctionDef {
 
 fn write_nodes(graph: &Graph, f: &mut fmt::Formatter<'_>, indent: &str) -> fmt::Result {
     let order: Vec<NodeId> = graph.topological_order().unwrap_or_else(|_| graph.ids().collect());
-    let nodes = order.iter().map(|&id| &graph[id]).filter(|node| node.op.name() != "_Arg");
+    let nodes = order.iter().map(|&id| &graph[id]).filter(|node| node.op.name() != names::ARG);
     for node in nodes {
         f.write_str(indent)?;
         write_node(graph, node, f)?;
@@ -77,7 +78,7 @@ fn write_node(graph: &Graph, node: &NodeDef, f: &mut fmt::Formatter<'_>) -> fmt:
         }
         f.write_str("}")?;
     }
-    if let Some(expr) = node.expr.as_ref().filter(|_| node.op.name() == "_Region") {
+    if let Some(expr) = node.expr.as_ref().filter(|_| node.op.name() == names::REGION) {
         write!(f, " = {expr}")?;
     }
     for (index, output) in node.outputs().iter().enumerate() {

@@ -118,11 +118,6 @@ pub const KINDS: &[DeviceKind] = &[
     },
 ];
 
-/// Why every device but the CPU leaves an op to the host by design, if it does.
-pub fn host_only(op: &ferroflow_ir::OpDef) -> Option<&'static str> {
-    shader::host_only::reason(op.name)
-}
-
 /// The devices of this process besides the CPU, of every kind.
 pub fn accelerators() -> Vec<Arc<dyn Device>> {
     KINDS.iter().flat_map(|kind| (kind.devices)()).collect()

@@ -10,7 +10,7 @@ use crate::{
     resource::Resource,
     rows::{RowRun, join, row, stacked},
 };
-use ferroflow_ir::{Attrs, DType, Error as IrError, HostTensor, PartialShape};
+use ferroflow_ir::{Attrs, DType, Error as IrError, HostTensor, PartialShape, ops::names};
 use parking_lot::{Condvar, Mutex};
 use std::{any::Any, cmp::Ordering, fmt, sync::Arc};
 
@@ -101,7 +101,7 @@ impl Accumulator {
         let sum = match state.value.take() {
             Some(sum) => {
                 let inputs = [sum.value.into(), gradient.into()];
-                execute(context, "AddV2", Attrs::new(), &inputs)?.remove(0).into_host()?
+                execute(context, names::ADD_V2, Attrs::new(), &inputs)?.remove(0).into_host()?
             }
             None => gradient,
         };
@@ -125,8 +125,9 @@ impl Accumulator {
 
 fn divided(context: &Context, sum: HostTensor, count: i32) -> Result<HostTensor> {
     let attrs = Attrs::new().with("DstT", sum.dtype());
-    let count = execute(context, "Cast", attrs, &[HostTensor::scalar(count).into()])?.remove(0);
-    let op = if sum.dtype().is_integer() { "Div" } else { "RealDiv" };
+    let count =
+        execute(context, names::CAST, attrs, &[HostTensor::scalar(count).into()])?.remove(0);
+    let op = if sum.dtype().is_integer() { names::DIV } else { names::REAL_DIV };
     execute(context, op, Attrs::new(), &[sum.into(), count])?.remove(0).into_host()
 }
 
@@ -273,7 +274,7 @@ fn merged(
             Ordering::Greater => (gradient.indices[j], 1, row(&gradient.rows, j)?),
             Ordering::Equal => {
                 let inputs = [row(&sum.rows, i)?.into(), row(&gradient.rows, j)?.into()];
-                let both = execute(context, "AddV2", Attrs::new(), &inputs)?.remove(0);
+                let both = execute(context, names::ADD_V2, Attrs::new(), &inputs)?.remove(0);
                 (sum.indices[i], sum.counts[i].saturating_add(1), both.into_host()?)
             }
         };

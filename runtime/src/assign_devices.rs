@@ -12,7 +12,7 @@ use ferroflow_ir::{
         specialize::Specialized,
     },
 };
-use ferroflow_kernels::{Device, OpCall, OperandSpec, Support, host_only};
+use ferroflow_kernels::{Device, OpCall, OperandSpec, Support};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -161,10 +161,6 @@ impl Targets for ContextTargets<'_> {
         let device = &self.devices[device.0];
         let support = with_call(self.context, graph, node, |call| device.support(call));
         support.is_some_and(|support| support != Support::Missing)
-    }
-
-    fn is_host_only(&self, op: &'static OpDef) -> bool {
-        host_only(op).is_some()
     }
 
     fn takes_any_device(&self, op: &'static OpDef) -> bool {

@@ -206,7 +206,8 @@ fn first_call(
         | Lowering::Fused
         | Lowering::Reduce(_)
         | Lowering::View(_)
-        | Lowering::Kernel => {
+        | Lowering::Kernel
+        | Lowering::HostKernel(_) => {
             let call = KernelCall::new(scope.context, lowered, &complete, inputs)?;
             (call.run(scope.context, inputs)?, Some(call))
         }

@@ -56,7 +56,8 @@ pub(crate) fn execute_op(
         | Lowering::Fused
         | Lowering::Reduce(_)
         | Lowering::View(_)
-        | Lowering::Kernel => {
+        | Lowering::Kernel
+        | Lowering::HostKernel(_) => {
             let call = KernelCall::new(scope.context, op, attrs, &refs(&inputs))?;
             call.run_owned(scope.context, inputs)
         }

@@ -61,7 +61,7 @@ impl Placement {
     /// hold what they compute.
     pub fn fallbacks(&self) -> impl Iterator<Item = &PlacedCall> {
         let is_fallback = |reason: Reason| match reason {
-            Reason::HostOnly | Reason::NoKernel | Reason::Unheld => true,
+            Reason::HostOnly(_) | Reason::NoKernel | Reason::Unheld => true,
             Reason::Asked
             | Reason::Default
             | Reason::State

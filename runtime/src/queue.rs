@@ -9,7 +9,9 @@ use crate::{
     resource::Resource,
     rows::{RowRun, join, row, stacked},
 };
-use ferroflow_ir::{Attrs, Code, DType, Error as IrError, HostTensor, PartialShape, Shape};
+use ferroflow_ir::{
+    Attrs, Code, DType, Error as IrError, HostTensor, PartialShape, Shape, ops::names,
+};
 use ferroflow_kernels::philox::Words;
 use parking_lot::{Condvar, Mutex};
 use std::{any::Any, collections::VecDeque, sync::Arc};
@@ -313,7 +315,7 @@ fn pad(context: &Context, tensor: &HostTensor, dims: &[usize]) -> Result<HostTen
     let paddings: Vec<i64> = after.flat_map(|after| [0, after]).collect();
     let paddings = HostTensor::from_slice(Shape::new([dims.len(), 2])?, &paddings)?;
     let inputs = [tensor.clone().into(), paddings.into()];
-    execute(context, "Pad", Attrs::new(), &inputs)?.remove(0).into_host()
+    execute(context, names::PAD, Attrs::new(), &inputs)?.remove(0).into_host()
 }
 
 impl Resource for Queue {

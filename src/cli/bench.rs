@@ -9,6 +9,7 @@ use super::{
 };
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
+use ferroflow::ir::ops::names;
 use ferroflow::{
     ir::{Attrs, DType, HostTensor, Shape, TensorSpec},
     runtime::{Context, EagerTensor, OpStats, RunOptions, TraceLevel, execute},
@@ -129,7 +130,7 @@ fn random(context: &Context, dtype: DType, shape: Shape) -> Result<EagerTensor> 
     };
     let numbers = HostTensor::from_slice(shape, &numbers)?;
     let attrs = Attrs::new().with("DstT", dtype);
-    Ok(execute(context, "Cast", attrs, &[numbers.into()])?.remove(0))
+    Ok(execute(context, names::CAST, attrs, &[numbers.into()])?.remove(0))
 }
 
 /// Measures a signature: the times of calls, and the ops of one more.

@@ -3,6 +3,7 @@
 use super::{examples, literal};
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
+use ferroflow::ir::ops::names;
 use ferroflow::{
     ir::{Attrs, DType, HostTensor, Shape, TensorSpec},
     npy,
@@ -132,7 +133,8 @@ fn of_content(context: &Context, bytes: Vec<u8>, spec: &TensorSpec) -> Result<Ho
     };
     let attrs = Attrs::new().with("channels", channels).with("expand_animations", false);
     let content = HostTensor::from_strings(Shape::scalar(), vec![bytes.into()])?;
-    let image = execute(context, "DecodeImage", attrs, &[content.into()])?.remove(0).into_host()?;
+    let image =
+        execute(context, names::DECODE_IMAGE, attrs, &[content.into()])?.remove(0).into_host()?;
     let image = match rank {
         Some(3) => image,
         _ => {
@@ -153,7 +155,9 @@ fn cast(context: &Context, tensor: HostTensor, to: DType) -> Result<HostTensor> 
     }
     let cast = |tensor: HostTensor, to: DType| -> Result<HostTensor> {
         let attrs = Attrs::new().with("DstT", to);
-        Ok(execute(context, "Cast", attrs, &[EagerTensor::from(tensor)])?.remove(0).into_host()?)
+        Ok(execute(context, names::CAST, attrs, &[EagerTensor::from(tensor)])?
+            .remove(0)
+            .into_host()?)
     };
     let result = cast(tensor.clone(), to)?;
     let is_exact = || Ok::<_, anyhow::Error>(cast(result.clone(), from)? == tensor);

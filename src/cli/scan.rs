@@ -3,7 +3,7 @@
 use super::{ModelFolder, Report, columns, recognize::model_folder};
 use anyhow::Result;
 use clap::Args;
-use ferroflow::{coverage, saved_model::load::read_saved_model};
+use ferroflow::{coverage, runtime::Context, saved_model::load::read_saved_model};
 use serde_json::json;
 
 /// Arguments of the command.
@@ -13,102 +13,13 @@ pub(super) struct ScanArguments {
     folder: ModelFolder,
 }
 
-/// A way in which an op reaches outside of the model.
-struct Reach {
-    ops: &'static [&'static str],
-    what: &'static str,
-}
-
-/// The ops that reach outside, by what they do. TensorFlow's `saved_model_cli scan` looks for the
-/// first two families.
-const REACHES: &[Reach] = &[
-    Reach {
-        ops: &[
-            "ReadFile",
-            "MatchingFiles",
-            "WholeFileReaderV2",
-            "TextLineReaderV2",
-            "TFRecordReaderV2",
-            "FixedLengthRecordReaderV2",
-            "TextLineDataset",
-            "TFRecordDataset",
-            "TFRecordDatasetV2",
-            "FixedLengthRecordDataset",
-            "FixedLengthRecordDatasetV2",
-            "LoadDataset",
-            "LoadDatasetV2",
-            "CSVDataset",
-            "CSVDatasetV2",
-            "SqlDataset",
-            "FileSystemSetConfiguration",
-            "Restore",
-            "RestoreSlice",
-            "RestoreV2",
-            "InitializeTableFromTextFile",
-            "InitializeTableFromTextFileV2",
-            "ImmutableConst",
-            "LMDBDataset",
-            "MatchingFilesDataset",
-        ],
-        what: "reads files",
-    },
-    Reach {
-        ops: &[
-            "WriteFile",
-            "Save",
-            "SaveSlices",
-            "SaveV2",
-            "MergeV2Checkpoints",
-            "SaveDataset",
-            "SaveDatasetV2",
-            "DumpGraph",
-            "PrintV2",
-            "CreateSummaryFileWriter",
-            "CreateSummaryDbWriter",
-            "WriteSummary",
-            "WriteRawProtoSummary",
-            "CacheDataset",
-            "CacheDatasetV2",
-            "DatasetToTFRecord",
-            "SnapshotDataset",
-            "SnapshotDatasetV2",
-        ],
-        what: "writes files, or text to an output",
-    },
-    Reach {
-        ops: &[
-            "PyFunc",
-            "PyFuncStateless",
-            "EagerPyFunc",
-            "XlaCustomCall",
-            "XlaCustomCallV2",
-            "CustomAggregator",
-            "GeneratorDataset",
-        ],
-        what: "runs code of the process",
-    },
-    Reach {
-        ops: &[
-            "RpcCall",
-            "RpcClient",
-            "DataServiceDataset",
-            "DataServiceDatasetV2",
-            "DataServiceDatasetV3",
-            "DataServiceDatasetV4",
-            "RemoteCall",
-            "RemoteFusedGraphExecute",
-            "BigQueryReader",
-        ],
-        what: "reaches other machines",
-    },
-];
-
 pub(super) fn scan(arguments: ScanArguments) -> Result<Report> {
     let folder = model_folder(arguments.folder.path())?;
+    let context = Context::new();
     let ops = coverage::ops_of_model(&read_saved_model(&folder)?);
-    let of = |op: &str| REACHES.iter().find(|reach| reach.ops.contains(&op));
-    let found: Vec<(&String, usize, &str)> =
-        ops.iter().filter_map(|(op, &nodes)| Some((op, nodes, of(op)?.what))).collect();
+    let of = |op: &str| coverage::outside_access(&context, op);
+    let found: Vec<(&String, usize, String)> =
+        ops.iter().filter_map(|(op, &nodes)| Some((op, nodes, of(op)?.to_string()))).collect();
     let rows: Vec<(String, String)> = found
         .iter()
         .map(|(op, nodes, what)| {

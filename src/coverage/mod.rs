@@ -6,7 +6,7 @@ mod table;
 pub use absent::reason;
 pub use table::table;
 
-use ferroflow_ir::Lowering;
+use ferroflow_ir::{Lowering, OutsideAccess, pass::functionalize::is_control_flow};
 use ferroflow_runtime::Context;
 use ferroflow_saved_model::{
     Result, add_ops,
@@ -49,12 +49,15 @@ fn count(graph: &proto::GraphDef, ops: &mut BTreeMap<String, usize>) {
     }
 }
 
-/// The control flow of TensorFlow 1 that becomes calls of functions when a graph is loaded.
-const FUNCTIONALIZED: &[&str] = &["Enter", "Exit", "Merge", "NextIteration", "Switch"];
+/// Access of nodes of this op to what is outside of the model that holds them.
+pub fn outside_access(context: &Context, op: &str) -> Option<OutsideAccess> {
+    add_ops(context);
+    op_of_file(context.registry(), op)?.outside
+}
 
 /// Whether nodes of this op can run, for some dtypes at least.
 pub fn is_supported(context: &Context, op: &str) -> bool {
-    if FUNCTIONALIZED.contains(&op) || is_linked(op) {
+    if is_control_flow(op) || is_linked(op) {
         return true;
     }
     add_ops(context);

@@ -7,7 +7,6 @@ use ferroflow_ir::{
     op::{Allowed, AttrDef, AttrKind},
     ops::{decision_forest_names, tensorflow_names, tensorflow_text_names},
 };
-use ferroflow_kernels::host_only;
 use ferroflow_runtime::Context;
 use ferroflow_saved_model::convert::op_of_file;
 use std::{collections::BTreeMap, fmt::Write};
@@ -85,8 +84,7 @@ fn gradient(op: &OpDef) -> &'static str {
 fn devices(op: &OpDef) -> &'static str {
     match op.lowering {
         Lowering::Composite(_) => "those of its parts",
-        Lowering::Kernel if host_only(op).is_some() => "CPU",
-        Lowering::Runtime | Lowering::Interface => "CPU",
+        Lowering::HostKernel(_) | Lowering::Runtime | Lowering::Interface => "CPU",
         _ => "all",
     }
 }

@@ -26,7 +26,9 @@ use ferroflow_ir::{
         Cotangent, CustomGradient, Differentiated, GradientIndex, Kept, RecordedCall, Refused,
         Slices, control, differentiate,
     },
-    op, registry,
+    op,
+    ops::names,
+    registry,
 };
 use ferroflow_runtime as runtime;
 use smallvec::SmallVec;
@@ -178,14 +180,14 @@ pub(crate) fn call_function(
     let last = levels.last().expect("at least one order");
     let outputs = context::apart_from_tapes(|| last.forward.call_flat(args))?;
     let n_results = levels[0].n_results;
-    let op = registry::find("PartitionedCall").expect("a built-in record");
+    let op = registry::find(names::PARTITIONED_CALL).expect("a built-in record");
     recording::record_custom(op, inputs, &outputs, Arc::new(OfFunction { levels }));
     Ok(outputs.into_iter().take(n_results).collect())
 }
 
 /// Shows a call to the tapes through which there are no gradients: who asks for them gets `error`.
 pub(crate) fn record_refused(inputs: &[&Tensor], outputs: &[Tensor], error: Error) {
-    let op = registry::find("PartitionedCall").expect("a built-in record");
+    let op = registry::find(names::PARTITIONED_CALL).expect("a built-in record");
     recording::record_custom(op, inputs, outputs, Arc::new(Refused(into_ir(error))));
 }
 
@@ -218,7 +220,7 @@ impl CustomGradient for OfFunction {
             let op = self.levels[0].forward.name().to_string().into();
             return Err(ferroflow_ir::Error::Unsupported { op, what });
         };
-        let zeros = registry::find("ZerosLike").expect("a built-in record");
+        let zeros = registry::find(names::ZEROS_LIKE).expect("a built-in record");
         let mut inputs: Vec<ValueId> = Vec::new();
         for &seed in &level.parts.seeds {
             inputs.push(match dys[seed] {

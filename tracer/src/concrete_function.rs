@@ -14,7 +14,7 @@ use crate::{
 };
 use ferroflow_ir::{
     AttrValue, Attrs, Effect, FunctionDef, FunctionLibrary, FunctionType, Graph, NameAttrList,
-    TraceType, ValueType, error::SourceLocation, registry,
+    TraceType, ValueType, error::SourceLocation, ops::names, registry,
 };
 use ferroflow_runtime::{
     self as runtime, Context, EagerTensor, RunMetadata, RunOptions, VariableState,
@@ -496,8 +496,8 @@ impl ConcreteFunction {
         trace.library().share(&inner.library)?;
         trace.library().share_function(&inner.def)?;
         let op = match inner.effect {
-            Effect::Pure => "PartitionedCall",
-            _ => "StatefulPartitionedCall",
+            Effect::Pure => names::PARTITIONED_CALL,
+            _ => names::STATEFUL_PARTITIONED_CALL,
         };
         let op = registry::find(op).expect("a built-in record");
         let captured: Vec<Tensor> =

@@ -15,6 +15,7 @@ use crate::{
 use ferroflow_ir::{
     emit::{Emit, ValueId},
     gradient::{Cotangent, CustomGradient, RecordedCall, Slices},
+    ops::names,
     registry,
 };
 use std::sync::Arc;
@@ -87,7 +88,7 @@ fn recorded(
     }
     let own = || outputs.iter().map(Tensor::identity).collect::<Result<Vec<_>>>();
     let outputs = context::apart_from_tapes(own)?;
-    let op = registry::find("IdentityN").expect("a built-in record");
+    let op = registry::find(names::IDENTITY_N).expect("a built-in record");
     let gradient = OfCode { backward, n_results: outputs.len(), passed: 0 };
     recording::record_custom(op, inputs, &outputs, Arc::new(gradient));
     Ok(outputs)

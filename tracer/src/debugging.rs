@@ -7,7 +7,7 @@ use crate::{
     ops::{NamedOp, call, none, one},
     tensor::Tensor,
 };
-use ferroflow_ir::{AttrValue, Attrs, OpDef, error::SourceLocation};
+use ferroflow_ir::{AttrValue, Attrs, OpDef, error::SourceLocation, ops::names};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static CHECKS_NUMERICS: AtomicBool = AtomicBool::new(false);
@@ -31,10 +31,10 @@ pub(crate) fn checks_numerics() -> bool {
 
 /// Checks the results of a call, if that was asked for: their users get what was checked.
 pub(crate) fn check(op: &OpDef, outputs: &mut Outputs, location: SourceLocation) -> Result<()> {
-    if !checks_numerics() || op.name == "CheckNumericsV2" {
+    if !checks_numerics() || op.name == names::CHECK_NUMERICS_V2 {
         return Ok(());
     }
-    static CHECK: NamedOp = NamedOp::new("CheckNumericsV2");
+    static CHECK: NamedOp = NamedOp::new(names::CHECK_NUMERICS_V2);
     let floats = outputs.iter_mut().enumerate().filter(|(_, output)| output.dtype().is_float());
     for (index, output) in floats {
         let trace = context::current_trace();
@@ -70,8 +70,8 @@ pub enum Piece<'a> {
 /// In eager calls, when a tensor is in the memory of another device.
 #[track_caller]
 pub fn print(pieces: &[Piece<'_>]) -> Result<()> {
-    static FORMAT: NamedOp = NamedOp::new("StringFormat");
-    static PRINT: NamedOp = NamedOp::new("PrintV2");
+    static FORMAT: NamedOp = NamedOp::new(names::STRING_FORMAT);
+    static PRINT: NamedOp = NamedOp::new(names::PRINT_V2);
     const PLACE: &str = "{}";
     let mut texts = Vec::with_capacity(pieces.len());
     let mut tensors = Vec::new();

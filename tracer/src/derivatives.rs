@@ -7,7 +7,7 @@ use crate::{
     tape::GradientTape,
     tensor::Tensor,
 };
-use ferroflow_ir::{Attrs, HostTensor, Shape};
+use ferroflow_ir::{Attrs, HostTensor, Shape, ops::names};
 
 impl GradientTape {
     /// The Jacobian of `target` by `source`: its shape is that of the target, then that of the
@@ -79,7 +79,7 @@ impl GradientTape {
         source: &Tensor,
         seeds: impl Iterator<Item = Vec<usize>>,
     ) -> Result<Option<Tensor>> {
-        static PACK: NamedOp = NamedOp::new("Pack");
+        static PACK: NamedOp = NamedOp::new(names::PACK);
         let mut snapshot = self.snapshot()?;
         let mut rows = Vec::new();
         for elements in seeds {

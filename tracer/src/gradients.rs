@@ -7,7 +7,7 @@ use crate::{
     value::NestedValue,
     variable::Variable,
 };
-use ferroflow_ir::{Attrs, DType};
+use ferroflow_ir::{Attrs, DType, ops::names};
 
 /// Options of a gradient.
 #[derive(Debug, Clone, Default)]
@@ -114,8 +114,8 @@ impl IndexedSlices {
     /// When the rows do not fit.
     #[track_caller]
     pub fn dense(self) -> Result<Tensor> {
-        static SUM: NamedOp = NamedOp::new("UnsortedSegmentSum");
-        static SHAPE: NamedOp = NamedOp::new("VariableShape");
+        static SUM: NamedOp = NamedOp::new(names::UNSORTED_SEGMENT_SUM);
+        static SHAPE: NamedOp = NamedOp::new(names::VARIABLE_SHAPE);
         let like = &self.like;
         let shape = match like.dtype() {
             DType::Resource => {

@@ -16,6 +16,7 @@ use ferroflow_ir::{
     emit::ValueId,
     gradient::{self, RecordedCall, is_differentiable},
     hash::FastMap,
+    ops::names,
 };
 use parking_lot::Mutex;
 use std::{
@@ -291,7 +292,7 @@ fn zeros(source: &Tensor) -> Result<Tensor> {
         expected: "the handle of a variable".into(),
         found: source.to_string(),
     })?;
-    static READ: crate::ops::NamedOp = crate::ops::NamedOp::new("ReadVariableOp");
+    static READ: crate::ops::NamedOp = crate::ops::NamedOp::new(names::READ_VARIABLE_OP);
     let attrs = Attrs::new().with("dtype", pointee.dtype);
     crate::ops::one(&READ, attrs, &[source])?.zeros_like()
 }

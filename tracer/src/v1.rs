@@ -21,7 +21,7 @@ use crate::{
     value::NestedValue,
     variable::{Variable, VariableOptions},
 };
-use ferroflow_ir::{FunctionDef, Graph, TraceType};
+use ferroflow_ir::{FunctionDef, Graph, TraceType, ops::names};
 use std::{ops::Deref, panic::Location, sync::Arc};
 
 pub use crate::func_graph::GLOBAL_VARIABLES;
@@ -199,7 +199,7 @@ fn with_graph<R>(use_graph: impl FnOnce(&FuncGraph) -> R) -> Result<R> {
 /// When dtype or shape do not fit.
 #[track_caller]
 pub fn assign(variable: &Variable, value: impl IntoOperand) -> Result<Tensor> {
-    ops::variable::update_and_read(variable, "AssignVariableOp", value, Location::caller())
+    ops::variable::update_and_read(variable, names::ASSIGN_VARIABLE_OP, value, Location::caller())
 }
 
 /// Adds to a variable; returns its value afterwards, such that its users see that done.
@@ -209,7 +209,12 @@ pub fn assign(variable: &Variable, value: impl IntoOperand) -> Result<Tensor> {
 /// When there is no value yet, or dtype or shape do not fit.
 #[track_caller]
 pub fn assign_add(variable: &Variable, value: impl IntoOperand) -> Result<Tensor> {
-    ops::variable::update_and_read(variable, "AssignAddVariableOp", value, Location::caller())
+    ops::variable::update_and_read(
+        variable,
+        names::ASSIGN_ADD_VARIABLE_OP,
+        value,
+        Location::caller(),
+    )
 }
 
 /// Subtracts from a variable; returns its value afterwards, such that its users see that done.
@@ -219,5 +224,10 @@ pub fn assign_add(variable: &Variable, value: impl IntoOperand) -> Result<Tensor
 /// When there is no value yet, or dtype or shape do not fit.
 #[track_caller]
 pub fn assign_sub(variable: &Variable, value: impl IntoOperand) -> Result<Tensor> {
-    ops::variable::update_and_read(variable, "AssignSubVariableOp", value, Location::caller())
+    ops::variable::update_and_read(
+        variable,
+        names::ASSIGN_SUB_VARIABLE_OP,
+        value,
+        Location::caller(),
+    )
 }

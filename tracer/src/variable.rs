@@ -8,7 +8,7 @@ use crate::{
     recording,
     tensor::Tensor,
 };
-use ferroflow_ir::{DType, PartialShape, TensorSpec, trace_type::VariableSpec};
+use ferroflow_ir::{DType, PartialShape, TensorSpec, ops::names, trace_type::VariableSpec};
 use ferroflow_runtime::{
     self as runtime,
     collective::{Replica, agreed_value},
@@ -251,7 +251,7 @@ impl Variable {
     #[track_caller]
     pub fn assign(&self, value: impl IntoOperand) -> Result<()> {
         let value = self.synchronized(value)?;
-        ops::variable::update(self, "AssignVariableOp", &value)
+        ops::variable::update(self, names::ASSIGN_VARIABLE_OP, &value)
     }
 
     /// Adds to the value.
@@ -262,7 +262,7 @@ impl Variable {
     #[track_caller]
     pub fn assign_add(&self, value: impl IntoOperand) -> Result<()> {
         let value = self.synchronized(value)?;
-        ops::variable::update(self, "AssignAddVariableOp", &value)
+        ops::variable::update(self, names::ASSIGN_ADD_VARIABLE_OP, &value)
     }
 
     /// Subtracts from the value.
@@ -273,7 +273,7 @@ impl Variable {
     #[track_caller]
     pub fn assign_sub(&self, value: impl IntoOperand) -> Result<()> {
         let value = self.synchronized(value)?;
-        ops::variable::update(self, "AssignSubVariableOp", &value)
+        ops::variable::update(self, names::ASSIGN_SUB_VARIABLE_OP, &value)
     }
 }
 

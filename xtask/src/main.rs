@@ -12,6 +12,7 @@ mod conformance;
 mod functions;
 mod fuzz;
 mod metrics;
+mod op_names;
 mod package;
 mod sbom;
 mod simulated;

@@ -3,7 +3,7 @@
 use crate::{
     command,
     metrics::{glossary, tree},
-    source,
+    op_names, source,
 };
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -106,7 +106,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {name}"))?;
         findings.extend(check_source(&name, &text));
     }
-    for file in tree::source_files(root)? {
+    let files = tree::source_files(root)?;
+    findings.extend(op_names::findings(&files));
+    for file in &files {
         let hits = glossary::hits(&file.name, &file.text);
         findings.extend(hits.iter().map(|hit| hit.finding(&file.name)));
     }

@@ -9,7 +9,7 @@ use ferroflow_format::{
     convert::attr_messages,
     proto::{AttrValue, attr_value::Value},
 };
-use ferroflow_ir::{DType, Effect, Error as IrError, HostTensor, Lowering, Shape};
+use ferroflow_ir::{DType, Effect, Error as IrError, HostTensor, Lowering, Shape, ops::names};
 use ferroflow_kernels::{
     Buffer, Device, DeviceBuffer, DeviceMemory, Error, Io, Kernel, OpCall, OperandSpec, Result,
     Storage, Support,
@@ -117,6 +117,7 @@ impl RemoteDevice {
             && matches!(
                 call.op.lowering,
                 Lowering::Kernel
+                    | Lowering::HostKernel(_)
                     | Lowering::Elementwise(_)
                     | Lowering::Reduce(_)
                     | Lowering::View(_)
@@ -231,14 +232,14 @@ impl RemoteKernel {
         if value.dtype != spec.dtype {
             let attrs = types(&[("T", value.dtype), ("type", spec.dtype)]);
             let shape = value.shape.clone();
-            value = self.view("Bitcast", attrs, vec![value.into()], (spec.dtype, shape))?;
+            value = self.view(names::BITCAST, attrs, vec![value.into()], (spec.dtype, shape))?;
         }
         if value.shape != spec.shape {
             let dims: Vec<i64> = spec.shape.dims().iter().map(|&size| size as i64).collect();
             let inputs = vec![value.into(), self.inline(&HostTensor::vector(&dims)?)?];
             let attrs = types(&[("T", spec.dtype), ("Tshape", DType::I64)]);
             let output = (spec.dtype, spec.shape.clone());
-            value = self.view("Reshape", attrs, inputs, output)?;
+            value = self.view(names::RESHAPE, attrs, inputs, output)?;
         }
         Ok(value)
     }

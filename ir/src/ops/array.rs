@@ -24,6 +24,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: broadcast_to,
         lowering: Lowering::View(broadcast_view),
         gradient: Gradient::Broadcast(gradient::array::same),
+        sharding: Some(ShardingRule::BroadcastTo),
         ..OpDef::PURE
     },
     OpDef {
@@ -51,6 +52,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: concat,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::array::concat_v2),
+        sharding: Some(ShardingRule::Concat),
         ..OpDef::PURE
     },
     OpDef {
@@ -74,7 +76,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "dtype")],
         attrs: &[any_ty("dtype"), flag("init", false)],
         infer: filled,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         gradient: Gradient::Zero,
         ..OpDef::STATEFUL
     },
@@ -141,6 +143,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: pack,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::array::pack),
+        sharding: Some(ShardingRule::Pack),
         ..OpDef::PURE
     },
     OpDef {
@@ -200,6 +203,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: reverse_axes,
         lowering: Lowering::View(|context| reversed(context, &named_axes(context)?)),
         gradient: Gradient::Rule(gradient::array::mirrored),
+        sharding: Some(ShardingRule::Reverse),
         ..OpDef::PURE
     },
     OpDef {
@@ -277,6 +281,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: tile,
         lowering: Lowering::View(tile_view),
         gradient: Gradient::Rule(gradient::array::tile),
+        sharding: Some(ShardingRule::Tile),
         ..OpDef::PURE
     },
     OpDef {
@@ -306,6 +311,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: transpose,
         lowering: Lowering::View(transpose_view),
         gradient: Gradient::Rule(gradient::array::transpose),
+        sharding: Some(ShardingRule::Transpose),
         ..OpDef::PURE
     },
 ];

@@ -33,6 +33,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Runtime,
+        outside: Some(OutsideAccess::ReadsFiles),
         ..OpDef::STATEFUL
     },
     OpDef {
@@ -45,6 +46,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[flag("delete_old_dirs", true), flag("allow_missing_files", false)],
         infer: |context| context.check_rank(1, 0),
         lowering: Lowering::Runtime,
+        outside: Some(OutsideAccess::Writes),
         ..OpDef::STATEFUL
     },
     OpDef {
@@ -55,6 +57,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("dt"), int_or("preferred_shard", -1)],
         infer: infer::unknown,
         lowering: Lowering::Runtime,
+        outside: Some(OutsideAccess::ReadsFiles),
         ..OpDef::READS
     },
     OpDef {
@@ -69,6 +72,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("dt"), int_or("preferred_shard", -1)],
         infer: infer::unknown,
         lowering: Lowering::Runtime,
+        outside: Some(OutsideAccess::ReadsFiles),
         ..OpDef::READS
     },
     OpDef {
@@ -83,6 +87,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[types("dtypes").at_least(1)],
         infer: |context| one_string_each(context, "dtypes"),
         lowering: Lowering::Runtime,
+        outside: Some(OutsideAccess::ReadsFiles),
         ..OpDef::READS
     },
     OpDef {
@@ -99,6 +104,7 @@ pub(super) static OPS: &[OpDef] = &[
             strings_of(context, &[1], "T")
         },
         lowering: Lowering::Runtime,
+        outside: Some(OutsideAccess::Writes),
         ..OpDef::STATEFUL
     },
     OpDef {
@@ -116,6 +122,7 @@ pub(super) static OPS: &[OpDef] = &[
             strings_of(context, &[1, 2], "T")
         },
         lowering: Lowering::Runtime,
+        outside: Some(OutsideAccess::Writes),
         ..OpDef::STATEFUL
     },
     OpDef {
@@ -130,6 +137,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[types("dtypes").at_least(1)],
         infer: |context| one_string_each(context, "dtypes"),
         lowering: Lowering::Runtime,
+        outside: Some(OutsideAccess::Writes),
         ..OpDef::STATEFUL
     },
 ];

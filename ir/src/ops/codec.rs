@@ -12,7 +12,7 @@ const DECODE: OpDef = OpDef {
         context.set(0, PartialShape::ranked([None, None, channels]));
         Ok(())
     },
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::Text),
     ..OpDef::PURE
 };
 
@@ -122,7 +122,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(1, PartialShape::scalar());
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {
@@ -200,7 +200,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(0, batch);
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {
@@ -214,7 +214,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(0, PartialShape::scalar());
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {

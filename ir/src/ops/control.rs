@@ -16,7 +16,7 @@ pub(super) static OPS: &[OpDef] = &[
         inputs: &[arg_of("condition", DType::Bool), args_list("data", "T")],
         attrs: &[types("T").at_least(1), int_or("summarize", 3)],
         infer: assertion,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
         ..OpDef::STATEFUL
     },
     OpDef {
@@ -58,6 +58,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: infer::unchanged,
         lowering: Lowering::Runtime,
         gradient: Gradient::Rule(|b| only(0, b.dy(0))),
+        outside: Some(OutsideAccess::Writes),
         ..OpDef::STATEFUL
     },
     OpDef {
@@ -67,6 +68,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[string_or("output_stream", "stderr"), string_or("end", "\n")],
         infer: |context| context.check_rank(0, 0),
         lowering: Lowering::Runtime,
+        outside: Some(OutsideAccess::Writes),
         ..OpDef::STATEFUL
     },
     OpDef {

@@ -85,6 +85,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: convolution::<2>,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::conv::conv2d),
+        sharding: Some(ShardingRule::Conv),
         ..OpDef::PURE
     },
     OpDef {
@@ -103,6 +104,7 @@ pub(super) static OPS: &[OpDef] = &[
         },
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::conv::conv2d_filter),
+        sharding: Some(ShardingRule::FilterGrad),
         ..OpDef::PURE
     },
     OpDef {
@@ -137,6 +139,7 @@ pub(super) static OPS: &[OpDef] = &[
         },
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::conv::conv2d_input),
+        sharding: Some(ShardingRule::InputGrad),
         ..OpDef::PURE
     },
     OpDef {
@@ -164,6 +167,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: convolution::<3>,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::conv::conv3d),
+        sharding: Some(ShardingRule::Conv),
         ..OpDef::PURE
     },
     OpDef {
@@ -212,6 +216,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: depthwise,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::conv::depthwise),
+        sharding: Some(ShardingRule::Conv),
         ..OpDef::PURE
     },
     OpDef {
@@ -232,6 +237,7 @@ pub(super) static OPS: &[OpDef] = &[
         },
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::conv::depthwise_filter),
+        sharding: Some(ShardingRule::FilterGrad),
         ..OpDef::PURE
     },
     OpDef {
@@ -252,6 +258,7 @@ pub(super) static OPS: &[OpDef] = &[
         },
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::conv::depthwise_input),
+        sharding: Some(ShardingRule::InputGrad),
         ..OpDef::PURE
     },
     OpDef {

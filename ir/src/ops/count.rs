@@ -20,7 +20,7 @@ const COUNTS: OpDef = OpDef {
         required_flag("binary_output"),
         ty("output_type", COUNTED),
     ],
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::Sparse),
     gradient: Gradient::Zero,
     ..OpDef::PURE
 };
@@ -120,7 +120,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(0, rank.map_or(PartialShape::Unknown, PartialShape::of_rank));
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         gradient: Gradient::Zero,
         ..OpDef::PURE
     },

@@ -37,7 +37,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(3 * paths, PartialShape::ranked([batch, Some(paths)]));
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sequential),
         ..OpDef::PURE
     },
     OpDef {
@@ -64,7 +64,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(3, PartialShape::ranked([batch, Some(1)]));
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sequential),
         ..OpDef::PURE
     },
     OpDef {
@@ -84,7 +84,7 @@ pub(super) static OPS: &[OpDef] = &[
             ty_or("T", F32_F64, DType::F32),
         ],
         infer: loss,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sequential),
         gradient: Gradient::Rule(gradient::nn::ctc_loss),
         ..OpDef::PURE
     },

@@ -127,6 +127,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Keeps the elements of its input when they are there for the first time.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("filename", DType::String)],
         attrs: ELEMENTS,
+        outside: Some(OutsideAccess::Writes),
         ..STATEFUL_DATASET
     },
     OpDef {
@@ -138,6 +139,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("cache", DType::Resource),
         ],
         attrs: ELEMENTS,
+        outside: Some(OutsideAccess::Writes),
         ..STATEFUL_DATASET
     },
     OpDef {
@@ -165,6 +167,7 @@ pub(super) static OPS: &[OpDef] = &[
             args_list("record_defaults", "output_types"),
             arg_of("exclude_cols", DType::I64),
         ],
+        outside: Some(OutsideAccess::ReadsFiles),
         ..CSV
     },
     OpDef {
@@ -204,6 +207,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("buffer_size", DType::I64),
         ],
         attrs: &[string_or("metadata", "")],
+        outside: Some(OutsideAccess::ReadsFiles),
         ..STATEFUL_DATASET
     },
     OpDef {
@@ -218,6 +222,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("compression_type", DType::String),
         ],
         attrs: &[string_or("metadata", "")],
+        outside: Some(OutsideAccess::ReadsFiles),
         ..STATEFUL_DATASET
     },
     OpDef {
@@ -597,6 +602,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("buffer_size", DType::I64),
         ],
         attrs: &[string_or("metadata", "")],
+        outside: Some(OutsideAccess::ReadsFiles),
         ..STATEFUL_DATASET
     },
     OpDef {
@@ -608,6 +614,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("buffer_size", DType::I64),
         ],
         attrs: &[string_or("metadata", "")],
+        outside: Some(OutsideAccess::ReadsFiles),
         ..STATEFUL_DATASET
     },
     OpDef {
@@ -620,6 +627,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("byte_offsets", DType::I64),
         ],
         attrs: &[string_or("metadata", "")],
+        outside: Some(OutsideAccess::ReadsFiles),
         ..STATEFUL_DATASET
     },
     OpDef {

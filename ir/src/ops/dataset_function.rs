@@ -74,6 +74,7 @@ pub(super) static OPS: &[OpDef] = &[
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
+        outside: Some(OutsideAccess::RunsCode),
         ..STATEFUL_DATASET
     },
     OpDef {

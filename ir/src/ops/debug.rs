@@ -68,7 +68,8 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(3, PartialShape::vector(Some(n)));
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
+        outside: Some(OutsideAccess::RunsCode),
         ..OpDef::PURE
     },
     OpDef {
@@ -166,7 +167,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(0, PartialShape::vector(size));
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
         gradient: Gradient::Zero,
         ..OpDef::PURE
     },
@@ -182,7 +183,7 @@ pub(super) static OPS: &[OpDef] = &[
             int_or("tensor_id", -1),
         ],
         infer: health,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
         gradient: Gradient::Zero,
         ..OpDef::PURE
     },

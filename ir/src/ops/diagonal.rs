@@ -98,6 +98,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: matrix_band_part,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::array::mirrored),
+        sharding: Some(ShardingRule::Matrices),
         ..OpDef::PURE
     },
     OpDef {

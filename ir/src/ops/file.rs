@@ -20,6 +20,7 @@ pub(super) static OPS: &[OpDef] = &[
         },
         effect: Effect::Reads,
         lowering: Lowering::Runtime,
+        outside: Some(OutsideAccess::ReadsFiles),
         ..OpDef::PURE
     },
     OpDef {
@@ -33,6 +34,7 @@ pub(super) static OPS: &[OpDef] = &[
         },
         effect: Effect::Reads,
         lowering: Lowering::Runtime,
+        outside: Some(OutsideAccess::ReadsFiles),
         ..OpDef::PURE
     },
     OpDef {
@@ -43,6 +45,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: scalars,
         effect: Effect::Reads,
         lowering: Lowering::Runtime,
+        outside: Some(OutsideAccess::ReadsFiles),
         ..OpDef::PURE
     },
     OpDef {
@@ -73,6 +76,7 @@ pub(super) static OPS: &[OpDef] = &[
         inputs: &[arg_of("filename", DType::String), arg_of("contents", DType::String)],
         infer: scalars,
         lowering: Lowering::Runtime,
+        outside: Some(OutsideAccess::Writes),
         ..OpDef::STATEFUL
     },
 ];

@@ -72,6 +72,7 @@ pub(super) static OPS: &[OpDef] = &[
         inputs: &[arg_of("path", DType::String)],
         attrs: &[string("model_identifier")],
         lowering: Lowering::Runtime,
+        outside: Some(OutsideAccess::ReadsFiles),
         ..OpDef::STATEFUL
     },
     OpDef {
@@ -84,6 +85,7 @@ pub(super) static OPS: &[OpDef] = &[
             flag("allow_slow_inference", true),
         ],
         lowering: Lowering::Runtime,
+        outside: Some(OutsideAccess::ReadsFiles),
         ..OpDef::STATEFUL
     },
 ];

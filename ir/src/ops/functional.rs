@@ -167,6 +167,7 @@ pub(super) static OPS: &[OpDef] = &[
         effect: Effect::OfCallee,
         lowering: Lowering::Runtime,
         call: CallKind::Inline,
+        outside: Some(OutsideAccess::OtherMachines),
         ..OpDef::PURE
     },
     OpDef {

@@ -134,7 +134,7 @@ const GLIMPSE: OpDef = OpDef {
         context.set(0, PartialShape::ranked([batch, height, width, channels]));
         Ok(())
     },
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::NotWritten),
     ..OpDef::PURE
 };
 
@@ -190,7 +190,7 @@ const SUPPRESS: OpDef = OpDef {
         }
         Ok(())
     },
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::Sequential),
     ..OpDef::PURE
 };
 
@@ -217,7 +217,7 @@ const DRAW: OpDef = OpDef {
         }
         infer::unchanged(context)
     },
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::NotWritten),
     ..OpDef::PURE
 };
 
@@ -260,7 +260,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         attrs: &[flag("pad_per_class", false), flag("clip_boxes", true)],
         infer: combined,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sequential),
         ..OpDef::PURE
     },
     OpDef {
@@ -540,6 +540,7 @@ pub(super) static OPS: &[OpDef] = &[
             resized(context)
         },
         gradient: Gradient::Rule(gradient::nn::scale_and_translate),
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..RESIZE
     },
     OpDef {

@@ -29,7 +29,7 @@ const STITCH: OpDef = OpDef {
     outputs: &[arg("merged", "T")],
     attrs: &[int("N").at_least(1), any_ty("T")],
     infer: dynamic_stitch,
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::DataDependentSizes),
     ..OpDef::PURE
 };
 
@@ -67,7 +67,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[args("outputs", "num_partitions", "T")],
         attrs: &[int("num_partitions").at_least(1), any_ty("T")],
         infer: dynamic_partition,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::DataDependentSizes),
         gradient: Gradient::Rule(gradient::indexing::dynamic_partition),
         ..OpDef::PURE
     },
@@ -124,6 +124,7 @@ pub(super) static OPS: &[OpDef] = &[
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::indexing::gather_v2),
         compiled: XlaFormula::Of(total::gather),
+        sharding: Some(ShardingRule::Gather),
         ..OpDef::PURE
     },
     OpDef {
@@ -144,6 +145,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: one_hot,
         lowering: Lowering::Kernel,
         gradient: Gradient::Zero,
+        sharding: Some(ShardingRule::OneHot),
         ..OpDef::PURE
     },
     OpDef {
@@ -162,6 +164,7 @@ pub(super) static OPS: &[OpDef] = &[
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::indexing::scatter_nd),
         compiled: XlaFormula::Of(total::scatter),
+        sharding: Some(ShardingRule::Scatter),
         ..OpDef::PURE
     },
     OpDef {
@@ -218,7 +221,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg_of("index", DType::I64)],
         attrs: &[ty_or("T", NUMBERS_AND_BOOL, DType::Bool)],
         infer: where_true,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::DataDependentSizes),
         ..OpDef::PURE
     },
     OpDef {

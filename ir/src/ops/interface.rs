@@ -11,11 +11,15 @@
 //! ```
 //!
 //! An argument's type is an attribute name, a dtype, `N*type` for a list of one dtype, `[types]`
-//! for a list of several, with `&` before a reference to a 1.x variable.
+//! for a list of several, with `&` before a reference to a 1.x variable. Behind it are flags: `stateful`,
+//! `commutative`, and what the op does outside of the model ([`OutsideAccess`]).
 
 use crate::{
     dtype::DType,
-    op::{Allowed, ArgDef, ArgKind, ArgType, AttrDef, AttrDefault, AttrKind, Effect, OpDef},
+    op::{
+        Allowed, ArgDef, ArgKind, ArgType, AttrDef, AttrDefault, AttrKind, Effect, OpDef,
+        OutsideAccess,
+    },
 };
 use std::{
     collections::HashMap,
@@ -103,6 +107,7 @@ fn parse(line: &'static str) -> Option<OpDef> {
     let flags: Vec<&str> = cursor.0.split_whitespace().collect();
     // What changes a reference has an effect too, though TensorFlow flags only ops with resources.
     let stateful = flags.contains(&"stateful") || inputs.iter().any(|input| input.is_ref);
+    let outside = OutsideAccess::FLAGS.iter().find(|(flag, _)| flags.contains(flag));
     Some(OpDef {
         name,
         inputs: inputs.leak(),
@@ -110,6 +115,7 @@ fn parse(line: &'static str) -> Option<OpDef> {
         attrs: attrs.leak(),
         effect: if stateful { Effect::Stateful } else { Effect::Pure },
         commutative: flags.contains(&"commutative"),
+        outside: outside.map(|(_, access)| *access),
         ..OpDef::PURE
     })
 }

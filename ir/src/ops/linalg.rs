@@ -25,7 +25,7 @@ pub(super) const SQUARE: OpDef = OpDef {
         context.set(0, of_matrices(&shape, &[n, n]));
         Ok(())
     },
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::LinearAlgebra),
     ..OpDef::PURE
 };
 
@@ -307,7 +307,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(0, packed);
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::LinearAlgebra),
         ..OpDef::PURE
     },
     OpDef {
@@ -324,7 +324,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(1, joined(&batch, &[least]));
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::LinearAlgebra),
         ..OpDef::PURE
     },
     OpDef {
@@ -338,7 +338,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(0, shape);
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::LinearAlgebra),
         ..OpDef::PURE
     },
 ];

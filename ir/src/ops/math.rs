@@ -160,9 +160,10 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[ty("T", FLOATS), string("message")],
         infer: infer::unchanged,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
         gradient: Gradient::Rule(|b| grads([b.with_attrs(b.op.name, [b.dy(0)])])),
         compiled: XlaFormula::Of(total::unchecked),
+        sharding: Some(ShardingRule::Unchanged),
         ..OpDef::STATEFUL
     },
     OpDef {
@@ -172,7 +173,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[ty("T", FLOATS), string("message")],
         infer: infer::unchanged,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
         gradient: Gradient::Rule(|b| grads([b.with_attrs(b.op.name, [b.dy(0)])])),
         ..OpDef::STATEFUL
     },

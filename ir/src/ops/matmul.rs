@@ -56,6 +56,8 @@ pub(super) static OPS: &[OpDef] = &[
         infer: batch_matmul,
         lowering: Lowering::Kernel,
         gradient: Gradient::Broadcast(gradient::matmul::batch_matmul),
+        matmul: Some(["adj_x", "adj_y"]),
+        sharding: Some(ShardingRule::BatchMatMul),
         ..OpDef::PURE
     },
     OpDef {
@@ -90,6 +92,8 @@ pub(super) static OPS: &[OpDef] = &[
         infer: batch_matmul_v2,
         lowering: Lowering::Kernel,
         gradient: Gradient::Broadcast(gradient::matmul::batch_matmul),
+        matmul: Some(["adj_x", "adj_y"]),
+        sharding: Some(ShardingRule::BatchMatMul),
         ..OpDef::PURE
     },
     OpDef {
@@ -141,7 +145,7 @@ pub(super) static OPS: &[OpDef] = &[
             flag("adj_y", false),
         ],
         infer: batch_matmul_v2,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..OpDef::PURE
     },
     OpDef {
@@ -186,6 +190,8 @@ pub(super) static OPS: &[OpDef] = &[
         infer: matmul,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::matmul::matmul),
+        matmul: Some(["transpose_a", "transpose_b"]),
+        sharding: Some(ShardingRule::MatMul),
         ..OpDef::PURE
     },
 ];

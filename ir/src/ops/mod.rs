@@ -46,6 +46,7 @@ mod list;
 mod lock;
 mod math;
 mod matmul;
+pub mod names;
 mod nn;
 mod norm;
 mod onednn;

@@ -71,7 +71,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.check_rank_at_least(0, 1)?;
             infer::unchanged(context)
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sequential),
         gradient: Gradient::Rule(gradient::nn::isotonic),
         ..OpDef::PURE
     },

@@ -26,7 +26,7 @@ pub(super) static OPS: &[OpDef] = &[
             ints_or("select_cols", &[]),
         ],
         infer: csv,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {
@@ -36,7 +36,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg_of("output", DType::String)],
         attrs: &[string_or("compression_type", "")],
         infer: infer::unchanged,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {
@@ -63,7 +63,7 @@ pub(super) static OPS: &[OpDef] = &[
             flag("little_endian", true),
         ],
         infer: decode_padded_raw,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {
@@ -93,7 +93,7 @@ pub(super) static OPS: &[OpDef] = &[
             flag("little_endian", true),
         ],
         infer: decode_raw,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {
@@ -121,7 +121,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         same_length: &[&["Nsparse", "sparse_types"], &["Ndense", "Tdense", "dense_shapes"]],
         infer: example,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {
@@ -157,7 +157,7 @@ pub(super) static OPS: &[OpDef] = &[
             &["ragged_value_types", "ragged_split_types"],
         ],
         infer: example_v2,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {
@@ -208,7 +208,7 @@ pub(super) static OPS: &[OpDef] = &[
             ],
         ],
         infer: sequence_example,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {
@@ -272,7 +272,7 @@ pub(super) static OPS: &[OpDef] = &[
             &["feature_list_ragged_value_types", "feature_list_ragged_split_types"],
         ],
         infer: sequence_example,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {
@@ -298,7 +298,7 @@ pub(super) static OPS: &[OpDef] = &[
             &["dense_keys", "Tdense", "dense_shapes"],
         ],
         infer: single_example,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {
@@ -343,7 +343,7 @@ pub(super) static OPS: &[OpDef] = &[
             &["Nfeature_list_dense", "feature_list_dense_types", "feature_list_dense_shapes"],
         ],
         infer: single_sequence_example,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {
@@ -353,7 +353,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "out_type")],
         attrs: &[any_ty("out_type")],
         infer: parse_tensor,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {
@@ -363,7 +363,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg_of("serialized", DType::String)],
         attrs: &[any_ty("T")],
         infer: infer::scalar,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
 ];

@@ -85,7 +85,7 @@ const FRACTIONAL: OpDef = OpDef {
         ty("T", &[DType::F32, DType::F64, DType::I32, DType::I64]),
     ],
     infer: fractional,
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::NotWritten),
     ..OpDef::STATEFUL
 };
 
@@ -113,6 +113,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: pooled,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::pool::avg_pool),
+        sharding: Some(ShardingRule::Batch),
         ..OpDef::PURE
     },
     OpDef {
@@ -146,6 +147,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: average_grad,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::pool::avg_pool_grad),
+        sharding: Some(ShardingRule::PoolGrad),
         ..OpDef::PURE
     },
     OpDef {
@@ -218,6 +220,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: pooled,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::pool::max_pool),
+        sharding: Some(ShardingRule::Batch),
         ..OpDef::PURE
     },
     OpDef {
@@ -277,6 +280,7 @@ pub(super) static OPS: &[OpDef] = &[
             ty_or("T", REALS, DType::F32),
         ],
         gradient: Gradient::Rule(gradient::pool::max_pool_grad),
+        sharding: Some(ShardingRule::BatchOfAll),
         ..MAX_GRAD
     },
     OpDef {

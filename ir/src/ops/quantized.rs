@@ -29,7 +29,7 @@ const ON_RANGE: OpDef = OpDef {
         scalars(context, 1..context.n_inputs())?;
         shape_and_range(context, context.shape(0).clone())
     },
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::NotWritten),
     ..OpDef::PURE
 };
 
@@ -142,7 +142,7 @@ const ROUND_TRIP: OpDef = OpDef {
         }
         infer::unchanged(context)
     },
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::NotWritten),
     ..OpDef::PURE
 };
 
@@ -164,7 +164,7 @@ pub(super) static OPS: &[OpDef] = &[
             one_per_slice(context, 1..3, slices)?;
             infer::unchanged(context)
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..OpDef::PURE
     },
     OpDef {
@@ -317,7 +317,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(0, context.shape(0).clone());
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..OpDef::PURE
     },
     OpDef { name: "QuantizedAdd", summary: "Adds quantised numbers of two ranges.", ..BINARY },
@@ -637,7 +637,7 @@ pub(super) static OPS: &[OpDef] = &[
             one_per_slice(context, 1..3, slices)?;
             infer::unchanged(context)
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..OpDef::PURE
     },
     OpDef {
@@ -657,7 +657,7 @@ pub(super) static OPS: &[OpDef] = &[
             one_per_slice(context, 1..3, slices)?;
             infer::unchanged(context)
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..OpDef::PURE
     },
     OpDef {
@@ -698,7 +698,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(0, shape);
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..OpDef::PURE
     },
     OpDef {
@@ -723,7 +723,7 @@ pub(super) static OPS: &[OpDef] = &[
             one_per_slice(context, 1..5, slices)?;
             infer::unchanged(context)
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..OpDef::PURE
     },
     OpDef {
@@ -769,7 +769,7 @@ pub(super) static OPS: &[OpDef] = &[
             one_per_slice(context, 6..8, to)?;
             uniform_matmul(context)
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..OpDef::PURE
     },
     OpDef {
@@ -795,7 +795,7 @@ pub(super) static OPS: &[OpDef] = &[
             one_per_slice(context, 2..4, columns)?;
             uniform_matmul(context)
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..OpDef::PURE
     },
     OpDef {
@@ -826,7 +826,7 @@ pub(super) static OPS: &[OpDef] = &[
             one_per_slice(context, 3..5, to)?;
             infer::unchanged(context)
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..OpDef::PURE
     },
 ];

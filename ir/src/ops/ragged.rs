@@ -30,7 +30,7 @@ pub(super) static OPS: &[OpDef] = &[
             flag("binary_output", false),
         ],
         infer: bincount,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         ..OpDef::PURE
     },
     OpDef {
@@ -69,7 +69,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set_all(&PartialShape::vector(None));
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         ..OpDef::PURE
     },
     OpDef {
@@ -89,7 +89,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         attrs: &[any_ty("T")],
         infer: fill_empty_rows,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         gradient: Gradient::Rule(gradient::sparse::ragged_fill_empty_rows),
         ..OpDef::PURE
     },
@@ -100,7 +100,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("d_values", "T"), arg("d_default_value", "T")],
         attrs: &[any_ty("T")],
         infer: fill_empty_rows_grad,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         ..OpDef::PURE
     },
     OpDef {
@@ -123,7 +123,7 @@ pub(super) static OPS: &[OpDef] = &[
             int("OUTPUT_RAGGED_RANK").at_least(0),
         ],
         infer: gather,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         gradient: Gradient::Rule(gradient::sparse::ragged_gather),
         ..OpDef::PURE
     },
@@ -137,7 +137,7 @@ pub(super) static OPS: &[OpDef] = &[
             ty_or("Tsplits", INDEX, DType::I64),
         ],
         infer: range,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         ..OpDef::PURE
     },
     OpDef {
@@ -151,7 +151,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         attrs: &[int("RAGGED_RANK").at_least(1), any_ty("T"), ty_or("Tsplits", INDEX, DType::I64)],
         infer: to_sparse,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         gradient: Gradient::Rule(gradient::sparse::ragged_to_sparse),
         ..OpDef::PURE
     },
@@ -173,7 +173,7 @@ pub(super) static OPS: &[OpDef] = &[
             strings("row_partition_types"),
         ],
         infer: to_tensor,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         gradient: Gradient::Rule(gradient::sparse::ragged_to_tensor),
         ..OpDef::PURE
     },

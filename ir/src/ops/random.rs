@@ -53,7 +53,7 @@ const OF_KEY: OpDef = OpDef {
     outputs: &[arg("output", "dtype")],
     attrs: &[ty_or("dtype", FLOATS, DType::F32), ty_or("Tshape", INDEX, DType::I32)],
     infer: of_key,
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::NotWritten),
     ..OpDef::PURE
 };
 
@@ -218,7 +218,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "dtype")],
         attrs: &[int_or("rounds", 4), ty("dtype", FULL_INTS), ty("Tseed", FULL_INTS)],
         infer: shuffled_indices,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         gradient: Gradient::Zero,
         ..OpDef::PURE
     },
@@ -337,7 +337,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(0, PartialShape::ranked([n, dim]));
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..OpDef::PURE
     },
     OpDef {
@@ -481,6 +481,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "StatelessRandomNormalV2",
         summary: "Draws numbers of the standard normal distribution, from a key and a counter.",
         compiled: XlaFormula::OfKnownShapes(draw::normal),
+        lowering: Lowering::Kernel,
         ..OF_KEY
     },
     OpDef {
@@ -521,6 +522,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Draws integers of random bits, from a key and a counter.",
         attrs: &[ty_or("dtype", FULL_INTS, DType::U64), ty_or("Tshape", INDEX, DType::I32)],
         compiled: XlaFormula::OfKnownShapes(draw::full_int),
+        lowering: Lowering::Kernel,
         ..OF_KEY
     },
     OpDef {
@@ -564,6 +566,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "StatelessRandomUniformV2",
         summary: "Draws numbers from [0, 1), from a key and a counter.",
         compiled: XlaFormula::OfKnownShapes(draw::uniform),
+        lowering: Lowering::Kernel,
         ..OF_KEY
     },
     OpDef {
@@ -658,7 +661,7 @@ pub(super) static OPS: &[OpDef] = &[
             check_key(context, 3)?;
             window(context)
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sequential),
         ..WINDOW
     },
     OpDef {

@@ -16,7 +16,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[ty("T", FLOATS), ty_or("Tidx", INDEX, DType::I32)],
         infer: lin_space,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         gradient: Gradient::Zero,
         ..OpDef::PURE
     },
@@ -47,7 +47,7 @@ pub(super) static OPS: &[OpDef] = &[
             DType::I32,
         )],
         infer: range,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::DataDependentSizes),
         gradient: Gradient::Zero,
         ..OpDef::PURE
     },

@@ -36,6 +36,7 @@ pub(super) static OPS: &[OpDef] = &[
             NAMED[1],
             string_or("encoding", ""),
         ],
+        outside: Some(OutsideAccess::ReadsFiles),
         ..CREATION
     },
     OpDef {
@@ -99,12 +100,14 @@ pub(super) static OPS: &[OpDef] = &[
         name: "TFRecordReaderV2",
         summary: "Makes a reader of files of records.",
         attrs: &[NAMED[0], NAMED[1], string_or("compression_type", "")],
+        outside: Some(OutsideAccess::ReadsFiles),
         ..CREATION
     },
     OpDef {
         name: "TextLineReaderV2",
         summary: "Makes a reader of lines.",
         attrs: &[int_or("skip_header_lines", 0), NAMED[0], NAMED[1]],
+        outside: Some(OutsideAccess::ReadsFiles),
         ..CREATION
     },
     OpDef { name: "WholeFileReaderV2", summary: "Makes a reader of whole files.", ..CREATION },

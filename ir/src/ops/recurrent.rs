@@ -44,7 +44,7 @@ const CELL: OpDef = OpDef {
         context.set_all(&PartialShape::ranked([batch, cells]));
         Ok(())
     },
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::NotWritten),
     ..OpDef::PURE
 };
 

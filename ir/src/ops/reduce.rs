@@ -119,23 +119,27 @@ pub(super) static OPS: &[OpDef] = &[
             ty_or("Tidx", &[DType::I16, DType::I32, DType::I64], DType::I32),
             ty_or("output_type", &[DType::I16, DType::U16, DType::I32, DType::I64], DType::I64),
         ],
+        sharding: Some(ShardingRule::ArgExtreme),
         ..ARG_EXTREME
     },
     OpDef {
         name: "ArgMin",
         summary: "Gives the position of the smallest element along an axis; the first of equal ones.",
+        sharding: Some(ShardingRule::ArgExtreme),
         ..ARG_EXTREME
     },
     OpDef {
         name: "Cumprod",
         summary: "Computes running products along an axis.",
         gradient: Gradient::Rule(gradient::reduce::running_product),
+        sharding: Some(ShardingRule::Scan),
         ..SCAN
     },
     OpDef {
         name: "Cumsum",
         summary: "Computes running sums along an axis.",
         gradient: Gradient::Rule(gradient::reduce::running_sum),
+        sharding: Some(ShardingRule::Scan),
         ..SCAN
     },
     OpDef {

@@ -30,7 +30,7 @@ const UNIQUE: OpDef = OpDef {
     outputs: &[arg("y", "T"), arg("idx", "out_idx")],
     attrs: &[any_ty("T"), ty_or("out_idx", INDEX, DType::I32)],
     infer: unique,
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::DataDependentSizes),
     ..OpDef::PURE
 };
 
@@ -92,6 +92,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty_or("T", INDEX, DType::I32)],
         infer: in_top_k,
         lowering: Lowering::Kernel,
+        sharding: Some(ShardingRule::InTopK),
         ..OpDef::PURE
     },
     OpDef {
@@ -107,7 +108,7 @@ pub(super) static OPS: &[OpDef] = &[
             }
             infer::scalar(context)
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sequential),
         gradient: Gradient::Zero,
         ..OpDef::PURE
     },
@@ -135,7 +136,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(0, PartialShape::ranked([usize::try_from(wanted).ok(), coordinates]));
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sequential),
         gradient: Gradient::Zero,
         ..OpDef::PURE
     },
@@ -146,7 +147,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("out", "T"), arg("idx", "out_idx")],
         attrs: &[any_ty("T"), ty_or("out_idx", INDEX, DType::I32)],
         infer: list_diff,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::DataDependentSizes),
         ..OpDef::PURE
     },
     OpDef {
@@ -222,6 +223,7 @@ pub(super) static OPS: &[OpDef] = &[
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::indexing::top_k),
         compiled: XlaFormula::Of(total::top_k),
+        sharding: Some(ShardingRule::TopK),
         ..OpDef::PURE
     },
     OpDef {

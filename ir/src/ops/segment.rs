@@ -17,7 +17,7 @@ const SEGMENT: OpDef = OpDef {
     outputs: &[arg("output", "T")],
     attrs: &[ty("T", NUMBERS), ty("Tindices", INDEX)],
     infer: segment,
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::DataDependentSizes),
     ..OpDef::PURE
 };
 
@@ -97,6 +97,7 @@ const SPARSE_GRAD_V2: OpDef = OpDef {
     ],
     outputs: &[arg("output", "T"), arg("sorted_unique_indices", "Tidx")],
     infer: sparse_segment_grad_v2,
+    lowering: Lowering::HostKernel(HostReason::DataDependentSizes),
     ..SPARSE_GRAD
 };
 
@@ -163,6 +164,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "SparseSegmentMean",
         summary: "Computes the mean of chosen rows for each segment.",
         gradient: Gradient::Rule(gradient::segment::sparse_mean),
+        lowering: Lowering::HostKernel(HostReason::DataDependentSizes),
         ..SPARSE
     },
     OpDef {
@@ -185,6 +187,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "SparseSegmentSqrtN",
         summary: "Computes the sum of chosen rows for each segment over the root of their number.",
         gradient: Gradient::Rule(gradient::segment::sparse_sqrt_n),
+        lowering: Lowering::HostKernel(HostReason::DataDependentSizes),
         ..SPARSE
     },
     OpDef {
@@ -213,6 +216,7 @@ pub(super) static OPS: &[OpDef] = &[
             flag("sparse_gradient", false),
         ],
         gradient: Gradient::Rule(gradient::segment::sparse_sum),
+        lowering: Lowering::HostKernel(HostReason::DataDependentSizes),
         ..SPARSE
     },
     OpDef {
@@ -252,6 +256,7 @@ pub(super) static OPS: &[OpDef] = &[
             ty("Tindices", INDEX),
             ty_or("Tnumsegments", INDEX, DType::I32),
         ],
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..UNSORTED
     },
     OpDef {
@@ -286,6 +291,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         gradient: Gradient::Rule(gradient::segment::unsorted_sum),
         compiled: XlaFormula::Of(total::segments),
+        sharding: Some(ShardingRule::SegmentSum),
         ..UNSORTED
     },
 ];

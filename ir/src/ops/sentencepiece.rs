@@ -130,7 +130,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg_of("output", DType::String)],
         attrs: &[ty_or("Tsplits", INDEX, DType::I64)],
         infer: detokenize,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {
@@ -148,7 +148,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output_values", "out_type"), arg("output_splits", "Tsplits")],
         attrs: &[ty_or("out_type", PIECES, DType::I32), ty_or("Tsplits", INDEX, DType::I32)],
         infer: tokenize,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
 ];

@@ -20,7 +20,7 @@ const OPERATION: OpDef = OpDef {
     ],
     attrs: &[string("set_operation"), flag("validate_indices", true), ty("T", MEMBER)],
     infer: operation,
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::Sparse),
     ..OpDef::PURE
 };
 
@@ -53,7 +53,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg_of("size", DType::I32)],
         attrs: &[flag("validate_indices", true), ty("T", MEMBER)],
         infer: size,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         ..OpDef::PURE
     },
     OpDef {

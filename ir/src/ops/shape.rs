@@ -19,7 +19,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("r0", "T")],
         attrs: &[ty_or("T", INDEX, DType::I32)],
         infer: broadcast_args,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
         ..OpDef::PURE
     },
     OpDef {
@@ -29,7 +29,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("r0", "T"), arg("r1", "T")],
         attrs: &[ty_or("T", INDEX, DType::I32)],
         infer: broadcast_gradient_args,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
         ..OpDef::PURE
     },
     OpDef {
@@ -39,7 +39,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[args("offset", "N", "shape_type")],
         attrs: &[int("N").at_least(2), ty_or("shape_type", INDEX, DType::I32)],
         infer: concat_offset,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
         ..OpDef::PURE
     },
     OpDef {
@@ -72,7 +72,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T")],
         infer: infer::scalar,
         shape_only: true,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
         ..OpDef::PURE
     },
     OpDef {
@@ -94,7 +94,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), ty_or("out_type", INDEX, DType::I32)],
         infer: shape_vectors,
         shape_only: true,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
         ..OpDef::PURE
     },
     OpDef {
@@ -105,7 +105,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[int("N").at_least(1), any_ty("T"), ty_or("out_type", INDEX, DType::I32)],
         infer: shape_vectors,
         shape_only: true,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
         gradient: Gradient::Zero,
         ..OpDef::PURE
     },
@@ -117,7 +117,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), ty_or("out_type", INDEX, DType::I32)],
         infer: infer::scalar,
         shape_only: true,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
         ..OpDef::PURE
     },
     OpDef {
@@ -138,7 +138,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "Tidx")],
         attrs: &[ty_or("Tidx", INDEX, DType::I32)],
         infer: unravel_index,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
         ..OpDef::PURE
     },
 ];

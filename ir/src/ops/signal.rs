@@ -16,7 +16,7 @@ const COMPLEX_TO_COMPLEX: OpDef = OpDef {
     inputs: &[arg("input", "Tcomplex")],
     outputs: &[arg("output", "Tcomplex")],
     attrs: &[ty_or("Tcomplex", COMPLEX, DType::C64)],
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::Complex),
     ..OpDef::PURE
 };
 
@@ -27,7 +27,7 @@ const FROM_REAL: OpDef = OpDef {
     inputs: &[arg("input", "Treal"), arg_of("fft_length", DType::I32).host()],
     outputs: &[arg("output", "Tcomplex")],
     attrs: REAL_ATTRS,
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::Complex),
     ..OpDef::PURE
 };
 
@@ -64,7 +64,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg_of("spectrogram", DType::F32)],
         attrs: &[int("window_size"), int("stride"), flag("magnitude_squared", false)],
         infer: spectrogram,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..OpDef::PURE
     },
     OpDef {
@@ -213,7 +213,7 @@ pub(super) static OPS: &[OpDef] = &[
             int_or("dct_coefficient_count", 13),
         ],
         infer: mfcc,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..OpDef::PURE
     },
     OpDef {

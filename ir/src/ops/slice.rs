@@ -24,6 +24,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: slice,
         lowering: Lowering::View(slice_view),
         gradient: Gradient::Rule(gradient::array::slice),
+        sharding: Some(ShardingRule::Slice),
         ..OpDef::PURE
     },
     OpDef {
@@ -59,6 +60,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: split_sizes,
         lowering: Lowering::View(split_views),
         gradient: Gradient::Rule(gradient::array::split_v),
+        sharding: Some(ShardingRule::Split),
         ..OpDef::PURE
     },
     OpDef {
@@ -83,6 +85,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: infer_strided_slice,
         lowering: Lowering::View(strided_slice_view),
         gradient: Gradient::Rule(gradient::array::strided_slice),
+        sharding: Some(ShardingRule::StridedSlice),
         ..OpDef::PURE
     },
     OpDef {
@@ -108,6 +111,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: strided_slice_grad,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::array::strided_slice_grad),
+        sharding: Some(ShardingRule::StridedSliceGrad),
         ..OpDef::PURE
     },
     OpDef {
@@ -144,6 +148,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: unpack,
         lowering: Lowering::View(unpack_view),
         gradient: Gradient::Rule(gradient::array::unpack),
+        sharding: Some(ShardingRule::Unpack),
         ..OpDef::PURE
     },
 ];

@@ -21,6 +21,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: at_least_a_row,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::nn::log_softmax),
+        sharding: Some(ShardingRule::Rows),
         ..OpDef::PURE
     },
     OpDef {
@@ -32,6 +33,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: at_least_a_row,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::nn::softmax),
+        sharding: Some(ShardingRule::Rows),
         ..OpDef::PURE
     },
     OpDef {
@@ -43,6 +45,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: cross_entropy,
         lowering: Lowering::Kernel,
         gradient: Gradient::Broadcast(gradient::nn::cross_entropy),
+        sharding: Some(ShardingRule::CrossEntropy),
         ..OpDef::PURE
     },
     OpDef {
@@ -55,6 +58,7 @@ pub(super) static OPS: &[OpDef] = &[
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::nn::sparse_cross_entropy),
         compiled: XlaFormula::Of(total::cross_entropy),
+        sharding: Some(ShardingRule::SparseCrossEntropy),
         ..OpDef::PURE
     },
 ];

@@ -216,6 +216,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: mirror_pad,
         gradient: Gradient::Rule(gradient::array::mirror_pad),
+        sharding: Some(ShardingRule::Pad),
         ..PADDED
     },
     OpDef {
@@ -234,6 +235,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "Pad",
         summary: "Puts zeros around a tensor.",
         gradient: Gradient::Rule(gradient::array::pad),
+        sharding: Some(ShardingRule::Pad),
         ..PADDED
     },
     OpDef {
@@ -245,6 +247,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg("constant_values", "T"),
         ],
         gradient: Gradient::Rule(gradient::array::pad),
+        sharding: Some(ShardingRule::Pad),
         ..PADDED
     },
     OpDef {

@@ -23,7 +23,7 @@ const MERGE: OpDef = OpDef {
     outputs: &[arg_of("output_indices", DType::I64), arg("output_values", "T")],
     attrs: &[ty("T", REALS)],
     infer: merge,
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::Sparse),
     ..OpDef::PURE
 };
 
@@ -38,7 +38,7 @@ const WITH_DENSE: OpDef = OpDef {
     outputs: &[arg("output", "T")],
     attrs: &[ty("T", NUMBERS)],
     infer: same_values,
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::Sparse),
     ..OpDef::PURE
 };
 
@@ -53,7 +53,7 @@ const REDUCE: OpDef = OpDef {
     outputs: &[arg("output", "T")],
     attrs: &[flag("keep_dims", false), ty("T", REALS)],
     infer: reduce,
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::Sparse),
     ..OpDef::PURE
 };
 
@@ -90,7 +90,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("serialized_sparse", "out_type")],
         attrs: &[any_ty("T"), ty_or("out_type", &[DType::String, DType::Variant], DType::String)],
         infer: serialize_many,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         ..OpDef::PURE
     },
     OpDef {
@@ -104,7 +104,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("serialized_sparse", "out_type")],
         attrs: &[any_ty("T"), ty_or("out_type", &[DType::String, DType::Variant], DType::String)],
         infer: serialize,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         ..OpDef::PURE
     },
     OpDef {
@@ -141,7 +141,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("a_val_grad", "T"), arg("b_val_grad", "T")],
         attrs: &[ty("T", NUMBERS)],
         infer: add_grad,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         ..OpDef::PURE
     },
     OpDef {
@@ -159,7 +159,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         attrs: &[int("concat_dim"), int("N").at_least(2), any_ty("T")],
         infer: concat,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         ..OpDef::PURE
     },
     OpDef {
@@ -182,7 +182,7 @@ pub(super) static OPS: &[OpDef] = &[
             ty("internal_type", FEATURE),
         ],
         infer: cross,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         ..OpDef::PURE
     },
     OpDef {
@@ -208,7 +208,7 @@ pub(super) static OPS: &[OpDef] = &[
             types_in("dense_types", FEATURE).at_least(0),
         ],
         infer: cross,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         ..OpDef::PURE
     },
     OpDef {
@@ -232,7 +232,7 @@ pub(super) static OPS: &[OpDef] = &[
             types_in("dense_types", FEATURE).at_least(0),
         ],
         infer: cross,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         ..OpDef::PURE
     },
     OpDef {
@@ -270,7 +270,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         attrs: &[any_ty("T")],
         infer: fill_empty_rows,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         gradient: Gradient::Rule(gradient::sparse::fill_empty_rows),
         ..OpDef::PURE
     },
@@ -281,7 +281,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("d_values", "T"), arg("d_default_value", "T")],
         attrs: &[any_ty("T")],
         infer: fill_empty_rows_grad,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         ..OpDef::PURE
     },
     OpDef {
@@ -318,7 +318,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg_of("output_indices", DType::I64), arg("output_values", "T")],
         attrs: &[any_ty("T")],
         infer: reorder,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         gradient: Gradient::Rule(gradient::sparse::reorder),
         ..OpDef::PURE
     },
@@ -332,7 +332,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         outputs: &[arg_of("output_indices", DType::I64), arg_of("output_shape", DType::I64)],
         infer: reshape,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         ..OpDef::PURE
     },
     OpDef {
@@ -352,7 +352,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         attrs: &[any_ty("T")],
         infer: slice,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         gradient: Gradient::Rule(gradient::sparse::slice),
         ..OpDef::PURE
     },
@@ -368,7 +368,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("val_grad", "T")],
         attrs: &[ty("T", NUMBERS)],
         infer: slice_grad,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         ..OpDef::PURE
     },
     OpDef {
@@ -382,7 +382,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[ty("T", IEEE_FLOATS)],
         infer: same_values,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         gradient: Gradient::Rule(gradient::sparse::softmax),
         ..OpDef::PURE
     },
@@ -413,7 +413,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         attrs: &[int("num_split").at_least(1), any_ty("T")],
         infer: split,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         ..OpDef::PURE
     },
     OpDef {
@@ -428,7 +428,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[ty("T", NUMBERS), ty("Tindices", INDEX)],
         infer: dense_add,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Sparse),
         gradient: Gradient::Rule(gradient::sparse::dense_add),
         ..OpDef::PURE
     },
@@ -449,7 +449,7 @@ pub(super) static OPS: &[OpDef] = &[
             flag("adjoint_b", false),
         ],
         infer: matmul,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         gradient: Gradient::Rule(gradient::sparse::matmul),
         ..OpDef::PURE
     },

@@ -136,7 +136,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(0, shape);
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         gradient: Gradient::Broadcast(gradient::math::betainc),
         ..OpDef::PURE
     },

@@ -14,7 +14,7 @@ const MAP: OpDef = OpDef {
     inputs: &[arg_of("input", DType::String)],
     outputs: &[arg_of("output", DType::String)],
     infer: infer::unchanged,
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::Text),
     ..OpDef::PURE
 };
 
@@ -94,6 +94,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg_of("output", DType::F32)],
         attrs: &[flag("normalize", true), any_ty("T")],
         infer: edit_distance,
+        lowering: Lowering::HostKernel(HostReason::Sequential),
         ..MAP
     },
     OpDef {
@@ -155,7 +156,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(0, PartialShape::ranked([n, Some(2)]));
             Ok(())
         },
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {

@@ -65,6 +65,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("flush_millis", DType::I32),
             arg_of("filename_suffix", DType::String),
         ],
+        outside: Some(OutsideAccess::Writes),
         ..WRITES_EVENTS
     },
     OpDef {
@@ -179,6 +180,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "WriteRawProtoSummary",
         summary: "Writes a summary message.",
         inputs: &[WRITER, STEP, arg_of("tensor", DType::String)],
+        outside: Some(OutsideAccess::Writes),
         ..WRITES_EVENTS
     },
     OpDef {
@@ -193,6 +195,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Writes a tensor, with a message that says what TensorBoard makes of it.",
         inputs: &[WRITER, STEP, arg("tensor", "T"), TAG, arg_of("summary_metadata", DType::String)],
         attrs: &[any_ty("T")],
+        outside: Some(OutsideAccess::Writes),
         ..WRITES_EVENTS
     },
 ];

@@ -113,6 +113,7 @@ pub(super) static OPS: &[OpDef] = &[
             int_or("offset", 0),
         ],
         lowering: Lowering::Runtime,
+        outside: Some(OutsideAccess::ReadsFiles),
         ..OpDef::WRITES
     },
     OpDef {

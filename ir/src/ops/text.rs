@@ -16,7 +16,7 @@ const MAP: OpDef = OpDef {
     inputs: &[arg_of("input", DType::String)],
     outputs: &[arg_of("output", DType::String)],
     infer: infer::unchanged,
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::Text),
     ..OpDef::PURE
 };
 
@@ -80,6 +80,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set_all(&PartialShape::vector(None));
             Ok(())
         },
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..MAP
     },
     OpDef {
@@ -143,6 +144,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("max_scores", "T"), arg_of("argmax_sources", DType::I32)],
         attrs: &[ty("T", &[DType::I32, DType::F32, DType::F64]), flag("forest", false)],
         infer: spanning_tree,
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..MAP
     },
     OpDef {
@@ -223,6 +225,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set_all(&PartialShape::vector(n.map(|n| n.saturating_sub(1))));
             Ok(())
         },
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..MAP
     },
     OpDef {
@@ -400,6 +403,7 @@ pub(super) static OPS: &[OpDef] = &[
             (0..n).for_each(|index| context.set(index, context.shape(1 + index).clone()));
             Ok(())
         },
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..ROUND_ROBIN
     },
     OpDef {
@@ -414,6 +418,7 @@ pub(super) static OPS: &[OpDef] = &[
             }
             Ok(())
         },
+        lowering: Lowering::HostKernel(HostReason::NotWritten),
         ..ROUND_ROBIN
     },
     OpDef {

@@ -26,7 +26,7 @@ const DECODE: OpDef = OpDef {
         ty_or("Tsplits", INDEX, DType::I64),
     ],
     infer: decode,
-    lowering: Lowering::Kernel,
+    lowering: Lowering::HostKernel(HostReason::Text),
     ..OpDef::PURE
 };
 
@@ -58,7 +58,7 @@ pub(super) static OPS: &[OpDef] = &[
             ty_or("Tsplits", INDEX, DType::I64),
         ],
         infer: encode,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {
@@ -67,7 +67,7 @@ pub(super) static OPS: &[OpDef] = &[
         inputs: &[arg_of("input", DType::I32)],
         outputs: &[arg_of("output", DType::I32)],
         infer: infer::unchanged,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
     OpDef {
@@ -83,7 +83,7 @@ pub(super) static OPS: &[OpDef] = &[
             flag("replace_control_characters", false),
         ],
         infer: transcode,
-        lowering: Lowering::Kernel,
+        lowering: Lowering::HostKernel(HostReason::Text),
         ..OpDef::PURE
     },
 ];

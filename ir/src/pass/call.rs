@@ -11,6 +11,7 @@ use crate::{
     host_tensor::HostTensor,
     infer::{InputFacts, OpContext},
     op::{Lowering, OpDef},
+    ops::names,
     registry,
     spec::ValueType,
     view::StridedView,
@@ -56,7 +57,7 @@ pub(super) fn add_sizes(graph: &mut Graph, name: &str, sizes: &[usize]) -> Resul
     let sizes: Vec<i64> = sizes.iter().map(|&size| size as i64).collect();
     let value = HostTensor::vector(&sizes)?;
     let attrs = Attrs::new().with("dtype", value.dtype()).with("value", value);
-    add_call(graph, name, "Const", attrs, &[])
+    add_call(graph, name, names::CONST, attrs, &[])
 }
 
 /// The complete attributes of a call in a graph, and the types of its results.

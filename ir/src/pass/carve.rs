@@ -6,6 +6,7 @@ use crate::{
     function::FunctionDef,
     graph::{Graph, NodeDef, NodeId, Outlet},
     op::Effect,
+    ops::names,
     registry,
     spec::ValueType,
 };
@@ -128,7 +129,7 @@ impl Copy {
         let numbered = (1..).map(|number| format!("{base}_{number}"));
         let mut names = std::iter::once(base.to_string()).chain(numbered);
         let name = names.find(|name| !is_taken(name)).expect("there are more numbers than nodes");
-        let op = registry::find("_Arg").expect("a built-in record");
+        let op = registry::find(names::ARG).expect("a built-in record");
         let attrs = Attrs::new().with("T", feed.ty.dtype).with("index", index as i64);
         let node = NodeDef::new(name, op, attrs).with_outputs([feed.ty.clone()]);
         let arg = self.graph.add(node)?;

@@ -8,6 +8,7 @@ use crate::{
     host_tensor::HostTensor,
     op::{CallKind, Lowering, OpDef},
     ops::copy::is_copy,
+    ops::names,
     spec::ValueType,
 };
 use smallvec::SmallVec;
@@ -43,7 +44,7 @@ impl Execution {
         if is_copy(op) {
             return Ok(Execution::Copy);
         }
-        if op.inputs.is_empty() && (op.name == "_Arg" || node.attrs.tensor("value").is_ok()) {
+        if op.inputs.is_empty() && (op.name == names::ARG || node.attrs.tensor("value").is_ok()) {
             return Ok(Execution::Source);
         }
         let is_known = |ty: &ValueType| ty.shape.known().is_some();
@@ -62,7 +63,8 @@ impl Execution {
             | Lowering::Fused
             | Lowering::Reduce(_)
             | Lowering::View(_)
-            | Lowering::Kernel => {
+            | Lowering::Kernel
+            | Lowering::HostKernel(_) => {
                 let host = op.host_inputs(&node.attrs)?;
                 let mut operands = node.inputs().iter().zip(&host);
                 let values_known =

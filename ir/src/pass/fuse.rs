@@ -11,6 +11,7 @@ use crate::{
     graph::{Graph, NodeDef, NodeId, OpRef, Outlet},
     host_tensor::HostTensor,
     op::{Lowering, OpDef},
+    ops::names,
     registry,
     shape::Shape,
 };
@@ -35,7 +36,7 @@ pub fn fuse(
     results: &[Outlet],
     supports: impl Fn(&Graph, &NodeDef) -> bool,
 ) -> Result<()> {
-    let fused = registry::find("_FusedElementwise").expect("a built-in record");
+    let fused = registry::find(names::FUSED_ELEMENTWISE).expect("a built-in record");
     let kept: HashSet<NodeId> = results.iter().map(|outlet| outlet.node).collect();
     let order = graph.topological_order()?;
     let mut groups: HashMap<NodeId, Group> = HashMap::new();

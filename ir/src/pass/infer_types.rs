@@ -7,6 +7,7 @@ use crate::{
     host_tensor::HostTensor,
     infer::{InputFacts, infer},
     op::CallKind,
+    ops::names,
     spec::ValueType,
 };
 use smallvec::SmallVec;
@@ -46,7 +47,7 @@ fn outputs(graph: &Graph, id: NodeId) -> Result<Option<SmallVec<[ValueType; 2]>>
 
 fn constant(graph: &Graph, id: NodeId) -> Option<&HostTensor> {
     let node = &graph[id];
-    node.attrs.tensor("value").ok().filter(|_| node.op.name() == "Const")
+    node.attrs.tensor("value").ok().filter(|_| node.op.name() == names::CONST)
 }
 
 fn merge(known: ValueType, inferred: ValueType) -> ValueType {

@@ -22,6 +22,7 @@ use crate::{
     host_tensor::{Handle, HostTensor},
     infer::{InputFacts, infer},
     op::{CallKind, Effect, Lowering, OpDef},
+    ops::names,
     registry,
     shape::PartialShape,
     spec::ValueType,
@@ -32,9 +33,6 @@ use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, OnceLock},
 };
-
-/// The op that calls an outlined function.
-pub const OUTLINED: &str = "_Outlined";
 
 /// The fewest nodes of unknown shape that are worth a call. Tests outline all that can be.
 const LEAST_NODES: usize = if cfg!(debug_assertions) { 1 } else { 8 };
@@ -69,7 +67,9 @@ impl OutlinedFunction {
     pub fn of(attrs: &Attrs) -> Result<&OutlinedFunction> {
         let handles = attrs.tensor("body")?.handles()?;
         let own = handles.first().and_then(|handle| handle.as_any().downcast_ref());
-        own.ok_or_else(|| crate::Error::argument(OUTLINED, "body", "a function", "another handle"))
+        own.ok_or_else(|| {
+            crate::Error::argument(names::OUTLINED, "body", "a function", "another handle")
+        })
     }
 }
 
@@ -304,7 +304,7 @@ impl Part {
         let returned: Vec<DType> = outputs.iter().map(|ty| ty.dtype).collect();
         let body = OutlinedFunction { def: Arc::new(def), compiled: OnceLock::new() };
         let body = HostTensor::scalar_handle(DType::Variant, Arc::new(body));
-        let op = registry::find(OUTLINED).expect("a built-in record");
+        let op = registry::find(names::OUTLINED).expect("a built-in record");
         let attrs = Attrs::new().with("Tin", taken).with("Tout", returned).with("body", body);
         let name = self.graph.unique_name("outlined");
         let node = NodeDef::new(name, op, op.complete_attrs(attrs)?)
@@ -332,7 +332,7 @@ impl Inner {
             return self.part.add(input.node, &source[input.node], []).map(drop);
         }
         let ty = source.ty(input).expect("a typed value").clone();
-        let op = registry::find("_Arg").expect("a built-in record");
+        let op = registry::find(names::ARG).expect("a built-in record");
         let index = self.args.len() as i64;
         let attrs = Attrs::new().with("T", ty.dtype).with("index", index);
         let name = self.part.graph.unique_name(&source[input.node].name);

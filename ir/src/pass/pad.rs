@@ -8,10 +8,9 @@ use crate::{
     attr::AttrValue,
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    op::OpDef,
+    ops::names,
 };
-
-/// The convolutions that pad by themselves.
-const CONVOLUTIONS: [&str; 2] = ["Conv2D", "DepthwiseConv2dNative"];
 
 /// Lets convolutions on the host pad by themselves where constants say how much. A padded image with other
 /// users stays for these.
@@ -39,12 +38,12 @@ pub fn pad_in_convolutions(graph: &mut Graph) -> Result<()> {
 /// The image that a convolution reads padded, and the paddings before and after each dimension.
 fn padded(graph: &Graph, node: &NodeDef) -> Option<(Outlet, Vec<i64>)> {
     let text = |name: &str| node.attrs.string(name).ok();
-    let fits = CONVOLUTIONS.contains(&node.op.name())
+    let fits = node.op.def().is_some_and(OpDef::is_convolution_of_images)
         && text("padding")? == "VALID"
         && text("data_format")? == "NHWC";
     let pad = &graph[node.inputs().first()?.node];
     let on_host = node.device.is_empty() && pad.device.is_empty();
-    if !fits || !on_host || pad.op.name() != "Pad" {
+    if !fits || !on_host || pad.op.name() != names::PAD {
         return None;
     }
     let &[image, paddings] = pad.inputs() else { return None };
@@ -91,7 +90,7 @@ mod tests {
 
     #[test]
     fn convolutions_pad_by_themselves() {
-        for op in CONVOLUTIONS {
+        for op in ["Conv2D", "DepthwiseConv2dNative"] {
             let (padding, paddings, input) = after([0, 0, 0, 1, 2, 1, 0, 0], "VALID", op);
             assert_eq!((&*padding, &*input), ("EXPLICIT", "x"));
             assert_eq!(paddings, [0, 0, 0, 1, 2, 1, 0, 0]);

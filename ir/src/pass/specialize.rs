@@ -18,6 +18,7 @@ use crate::{
     infer::{InputFacts, infer},
     limits::Limits,
     op::{AliasKind, CallKind, Effect, Formula, Lowering, OpDef, XlaFormula},
+    ops::names,
     passthrough::is_invariant,
     registry,
     spec::ValueType,
@@ -212,7 +213,7 @@ type Outlets = SmallVec<[Outlet; 2]>;
 
 impl Body<'_> {
     fn argument(&mut self, name: &str, index: usize, arg: &Argument) -> Result<Outlet> {
-        let op = registry::find("_Arg").expect("a built-in record");
+        let op = registry::find(names::ARG).expect("a built-in record");
         let attrs = Attrs::new().with("T", arg.ty.dtype).with("index", index as i64);
         let name = self.graph.unique_name(name);
         let node = NodeDef::new(name, op, attrs).with_outputs([arg.ty.clone()]);
@@ -379,7 +380,7 @@ impl Body<'_> {
     }
 
     fn constant(&mut self, name: &str, value: HostTensor) -> Result<Outlet> {
-        let op = registry::find("Const").expect("a built-in record");
+        let op = registry::find(names::CONST).expect("a built-in record");
         let ty = ValueType::new(value.dtype(), value.shape());
         let attrs = Attrs::new().with("dtype", value.dtype()).with("value", value.clone());
         // Constants have no place of their own: they are wherever they are used.

@@ -18,6 +18,7 @@ use crate::{
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
     op::Lowering,
+    ops::names,
     window::{ImageLayout, Slide, convolution_steps},
 };
 use smallvec::SmallVec;
@@ -102,7 +103,7 @@ fn maps(graph: &Graph, node: &NodeDef) -> bool {
 fn slides(graph: &Graph, node: &NodeDef) -> Option<[Slide; 2]> {
     let op = node.op.def().filter(|_| node.device.is_empty())?;
     let is_nhwc = || node.attrs.string("data_format").is_ok_and(|format| format == "NHWC");
-    if !["Conv2D", "DepthwiseConv2dNative"].contains(&op.name) || !is_nhwc() {
+    if !op.is_convolution_of_images() || !is_nhwc() {
         return None;
     }
     let &[image, filter] = node.inputs() else { return None };
@@ -217,7 +218,7 @@ impl Sampling<'_> {
         let steps = add_sizes(graph, &name, &[1, rows, cols, 1])?;
         let attrs = Attrs::new().with("begin_mask", 15i64).with("end_mask", 15i64);
         let inputs = [whole_value, whole, whole, steps];
-        let slice = add_call(graph, &name, "StridedSlice", attrs, &inputs)?;
+        let slice = add_call(graph, &name, names::STRIDED_SLICE, attrs, &inputs)?;
         self.slices.insert((value, strides), slice);
         Ok(slice)
     }

@@ -5,17 +5,9 @@ use super::execution::constant;
 use crate::{
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    ops::names,
 };
 use std::sync::Arc;
-
-/// The attributes that turn round the operands of matmuls.
-fn turning_attrs(op: &str) -> Option<[&'static str; 2]> {
-    match op {
-        "MatMul" => Some(["transpose_a", "transpose_b"]),
-        "BatchMatMul" | "BatchMatMulV2" => Some(["adj_x", "adj_y"]),
-        _ => None,
-    }
-}
 
 /// Has matmuls of real numbers read the operands of transpositions of the last two dimensions.
 ///
@@ -25,7 +17,7 @@ fn turning_attrs(op: &str) -> Option<[&'static str; 2]> {
 pub fn transposes_into_matmuls(graph: &mut Graph) -> Result<()> {
     let ids: Vec<NodeId> = graph.ids().collect();
     for id in ids {
-        let Some(names) = turning_attrs(graph[id].op.name()) else { continue };
+        let Some(names) = graph[id].op.def().and_then(|op| op.matmul) else { continue };
         for (index, name) in names.into_iter().enumerate() {
             while let Some(source) = transposed(graph, graph[id].inputs()[index]) {
                 let turned = !graph[id].attrs.bool(name)?;
@@ -56,7 +48,7 @@ fn turn(
 /// The operand of a transposition of the last two dimensions.
 fn transposed(graph: &Graph, outlet: Outlet) -> Option<Outlet> {
     let node: &NodeDef = &graph[outlet.node];
-    if node.op.name() != "Transpose" {
+    if node.op.name() != names::TRANSPOSE {
         return None;
     }
     let &[source, order] = node.inputs() else { return None };

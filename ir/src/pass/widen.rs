@@ -4,20 +4,20 @@
 //! Casts that have other users stay for these. Calls on other devices than the host are left alone:
 //! their programs widen as they read.
 
+use super::call::record;
 use crate::{
     attr::Attrs,
     dtype::DType,
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
     op::OpDef,
-    registry,
+    ops::names,
 };
 
 /// The ops of the pass.
 struct WideningOps {
     cast: &'static OpDef,
     product: &'static OpDef,
-    products: [&'static OpDef; 3],
 }
 
 /// Makes one call of each matmul of bytes that were cast to `int32`.
@@ -26,13 +26,7 @@ struct WideningOps {
 ///
 /// None on a well-formed graph.
 pub fn widen(graph: &mut Graph) -> Result<()> {
-    let find = |name| registry::find(name);
-    let (Some(cast), Some(product)) = (find("Cast"), find("_WideningMatMul")) else {
-        return Ok(());
-    };
-    let names = ["MatMul", "BatchMatMul", "BatchMatMulV2"];
-    let [Some(one), Some(batch), Some(broadcast)] = names.map(find) else { return Ok(()) };
-    let ops = WideningOps { cast, product, products: [one, batch, broadcast] };
+    let ops = WideningOps { cast: record(names::CAST)?, product: record(names::WIDENING_MAT_MUL)? };
     let ids: Vec<NodeId> = graph.ids().collect();
     for id in ids {
         let Some((attrs, inputs)) = ops.byte_matmul(graph, id) else { continue };
@@ -49,16 +43,15 @@ impl WideningOps {
     /// Attributes and operands of a matmul of bytes, if a node is one.
     fn byte_matmul(&self, graph: &Graph, id: NodeId) -> Option<(Attrs, [Outlet; 2])> {
         let node = &graph[id];
-        let is_matmul = self.products.iter().any(|&op| is(node, op));
+        let [adj_x, adj_y] = node.op.def()?.matmul?;
         let [x, y] = node.inputs() else { return None };
-        if !is_matmul || !node.device.is_empty() {
+        if !node.device.is_empty() {
             return None;
         }
         let (x, x_type) = self.bytes(graph, *x)?;
         let (y, y_type) = self.bytes(graph, *y)?;
         let flag = |name: &str| node.attrs.bool(name).ok();
-        let adj_x = flag("adj_x").or_else(|| flag("transpose_a"))?;
-        let adj_y = flag("adj_y").or_else(|| flag("transpose_b"))?;
+        let (adj_x, adj_y) = (flag(adj_x)?, flag(adj_y)?);
         let attrs = Attrs::new().with("Ta", x_type).with("Tb", y_type);
         Some((attrs.with("adj_x", adj_x).with("adj_y", adj_y), [x, y]))
     }

@@ -208,7 +208,7 @@ impl CpuDevice {
         CpuDevice { name: format!("/device:CPU:{index}") }
     }
 
-    /// Whether an op whose lowering is [`Lowering::Kernel`] has a kernel for any dtypes.
+    /// Whether an op with a kernel by its lowering has a kernel for any dtypes.
     pub fn has_kernel(&self, op: &OpDef) -> bool {
         build(op.name).is_some()
     }
@@ -232,7 +232,7 @@ impl Device for CpuDevice {
             Lowering::Elementwise(_) | Lowering::Fused => elementwise::compile(call),
             Lowering::Reduce(kind) => reduce::compile(call, kind),
             Lowering::View(rule) => copy::compile(call, rule),
-            Lowering::Kernel => match build(call.op.name) {
+            Lowering::Kernel | Lowering::HostKernel(_) => match build(call.op.name) {
                 Some(build) => build(call),
                 None => Ok(None),
             },

@@ -34,7 +34,6 @@ mod expr;
 mod extreme;
 mod fake_quant;
 mod gather;
-pub(crate) mod host_only;
 mod implicit_gemm;
 mod index;
 mod lrn;
@@ -190,6 +189,7 @@ pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
             }
         }
         Lowering::Kernel
+        | Lowering::HostKernel(_)
         | Lowering::Alias(_)
         | Lowering::Composite(_)
         | Lowering::Runtime

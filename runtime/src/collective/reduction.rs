@@ -1,7 +1,7 @@
 //! Reductions across members: a merge of two tensors, and what is done to the last of them.
 
 use crate::{context::Context, error::Result, execute::execute_in_place};
-use ferroflow_ir::{Attrs, DType, HostTensor};
+use ferroflow_ir::{Attrs, DType, HostTensor, ops::names};
 
 /// The combination of two tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,10 +55,10 @@ impl Reduction {
         part: &HostTensor,
     ) -> Result<()> {
         let op = match self.merge {
-            MergeOp::Add => "AddV2",
-            MergeOp::Mul => "Mul",
-            MergeOp::Min => "Minimum",
-            MergeOp::Max => "Maximum",
+            MergeOp::Add => names::ADD_V2,
+            MergeOp::Mul => names::MUL,
+            MergeOp::Min => names::MINIMUM,
+            MergeOp::Max => names::MAXIMUM,
         };
         execute_in_place(context, op, Attrs::new(), merged, &[part.clone().into()])
     }
@@ -76,9 +76,9 @@ impl Reduction {
         let to = Attrs::new().with("DstT", merged.dtype());
         let count = match merged.dtype() {
             DType::I64 => count.into(),
-            _ => crate::execute(context, "Cast", to, &[count.into()])?.remove(0),
+            _ => crate::execute(context, names::CAST, to, &[count.into()])?.remove(0),
         };
-        execute_in_place(context, "Div", Attrs::new(), merged, &[count])
+        execute_in_place(context, names::DIV, Attrs::new(), merged, &[count])
     }
 
     /// The reduction of the tensors of all members, in the order of the ranks.

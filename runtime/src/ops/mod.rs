@@ -108,7 +108,7 @@ impl Context {
     pub fn supports(&self, op: &OpDef) -> bool {
         match op.lowering {
             Lowering::Interface => false,
-            Lowering::Kernel => self.has_cpu_kernel(op),
+            Lowering::Kernel | Lowering::HostKernel(_) => self.has_cpu_kernel(op),
             Lowering::Runtime => {
                 // Where values come from: nothing is left to run.
                 let is_source = matches!(op.name, "_Arg" | "Const");

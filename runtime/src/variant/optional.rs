@@ -1,7 +1,7 @@
 //! Optional values: tensors, or nothing.
 
 use crate::error::Result;
-use ferroflow_ir::{Error as IrError, Handle, HostTensor};
+use ferroflow_ir::{Error as IrError, Handle, HostTensor, ops::names};
 use std::any::Any;
 
 /// Some tensors or nothing, as a value of dtype variant.
@@ -42,7 +42,7 @@ impl Optional {
         if count(self) != count(other) {
             let expected = format!("of {:?} tensors, as the other", count(self));
             let found = format!("{:?}", count(other));
-            return Err(IrError::argument("AddN", "an optional", expected, found).into());
+            return Err(IrError::argument(names::ADD_N, "an optional", expected, found).into());
         }
         let pairs = self.0.iter().flatten().zip(other.0.iter().flatten());
         let sums = pairs.map(|(a, b)| sum(a, b)).collect::<Result<_>>()?;

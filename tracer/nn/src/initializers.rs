@@ -5,6 +5,7 @@
 use ferroflow_ir::{
     Attrs, DType,
     clock::{SystemTime, UNIX_EPOCH},
+    ops::names,
 };
 use ferroflow_tracer::{
     error::{Error, Result},
@@ -107,15 +108,15 @@ impl Initializer {
             Initializer::Ones => constant(1.0),
             Initializer::Constant(value) => constant(value),
             Initializer::RandomUniform { low, high } => {
-                let unit = draw("StatelessRandomUniformV2", dtype, &dims, seed)?;
+                let unit = draw(names::STATELESS_RANDOM_UNIFORM_V2, dtype, &dims, seed)?;
                 (unit * (high - low))? + low
             }
             Initializer::RandomNormal { mean, deviation } => {
-                let unit = draw("StatelessRandomNormalV2", dtype, &dims, seed)?;
+                let unit = draw(names::STATELESS_RANDOM_NORMAL_V2, dtype, &dims, seed)?;
                 (unit * deviation)? + mean
             }
             Initializer::TruncatedNormal { mean, deviation } => {
-                let unit = draw("StatelessTruncatedNormalV2", dtype, &dims, seed)?;
+                let unit = draw(names::STATELESS_TRUNCATED_NORMAL_V2, dtype, &dims, seed)?;
                 (unit * deviation)? + mean
             }
             Initializer::VarianceScaling { scale, mode, distribution } => {
@@ -204,7 +205,7 @@ fn orthogonal(dtype: DType, shape: &[usize], gain: f64, seed: [i64; 2]) -> Resul
     let rows: usize = window.iter().product();
     let (long, short) = (rows.max(columns), rows.min(columns));
     let dims = [long as i64, short as i64];
-    let random = draw("StatelessRandomNormalV2", dtype, &dims, seed)?;
+    let random = draw(names::STATELESS_RANDOM_NORMAL_V2, dtype, &dims, seed)?;
     let [q, r] = ops::qr(&random)?;
     let turned = (q * ops::matrix_diag_part(&r)?.sign()?)?;
     let turned = if rows < columns { turned.transpose(&[1, 0])? } else { turned };

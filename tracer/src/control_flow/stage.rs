@@ -10,7 +10,7 @@ use crate::{
 };
 use ferroflow_ir::{
     AttrValue, Attrs, DType, Effect, FunctionDef, NameAttrList, PartialShape, TensorSpec,
-    ValueType, error::SourceLocation,
+    ValueType, error::SourceLocation, ops::names,
 };
 use std::sync::Arc;
 
@@ -109,8 +109,8 @@ pub(crate) fn choose(
     branches: Vec<Closed>,
     location: SourceLocation,
 ) -> Result<Vec<Tensor>> {
-    static IF: [NamedOp; 2] = [NamedOp::new("StatelessIf"), NamedOp::new("If")];
-    static CASE: [NamedOp; 2] = [NamedOp::new("StatelessCase"), NamedOp::new("Case")];
+    static IF: [NamedOp; 2] = [NamedOp::new(names::STATELESS_IF), NamedOp::new(names::IF)];
+    static CASE: [NamedOp; 2] = [NamedOp::new(names::STATELESS_CASE), NamedOp::new(names::CASE)];
     let types = joined(&branches);
     let captures = captures(branches.iter());
     let (mut functions, mut has_effects) = (Vec::new(), false);
@@ -141,7 +141,7 @@ pub(crate) fn replicate(
     replicas: &[Closed],
     location: SourceLocation,
 ) -> Result<Vec<Tensor>> {
-    static CALL: NamedOp = NamedOp::new("_ReplicatedCall");
+    static CALL: NamedOp = NamedOp::new(names::REPLICATED_CALL);
     let outputs = replicas.iter().flat_map(|replica| &replica.outputs);
     let types: Vec<ValueType> = outputs.map(Tensor::value_type).collect();
     let captures = captures(replicas);
@@ -177,7 +177,7 @@ pub(crate) struct StagedLoop<'a> {
 /// Stages a loop; returns its variables after it. What the parts use from outside is passed through
 /// the loop unchanged.
 pub(crate) fn repeat(repeated: StagedLoop<'_>, location: SourceLocation) -> Result<Vec<Tensor>> {
-    static WHILE: [NamedOp; 2] = [NamedOp::new("StatelessWhile"), NamedOp::new("While")];
+    static WHILE: [NamedOp; 2] = [NamedOp::new(names::STATELESS_WHILE), NamedOp::new(names::WHILE)];
     let StagedLoop { condition, body, initial, types, parallel_iterations } = repeated;
     let captures = captures([&condition, &body]);
     let mut has_effects = false;

@@ -17,6 +17,7 @@ use crate::{
 use ferroflow_ir::{
     Attrs,
     gradient::{LoadedCapture, LoadedGradient, with_captures},
+    ops::names,
     registry,
 };
 use std::{
@@ -49,7 +50,7 @@ pub(super) fn staged(
         }
         Err(error) => trace.library().refuse_gradient(name, crate::backprop::into_ir(error)),
     }
-    let op = registry::find("IdentityN").expect("a built-in record");
+    let op = registry::find(names::IDENTITY_N).expect("a built-in record");
     let passed: Vec<&Tensor> = outputs.iter().chain(inputs.iter().copied()).collect();
     let call = Call { op, attrs: Attrs::new(), inputs: &passed, name: "", location };
     let mut own = context::apart_from_tapes(|| trace.call(call))?.into_vec();

@@ -9,7 +9,7 @@ use crate::{
     tensor::Tensor,
     variable::Variable,
 };
-use ferroflow_ir::{Attrs, DType};
+use ferroflow_ir::{Attrs, DType, ops::names};
 use ferroflow_runtime::collective::{Replica, WORLD};
 
 /// Ways in which values of replicas are reduced.
@@ -62,7 +62,7 @@ impl ReplicaContext {
     /// Size, key and instance of a call in the group of all replicas, as ops take them. A function takes
     /// the instance when it runs, so that replicas meet whenever they were traced.
     fn keys(&self) -> Result<[Tensor; 3]> {
-        static KEY: NamedOp = NamedOp::new("_CollectiveKey");
+        static KEY: NamedOp = NamedOp::new(names::COLLECTIVE_KEY);
         let size = i32::try_from(self.num_replicas_in_sync()).unwrap_or(i32::MAX);
         let instance = match context::is_tracing() {
             true => one(&KEY, Attrs::new(), &[])?,

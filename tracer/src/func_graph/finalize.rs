@@ -12,6 +12,7 @@ use crate::{
 };
 use ferroflow_ir::{
     Attrs, FunctionDef, Graph, NodeId, Outlet,
+    ops::names,
     pass::carve::{Feed, Subgraph},
 };
 use std::sync::Arc;
@@ -53,7 +54,7 @@ impl FuncGraph {
         outputs: &[Tensor],
         direct: impl Fn(usize, Outlet) -> bool,
     ) -> Result<Vec<(String, Outlet)>> {
-        static IDENTITY: NamedOp = NamedOp::new("Identity");
+        static IDENTITY: NamedOp = NamedOp::new(names::IDENTITY);
         let mut results: Vec<(String, Outlet)> = Vec::with_capacity(outputs.len());
         for (index, output) in outputs.iter().enumerate() {
             let outlet = match &output.0 {

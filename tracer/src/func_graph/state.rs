@@ -12,7 +12,8 @@ use crate::{
     value::NestedValue,
 };
 use ferroflow_ir::{
-    Attrs, Effect, FunctionLibrary, Graph, HostTensor, NodeDef, NodeId, Outlet, ValueType, registry,
+    Attrs, Effect, FunctionLibrary, Graph, HostTensor, NodeDef, NodeId, Outlet, ValueType,
+    ops::names, registry,
 };
 use parking_lot::ReentrantMutex;
 use smallvec::SmallVec;
@@ -120,7 +121,7 @@ impl GraphState {
     }
 
     fn add_argument(&mut self, name: &str, ty: ValueType) -> Result<Outlet> {
-        let op = registry::find("_Arg").expect("a built-in record");
+        let op = registry::find(names::ARG).expect("a built-in record");
         let attrs = Attrs::new().with("T", ty.dtype).with("index", 0i64);
         let name = self.graph.unique_name(name);
         let node = NodeDef::new(name, op, attrs).with_outputs([ty]);
@@ -147,7 +148,7 @@ impl GraphState {
     }
 
     pub(super) fn constant(&mut self, name: &str, value: HostTensor) -> Result<Outlet> {
-        let op = registry::find("Const").expect("a built-in record");
+        let op = registry::find(names::CONST).expect("a built-in record");
         let ty = ValueType::new(value.dtype(), value.shape());
         let attrs = Attrs::new().with("dtype", value.dtype()).with("value", value);
         let name = self.graph.unique_name(name);

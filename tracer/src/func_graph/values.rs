@@ -3,7 +3,7 @@
 use super::{FuncGraph, GraphState};
 use crate::tensor::{Repr, Tensor};
 use ferroflow_ir::{
-    Attrs, DType, Effect, HostTensor, OpDef, Outlet, ValueType, infer::InputFacts,
+    Attrs, DType, Effect, HostTensor, OpDef, Outlet, ValueType, infer::InputFacts, ops::names,
     pass::specialize::Evaluate,
 };
 use ferroflow_runtime::Asset;
@@ -69,10 +69,10 @@ impl GraphState {
     fn origin(&self, outlet: Outlet) -> Option<Origin> {
         let node = self.graph.contains(outlet.node).then(|| &self.graph[outlet.node])?;
         let op = node.op.def()?;
-        if op.name == "Const" {
+        if op.name == names::CONST {
             return node.attrs.tensor("value").ok().cloned().map(Origin::Constant);
         }
-        if op.name == "_Arg" {
+        if op.name == names::ARG {
             return self.captures.tensor_of(outlet).cloned().map(Origin::Captured);
         }
         if op.effect != Effect::Pure {

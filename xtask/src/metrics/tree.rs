@@ -14,7 +14,7 @@ pub(crate) struct SourceFile {
     pub(crate) name: String,
     pub(crate) text: String,
     /// The syntax, without items that are compiled for tests only.
-    pub(super) syntax: syn::File,
+    pub(crate) syntax: syn::File,
 }
 
 /// All source files but tests, examples and generated code.

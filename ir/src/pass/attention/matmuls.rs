@@ -3,6 +3,7 @@
 use crate::{
     graph::{Graph, NodeId, OpRef, Outlet},
     op::OpDef,
+    ops::names,
     pass::call::call_views,
     registry,
     spec::ValueType,
@@ -12,24 +13,13 @@ use std::collections::HashSet;
 /// The ops that attention is made of.
 pub(super) struct Ops {
     pub(super) softmax: &'static OpDef,
-    /// Matmuls, with the attributes that transpose their operands.
-    products: [(&'static OpDef, [&'static str; 2]); 3],
     pub(super) fused: &'static OpDef,
 }
 
 impl Ops {
     pub(super) fn find() -> Ops {
         let op = |name| registry::find(name).expect("a built-in record");
-        let adjoint = ["adj_x", "adj_y"];
-        Ops {
-            softmax: op("Softmax"),
-            products: [
-                (op("BatchMatMulV2"), adjoint),
-                (op("BatchMatMul"), adjoint),
-                (op("MatMul"), ["transpose_a", "transpose_b"]),
-            ],
-            fused: op("_FusedAttention"),
-        }
+        Ops { softmax: op(names::SOFTMAX), fused: op(names::FUSED_ATTENTION) }
     }
 
     pub(super) fn is(&self, graph: &Graph, id: NodeId, op: &'static OpDef) -> bool {
@@ -87,9 +77,8 @@ impl Search<'_> {
 
     /// The matmul that a node is, of operands whose sizes are known and not 0.
     pub(super) fn matmul(&self, id: NodeId) -> Option<MatmulOperands> {
-        let (_, flags) =
-            self.ops.products.iter().find(|(op, _)| self.ops.is(self.graph, id, op))?;
         let node = &self.graph[id];
+        let flags = node.op.def()?.matmul?;
         let operand = |index: usize| {
             let outlet = node.inputs()[index];
             let rank = self.elements(outlet)?;

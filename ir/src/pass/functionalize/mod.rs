@@ -143,6 +143,11 @@ fn flow(node: &NodeDef) -> Option<Flow> {
     flow_of(node.op.name())
 }
 
+/// Whether an op is control flow of TensorFlow 1, which becomes calls of functions.
+pub fn is_control_flow(op: &str) -> bool {
+    flow_of(op).is_some_and(|flow| flow != Flow::LoopCond)
+}
+
 /// Control flow of ops by name, as most have no record and do not run. Those on references do
 /// what the others do.
 fn flow_of(op: &str) -> Option<Flow> {

@@ -5,6 +5,7 @@ use crate::{
     function::callees,
     graph::{Graph, NodeDef, NodeId, Outlet},
     op::{CallKind, Effect, Lowering, OpDef},
+    ops::names,
     pass::{
         execution::{cannot_fail, constant},
         specialize::Specialized,
@@ -47,7 +48,7 @@ fn read_variables(graph: &Graph) -> HashSet<Outlet> {
 }
 
 /// The op that reads a variable.
-const READ: &str = "ReadVariableOp";
+const READ: &str = names::READ_VARIABLE_OP;
 
 /// Whether all effects in a function, and in those inside it, are reads. Other functions that nodes
 /// refer to may do anything.
@@ -141,7 +142,9 @@ fn fails(graph: &Graph, op: &OpDef, node: &NodeDef, permission: Permission<'_>) 
         Lowering::Reduce(_) | Lowering::Alias(_) | Lowering::View(_) => {
             !permission.fallible && !are_host_operands_constant(graph, op, node)
         }
-        Lowering::Composite(_) | Lowering::Kernel | Lowering::Runtime => !permission.fallible,
+        Lowering::Composite(_) | Lowering::Kernel | Lowering::HostKernel(_) | Lowering::Runtime => {
+            !permission.fallible
+        }
         Lowering::Fused | Lowering::Interface => true,
     }
 }

@@ -16,6 +16,7 @@ use crate::{
     dtype::DType,
     error::{Error, Result},
     graph::{NodeDef, NodeId, Outlet},
+    ops::names,
     pass::{
         call::{add_call, add_sizes, record},
         execution::constant,
@@ -89,11 +90,11 @@ impl ListItem {
         let graph = &call.functions[1].graph;
         let node = &graph[id];
         let &[list, index, expected] = node.inputs() else { return None };
-        if !is_host(node, "TensorListGetItem") {
+        if !is_host(node, names::TENSOR_LIST_GET_ITEM) {
             return None;
         }
         let list = &outer.graph[call.fixed_input(1, list)?.node];
-        if !is_host(list, "TensorListFromTensor") {
+        if !is_host(list, names::TENSOR_LIST_FROM_TENSOR) {
             return None;
         }
         let &[rows, required] = list.inputs() else { return None };
@@ -118,7 +119,7 @@ impl ItemMatmul {
         let graph = &call.functions[1].graph;
         let node = &graph[id];
         let is_plain = |flag: &str| node.attrs.bool(flag).is_ok_and(|flag| !flag);
-        if !is_host(node, "MatMul") || !is_plain("transpose_a") || !is_plain("transpose_b") {
+        if !is_host(node, names::MAT_MUL) || !is_plain("transpose_a") || !is_plain("transpose_b") {
             return None;
         }
         let &[item, weights] = node.inputs() else { return None };
@@ -148,11 +149,11 @@ impl ItemMatmul {
         let (graph, name) = (&mut outer.graph, call.outer_name(&matmul.name));
         let depth = item.shape.last().copied().unwrap_or(0);
         let flat = add_sizes(graph, &name, &[self.shape[0] * self.shape[1], depth])?;
-        let flat = add_call(graph, &name, "Reshape", Attrs::new(), &[item.rows, flat])?;
+        let flat = add_call(graph, &name, names::RESHAPE, Attrs::new(), &[item.rows, flat])?;
         let attrs = (*matmul.attrs).clone();
-        let matmuls = add_call(graph, &name, "MatMul", attrs, &[flat, weights])?;
+        let matmuls = add_call(graph, &name, names::MAT_MUL, attrs, &[flat, weights])?;
         let shape = add_sizes(graph, &name, &self.shape)?;
-        let matmuls = add_call(graph, &name, "Reshape", Attrs::new(), &[matmuls, shape])?;
+        let matmuls = add_call(graph, &name, names::RESHAPE, Attrs::new(), &[matmuls, shape])?;
         let matmuls = add_variable(call, outer, matmuls)?;
         gather_row(call, self.node, matmuls, item.index)
     }
@@ -168,7 +169,7 @@ fn add_variable(call: &mut LoopCall<'_>, outer: &Rebuilt, outlet: Outlet) -> Res
 /// Makes a node of the body a read of a row.
 fn gather_row(call: &mut LoopCall<'_>, id: NodeId, rows: Outlet, index: Outlet) -> Result<()> {
     let graph = &mut call.functions[1].graph;
-    let op = record("Gather")?;
+    let op = record(names::GATHER)?;
     let dtypes: Option<SmallVec<[DType; 2]>> =
         [rows, index].iter().map(|&input| Some(graph.ty(input)?.dtype)).collect();
     let attrs = infer_attrs(op, Attrs::new(), &dtypes.unwrap_or_default());

@@ -9,6 +9,7 @@ use crate::{
     host_tensor::HostTensor,
     infer::InputFacts,
     op::{Effect, Lowering},
+    ops::names,
     pass::{
         execution::constant,
         placement::{location, own_location, set_locations},
@@ -222,7 +223,7 @@ fn evaluated(
 }
 
 fn add_argument(function: &mut Specialized, ty: &ValueType, device: &str) -> Result<Outlet> {
-    let op = registry::find("_Arg").expect("a built-in record");
+    let op = registry::find(names::ARG).expect("a built-in record");
     let attrs = Attrs::new().with("T", ty.dtype).with("index", function.args.len() as i64);
     let name = function.graph.unique_name("hoisted");
     let mut node = NodeDef::new(name, op, attrs).with_outputs([ty.clone()]);

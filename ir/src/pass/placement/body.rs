@@ -11,7 +11,7 @@ use crate::{
     attr::Attrs,
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
-    op::Lowering,
+    op::{Lowering, OpDef},
     ops::copy::COPY,
     registry,
     spec::ValueType,
@@ -180,7 +180,7 @@ impl Placer<'_> {
         let mut types = node.inputs().iter().filter_map(|&x| graph.ty(x)).chain(node.outputs());
         let reason = match node.op.def() {
             _ if !types.all(|ty| self.targets.supports_dtype(device, ty.dtype)) => Reason::Unheld,
-            Some(op) if self.targets.is_host_only(op) => Reason::HostOnly,
+            Some(OpDef { lowering: Lowering::HostKernel(reason), .. }) => Reason::HostOnly(*reason),
             _ => Reason::NoKernel,
         };
         (None, reason)

@@ -65,9 +65,6 @@ pub trait Targets {
     /// none for a node that does not fit its op: the host reports that.
     fn supports(&self, device: DeviceId, graph: &Graph, node: &NodeDef) -> bool;
 
-    /// Whether no device runs an op, by design.
-    fn is_host_only(&self, op: &'static OpDef) -> bool;
-
     /// Whether an op takes and returns tensors in the memory of any device.
     fn takes_any_device(&self, op: &'static OpDef) -> bool;
 

@@ -7,6 +7,7 @@ use crate::{
     error::Result,
     graph::{NodeDef, NodeId, Outlet},
     op::OpDef,
+    ops::names,
     registry,
     spec::ValueType,
 };
@@ -37,7 +38,7 @@ impl Placer<'_> {
         }
         for assignment in &assignments {
             let attrs = Attrs::new().with("T", assignment.expr.dtype()).with("Tin", &*dtypes);
-            let fused = step.call("_FusedElementwise", attrs);
+            let fused = step.call(names::FUSED_ELEMENTWISE, attrs);
             let mut fused = fused
                 .with_inputs(values.iter().copied())
                 .with_outputs([types[assignment.position].clone()]);
@@ -97,7 +98,7 @@ impl OptimizerStep<'_, '_> {
 
     fn read(&mut self, handle: Outlet, ty: &ValueType) -> Result<Outlet> {
         let (handle, controls) = (self.placer.value(handle), self.placer.waited_for(self.node));
-        let read = self.call("ReadVariableOp", Attrs::new().with("dtype", ty.dtype));
+        let read = self.call(names::READ_VARIABLE_OP, Attrs::new().with("dtype", ty.dtype));
         let read = read.with_inputs([handle]).with_controls(controls).with_outputs([ty.clone()]);
         let new = self.add(read)?;
         self.after.push(new);
@@ -110,7 +111,7 @@ impl OptimizerStep<'_, '_> {
         let mut controls = self.placer.waited_for(self.node);
         controls.extend(self.after.iter().copied());
         let inputs = [self.placer.value(handle), value];
-        let assign = self.call("AssignVariableOp", attrs);
+        let assign = self.call(names::ASSIGN_VARIABLE_OP, attrs);
         self.add(assign.with_inputs(inputs).with_controls(controls))
     }
 }

@@ -1,5 +1,6 @@
 //! Reasons for placements.
 
+use crate::op::HostReason;
 use std::fmt;
 
 /// The reason why a call runs where it does.
@@ -19,8 +20,8 @@ pub enum Reason {
     UnknownShape,
     /// The device that it should run on cannot hold a dtype of it.
     Unheld,
-    /// No device but the CPU runs such ops, by design.
-    HostOnly,
+    /// No device but the CPU runs such ops.
+    HostOnly(HostReason),
     /// The device that it should run on has no kernel for it.
     NoKernel,
 }
@@ -35,7 +36,7 @@ impl fmt::Display for Reason {
             Reason::Steering => "steers a loop",
             Reason::UnknownShape => "shapes known at run time only",
             Reason::Unheld => "the device cannot hold a type of it",
-            Reason::HostOnly => "such ops stay on the host",
+            Reason::HostOnly(reason) => return write!(f, "a kernel of the host: {reason}"),
             Reason::NoKernel => "no kernel on the device",
         })
     }

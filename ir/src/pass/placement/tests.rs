@@ -48,10 +48,6 @@ impl Targets for Mock {
         is_held && !["Cholesky", "Erfinv"].contains(&node.op.name())
     }
 
-    fn is_host_only(&self, op: &'static OpDef) -> bool {
-        op.name == "Cholesky"
-    }
-
     fn takes_any_device(&self, op: &'static OpDef) -> bool {
         ["ReadVariableOp", "AssignVariableOp", "ResourceApplyGradientDescent"].contains(&op.name)
     }
@@ -149,7 +145,7 @@ fn copies_come_before_the_first_reader() {
             [X:0] one/copy = Const()
             [X:0] y = AddV2(x/copy, one/copy)  (asked for)
             [] y/copy = _Copy(y)
-            [] root = Cholesky(y/copy)  (such ops stay on the host)
+            [] root = Cholesky(y/copy)  (a kernel of the host: linear algebra is long chains of small steps)
             [X:0] root/copy = _Copy(root)
             [X:0] sum = AddV2(root/copy, y)  (asked for)
             [] sum/copy = _Copy(sum)

@@ -7,6 +7,7 @@ use crate::{
     expr::{Expr, Replacement},
     graph::{NodeId, Outlet},
     op::Lowering,
+    ops::names,
 };
 use std::collections::HashSet;
 
@@ -124,7 +125,9 @@ fn is_anchor(search: &Search<'_>, value: Outlet, root: NodeId, members: &HashSet
     let graph = search.graph;
     let node = &graph[value.node];
     let is_kernel = node.op.def().is_some_and(|op| {
-        matches!(op.lowering, Lowering::Kernel) && op.name != "_Region" && node.expr.is_none()
+        matches!(op.lowering, Lowering::Kernel | Lowering::HostKernel(_))
+            && op.name != names::REGION
+            && node.expr.is_none()
     });
     let shape = search.shape(value);
     is_kernel

@@ -28,6 +28,7 @@ use crate::{
     expr::Expr,
     graph::{Graph, NodeDef, NodeId, Outlet},
     op::OpDef,
+    ops::names,
     registry,
     shape::Shape,
 };
@@ -52,7 +53,7 @@ pub fn regions(
     results: &[Outlet],
     mut gains: impl FnMut(&Graph, &NodeDef) -> bool,
 ) -> Result<()> {
-    let region = registry::find("_Region").expect("a built-in record");
+    let region = registry::find(names::REGION).expect("a built-in record");
     let kept: HashSet<NodeId> = results.iter().map(|outlet| outlet.node).collect();
     let order = graph.topological_order()?;
     let mut absorbed: HashSet<NodeId> = HashSet::new();

@@ -9,6 +9,7 @@ use crate::{
     host_tensor::HostTensor,
     infer::reduced_axes,
     op::{Lowering, OpDef, ReduceKind},
+    ops::names,
     registry,
     shape::Shape,
 };
@@ -150,8 +151,8 @@ fn reduction(search: &Search<'_>, id: NodeId) -> Option<(Reduction, Space)> {
             .then_some((kind, Space { shape, reduced }));
     }
     let is = |name: &str| registry::find(name).is_some_and(|op| node.op == OpRef::Known(op));
-    let is_log = is("LogSoftmax");
-    if !is_log && !is("Softmax") {
+    let is_log = is(names::LOG_SOFTMAX);
+    if !is_log && !is(names::SOFTMAX) {
         return None;
     }
     let rank = shape.rank();

@@ -13,6 +13,7 @@ use crate::{
     expr::{Expr, ExprKind, Prim},
     graph::{NodeDef, NodeId, Outlet},
     op::{AliasKind, Lowering, OpDef},
+    ops::names,
     shape::Shape,
 };
 use std::collections::HashMap;
@@ -212,7 +213,7 @@ impl Walk<'_> {
     /// it has and contributes zeros for the rest. `false` if the node is none, or its table is not split so.
     pub(super) fn lookup(&mut self, id: NodeId) -> Result<bool> {
         let node = &self.source()[id];
-        if !is_op(node, "GatherV2") || node.attrs.int("batch_dims")? != 0 {
+        if !is_op(node, names::GATHER_V2) || node.attrs.int("batch_dims")? != 0 {
             return Ok(false);
         }
         let found = super::lookup::lookup(self, id)?;

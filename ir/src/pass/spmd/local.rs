@@ -11,6 +11,7 @@ use crate::{
     graph::{Graph, NodeDef, Outlet},
     host_tensor::HostTensor,
     layout::Mesh,
+    ops::names,
     registry,
     shape::{PartialShape, Shape},
     spec::ValueType,
@@ -57,7 +58,7 @@ impl Local {
     }
 
     pub(super) fn arg(&mut self, name: &str, ty: ValueType) -> Result<Outlet> {
-        let op = super::super::call::record("_Arg")?;
+        let op = super::super::call::record(names::ARG)?;
         let attrs = Attrs::new().with("T", ty.dtype).with("index", self.graph.len() as i64);
         let node = NodeDef::new(self.graph.unique_name(name), op, attrs).with_outputs([ty]);
         Ok(self.graph.add(node)?.into())
@@ -75,7 +76,7 @@ impl Local {
 
     pub(super) fn constant(&mut self, name: &str, value: HostTensor) -> Result<Outlet> {
         let attrs = Attrs::new().with("dtype", value.dtype()).with("value", value);
-        self.call(name, "Const", attrs, &[])
+        self.call(name, names::CONST, attrs, &[])
     }
 
     /// A constant vector of sizes, of the dtype of a shape operand.
@@ -138,12 +139,12 @@ impl Local {
 
     pub(super) fn reshape(&mut self, name: &str, value: Outlet, dims: &[usize]) -> Result<Outlet> {
         let shape = add_sizes(&mut self.graph, &format!("{name}/shape"), dims)?;
-        self.call(name, "Reshape", Attrs::new(), &[value, shape])
+        self.call(name, names::RESHAPE, Attrs::new(), &[value, shape])
     }
 
     fn transpose(&mut self, name: &str, value: Outlet, order: &[usize]) -> Result<Outlet> {
         let order = add_sizes(&mut self.graph, &format!("{name}/order"), order)?;
-        self.call(name, "Transpose", Attrs::new(), &[value, order])
+        self.call(name, names::TRANSPOSE, Attrs::new(), &[value, order])
     }
 
     /// The piece of this device of a value that it has whole, along a dimension.
@@ -155,7 +156,7 @@ impl Local {
         let parted = self.reshape(&name, value, &dims)?;
         let axis = self.int(&format!("{name}/axis"), axis as i32)?;
         let inputs = [parted, self.coordinate(mesh_dim), axis];
-        self.call(&name, "GatherV2", Attrs::new(), &inputs)
+        self.call(&name, names::GATHER_V2, Attrs::new(), &inputs)
     }
 
     /// The result of a collective of the devices that differ in these mesh dimensions only.
@@ -188,7 +189,7 @@ impl Local {
         let transport = to_move(dtype).ok_or_else(|| unmovable(&name, dtype))?;
         let sent = self.sent(&name, value, transport)?;
         let piece = self.shape(sent)?;
-        let gather = "CollectiveGatherV2";
+        let gather = names::COLLECTIVE_GATHER_V2;
         let whole = if axis == 0 {
             self.collective(&name, gather, 1 << mesh_dim, Attrs::new(), Some(sent))?
         } else {
@@ -207,7 +208,7 @@ impl Local {
     /// The whole of a value of which devices have terms.
     pub(super) fn all_reduce(&mut self, value: Outlet, partial: Partial) -> Result<Outlet> {
         let name = format!("{}/all_reduce", self.graph[value.node].name);
-        self.reduced(&name, "CollectiveReduceV2", value, partial)
+        self.reduced(&name, names::COLLECTIVE_REDUCE_V2, value, partial)
     }
 
     /// The piece, along a dimension, of the whole of a value of which devices have terms.
@@ -220,7 +221,7 @@ impl Local {
     ) -> Result<Outlet> {
         let name = format!("{}/reduce_scatter", self.graph[value.node].name);
         let (rank, partial) = (self.shape(value)?.rank(), Partial { dims: 1 << mesh_dim, merge });
-        let op = "CollectiveReduceScatterV2";
+        let op = names::COLLECTIVE_REDUCE_SCATTER_V2;
         if axis == 0 {
             return self.reduced(&name, op, value, partial);
         }
@@ -262,7 +263,13 @@ impl Local {
         let whole = match value {
             Some(value) => {
                 let sent = self.sent(name, value, transport)?;
-                self.collective(name, "CollectiveBcastSendV2", all, Attrs::new(), Some(sent))?
+                self.collective(
+                    name,
+                    names::COLLECTIVE_BCAST_SEND_V2,
+                    all,
+                    Attrs::new(),
+                    Some(sent),
+                )?
             }
             None => {
                 self.instance += 1;
@@ -271,7 +278,7 @@ impl Local {
                 let shape = add_sizes(&mut self.graph, &format!("{name}/shape"), &dims)?;
                 let inputs = [size, self.keys[all as usize - 1], instance, shape];
                 let attrs = Attrs::new().with("T", dtype);
-                self.call(name, "CollectiveBcastRecvV2", attrs, &inputs)?
+                self.call(name, names::COLLECTIVE_BCAST_RECV_V2, attrs, &inputs)?
             }
         };
         self.received(name, whole, ty.dtype, transport)
@@ -302,11 +309,16 @@ impl Local {
     }
 
     pub(super) fn cast(&mut self, name: &str, value: Outlet, to: DType) -> Result<Outlet> {
-        self.call(&format!("{name}/cast"), "Cast", Attrs::new().with("DstT", to), &[value])
+        self.call(&format!("{name}/cast"), names::CAST, Attrs::new().with("DstT", to), &[value])
     }
 
     fn bitcast(&mut self, name: &str, value: Outlet, to: DType) -> Result<Outlet> {
-        self.call(&format!("{name}/bitcast"), "Bitcast", Attrs::new().with("type", to), &[value])
+        self.call(
+            &format!("{name}/bitcast"),
+            names::BITCAST,
+            Attrs::new().with("type", to),
+            &[value],
+        )
     }
 
     /// A node of a known op, whose attributes are complete.

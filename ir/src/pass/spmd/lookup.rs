@@ -13,6 +13,7 @@ use crate::{
     host_tensor::HostTensor,
     infer::normalize_axis,
     op::{Effect, OpDef},
+    ops::names,
     pass::execution::constant,
     shape::Shape,
 };
@@ -55,7 +56,7 @@ pub(super) fn lookup_in_variable(
     else {
         return Ok(false);
     };
-    let is_plain = is_op(node, "ResourceGather") && node.attrs.int("batch_dims")? == 0;
+    let is_plain = is_op(node, names::RESOURCE_GATHER) && node.attrs.int("batch_dims")? == 0;
     let Some(rank) = walk.ty(indices)?.shape.rank().filter(|_| is_plain) else { return Ok(false) };
     let handle = walk.value(variable)?.outlet;
     let Some(mesh_dim) = split.dims.first().copied().flatten() else {
@@ -68,7 +69,7 @@ pub(super) fn lookup_in_variable(
         return Ok(false);
     }
     let attrs = Attrs::new().with("dtype", spec.dtype);
-    let table = walk.local.call(&node.name, "ReadVariableOp", attrs, &[handle])?;
+    let table = walk.local.call(&node.name, names::READ_VARIABLE_OP, attrs, &[handle])?;
     let rows = Rows { axis: 0, mesh_dim, size: shape[0] };
     add_lookup(walk, id, table, split, indices, rows)?;
     Ok(true)
@@ -84,7 +85,8 @@ pub(super) fn scatter(
 ) -> Result<bool> {
     let node = &walk.source()[id];
     let &[variable, indices, updates] = node.inputs() else { return Ok(false) };
-    let is_sum = is_op(node, "ResourceScatterAdd") || is_op(node, "ResourceScatterSub");
+    let is_sum =
+        is_op(node, names::RESOURCE_SCATTER_ADD) || is_op(node, names::RESOURCE_SCATTER_SUB);
     let is_scatter = op.effect == Effect::Writes
         && op.inputs.iter().map(|arg| arg.name).eq(["resource", "indices", "updates"]);
     let shape = walk.ty(variable)?.pointee.as_ref().and_then(|spec| spec.shape.known());
@@ -184,17 +186,19 @@ impl Lookup<'_, '_, '_> {
         let rows = self.int(size / self.walk.mesh.dim_size(mesh_dim), dtype)?;
         let (n_rows, zero) = (self.int(size, dtype)?, self.int(0, dtype)?);
         let coordinate = self.walk.local.coordinate_as(self.name, mesh_dim, dtype)?;
-        let first = self.call("Mul", &[coordinate, rows])?;
-        let own = self.call("Sub", &[indices, first])?;
+        let first = self.call(names::MUL, &[coordinate, rows])?;
+        let own = self.call(names::SUB, &[indices, first])?;
         let (low, high) =
-            (self.call("GreaterEqual", &[own, zero])?, self.call("Less", &[own, rows])?);
-        let is_own = self.call("LogicalAnd", &[low, high])?;
-        let (low, high) =
-            (self.call("GreaterEqual", &[indices, zero])?, self.call("Less", &[indices, n_rows])?);
-        let is_any = self.call("LogicalAnd", &[low, high])?;
-        let outside = self.call("Sub", &[zero, n_rows])?;
-        let other = self.call("SelectV2", &[is_any, zero, outside])?;
-        Ok((self.call("SelectV2", &[is_own, own, other])?, is_own))
+            (self.call(names::GREATER_EQUAL, &[own, zero])?, self.call(names::LESS, &[own, rows])?);
+        let is_own = self.call(names::LOGICAL_AND, &[low, high])?;
+        let (low, high) = (
+            self.call(names::GREATER_EQUAL, &[indices, zero])?,
+            self.call(names::LESS, &[indices, n_rows])?,
+        );
+        let is_any = self.call(names::LOGICAL_AND, &[low, high])?;
+        let outside = self.call(names::SUB, &[zero, n_rows])?;
+        let other = self.call(names::SELECT_V2, &[is_any, zero, outside])?;
+        Ok((self.call(names::SELECT_V2, &[is_own, own, other])?, is_own))
     }
 
     /// The rows that this device has, zeros for the others.
@@ -202,7 +206,7 @@ impl Lookup<'_, '_, '_> {
         let (at, is_own) = self.own_indices(indices)?;
         let axis = HostTensor::scalar(self.rows.axis as i32);
         let axis = self.walk.local.constant(self.name, axis)?;
-        let found = self.call("GatherV2", &[table, at, axis])?;
+        let found = self.call(names::GATHER_V2, &[table, at, axis])?;
         self.where_own(found, is_own)
     }
 
@@ -222,6 +226,6 @@ impl Lookup<'_, '_, '_> {
         let mask = self.walk.local.reshape(self.name, is_own, &dims)?;
         let zeros = HostTensor::zeros(dtype, Shape::scalar())?;
         let zeros = self.walk.local.constant(self.name, zeros)?;
-        self.call("SelectV2", &[mask, rows, zeros])
+        self.call(names::SELECT_V2, &[mask, rows, zeros])
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     graph::{Graph, NodeDef, NodeId, Outlet},
     host_tensor::HostTensor,
     op::{Effect, OpDef},
+    ops::names,
     pass::specialize::Specialized,
     shape::PartialShape,
     spec::ValueType,
@@ -84,12 +85,14 @@ impl Walk<'_> {
             return Err(Error::Unsupported { op: op.name.into(), what });
         }
         match node.inputs() {
-            [variable] if is_op(node, "ReadVariableOp") => {
+            [variable] if is_op(node, names::READ_VARIABLE_OP) => {
                 let sharding = self.variable(*variable)?;
                 let handle = self.value(*variable)?.outlet;
                 self.add(id, op, &[handle], vec![sharding])?;
             }
-            [variable] if is_op(node, "VariableShape") => self.variable_shape(id, *variable)?,
+            [variable] if is_op(node, names::VARIABLE_SHAPE) => {
+                self.variable_shape(id, *variable)?
+            }
             [variable, value] if is_assignment(node) => {
                 let sharding = self.variable(*variable)?;
                 let handle = self.value(*variable)?.outlet;
@@ -238,7 +241,7 @@ impl Walk<'_> {
 
 /// Whether a node sets a variable to what it is passed, or adds that to it.
 fn is_assignment(node: &NodeDef) -> bool {
-    ["AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"]
+    [names::ASSIGN_VARIABLE_OP, names::ASSIGN_ADD_VARIABLE_OP, names::ASSIGN_SUB_VARIABLE_OP]
         .iter()
         .any(|name| is_op(node, name))
 }

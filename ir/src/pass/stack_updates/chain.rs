@@ -4,6 +4,7 @@ use super::picks::Picks;
 use crate::{
     graph::{Graph, NodeDef, NodeId, Outlet},
     op::{Lowering, OpDef},
+    ops::names,
     pass::{
         call::call_views,
         execution::constant,
@@ -54,7 +55,7 @@ pub(super) fn find(body: &Specialized) -> Vec<Chain> {
 }
 
 fn is_update(node: &NodeDef) -> bool {
-    is(node, "TensorStridedSliceUpdate")
+    is(node, names::TENSOR_STRIDED_SLICE_UPDATE)
 }
 
 fn is(node: &NodeDef, name: &str) -> bool {
@@ -82,7 +83,7 @@ impl<'a> Search<'a> {
         }
         if is_update(node) {
             self.slices.extend(self.updated(id).map(|slice| (id.into(), slice)));
-        } else if is(node, "Pack") {
+        } else if is(node, names::PACK) {
             self.slices.extend(self.stacked(id).map(|slice| (id.into(), slice)));
         } else if matches!(node.op.def().map(|op| op.lowering), Some(Lowering::View(_))) {
             self.slices.extend(self.sliced(id).unwrap_or_default());

@@ -7,6 +7,7 @@ use crate::{
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
     host_tensor::HostTensor,
+    ops::names,
     pass::{call::add_call, execution::constant, rebuild::Rebuilt},
 };
 use std::collections::HashMap;
@@ -102,7 +103,7 @@ impl<'a> Rewrite<'a> {
             .with("begin_mask", all & !picks.mask())
             .with("end_mask", all & !picks.mask())
             .with("shrink_axis_mask", picks.mask());
-        let slice = add_call(graph, name, "StridedSlice", attrs, &inputs)?;
+        let slice = add_call(graph, name, names::STRIDED_SLICE, attrs, &inputs)?;
         self.slices.insert((stack, picks.clone()), slice);
         Ok(slice)
     }
@@ -131,7 +132,7 @@ impl<'a> Rewrite<'a> {
         }
         let shrink = "shrink_axis_mask";
         attrs.set(shrink, picks.spread_mask(node.attrs.int(shrink)?) | picks.mask());
-        add_call(&mut rebuilt.graph, &node.name, "TensorStridedSliceUpdate", attrs, &inputs)
+        add_call(&mut rebuilt.graph, &node.name, names::TENSOR_STRIDED_SLICE_UPDATE, attrs, &inputs)
     }
 }
 
@@ -158,14 +159,14 @@ fn spread(
         if numbers.is_empty() {
             let begin = add_numbers(graph, name, DType::I64, &[start])?;
             let size = add_numbers(graph, name, DType::I64, &[run.len() as i64])?;
-            parts.push(add_call(graph, name, "Slice", Attrs::new(), &[vector, begin, size])?);
+            parts.push(add_call(graph, name, names::SLICE, Attrs::new(), &[vector, begin, size])?);
             start += run.len() as i64;
         } else {
             parts.push(add_numbers(graph, name, dtype, &numbers)?);
         }
     }
-    parts.push(add_call(graph, name, "Const", axis_attrs(), &[])?);
-    add_call(graph, name, "ConcatV2", Attrs::new(), &parts)
+    parts.push(add_call(graph, name, names::CONST, axis_attrs(), &[])?);
+    add_call(graph, name, names::CONCAT_V2, Attrs::new(), &parts)
 }
 
 fn axis_attrs() -> Attrs {
@@ -178,5 +179,5 @@ fn add_numbers(graph: &mut Graph, name: &str, dtype: DType, numbers: &[i64]) -> 
         _ => HostTensor::vector(numbers)?,
     };
     let attrs = Attrs::new().with("dtype", dtype).with("value", value);
-    add_call(graph, name, "Const", attrs, &[])
+    add_call(graph, name, names::CONST, attrs, &[])
 }

@@ -4,6 +4,7 @@
 mod attention;
 pub(crate) mod cases;
 mod chains;
+mod coverage;
 mod failures;
 mod followed;
 pub(crate) mod groups;

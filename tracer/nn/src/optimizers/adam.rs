@@ -1,7 +1,7 @@
 //! Adam and its relatives.
 
 use super::algorithm::{Algorithm, Slot, Step};
-use ferroflow_ir::Attrs;
+use ferroflow_ir::{Attrs, ops::names};
 use ferroflow_tracer::{error::Result, gradients::TensorGradient, tensor::Tensor};
 
 /// Adam (Kingma and Ba 2015): `m += (1-β₁)(g-m)`, `v += (1-β₂)(g²-v)`,
@@ -41,7 +41,11 @@ impl Algorithm for Adam {
         let g = gradient.clone().dense()?;
         let [beta_1, beta_2] = [step.scalar(self.beta_1)?, step.scalar(self.beta_2)?];
         let powers = [beta_1.pow(&step.number)?, beta_2.pow(&step.number)?];
-        let op = if self.amsgrad { "ResourceApplyAdamWithAmsgrad" } else { "ResourceApplyAdam" };
+        let op = if self.amsgrad {
+            names::RESOURCE_APPLY_ADAM_WITH_AMSGRAD
+        } else {
+            names::RESOURCE_APPLY_ADAM
+        };
         let (lr, epsilon) = (&step.learning_rate, step.scalar(self.epsilon)?);
         let inputs = [&powers[0], &powers[1], lr, &beta_1, &beta_2, &epsilon, &g];
         step.apply(op, Attrs::new(), &inputs)
@@ -81,7 +85,7 @@ impl Algorithm for Adamax {
         let power = beta_1.pow(&step.number)?;
         let (lr, epsilon) = (&step.learning_rate, step.scalar(self.epsilon)?);
         let inputs = [&power, lr, &beta_1, &beta_2, &epsilon, &g];
-        step.apply("ResourceApplyAdaMax", Attrs::new(), &inputs)
+        step.apply(names::RESOURCE_APPLY_ADA_MAX, Attrs::new(), &inputs)
     }
 }
 

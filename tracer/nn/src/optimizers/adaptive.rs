@@ -1,7 +1,7 @@
 //! Optimizers whose rates adapt to each element: by the squares of its gradients.
 
 use super::algorithm::{Algorithm, Slot, Step};
-use ferroflow_ir::Attrs;
+use ferroflow_ir::{Attrs, ops::names};
 use ferroflow_tracer::{error::Result, gradients::TensorGradient, tensor::Tensor};
 
 /// RMSprop (Hinton 2012): `s = ρ·s + (1-ρ)·g²`, `m = momentum·m + lr·g/√(s + ε)`, `w -= m`; centred,
@@ -43,14 +43,15 @@ impl Algorithm for RmsProp {
             [step.scalar(self.rho)?, step.scalar(self.momentum)?, step.scalar(self.epsilon)?];
         match gradient {
             TensorGradient::Dense(g) => {
-                let centered = "ResourceApplyCenteredRMSProp";
-                let op = if self.centered { centered } else { "ResourceApplyRMSProp" };
+                let centered = names::RESOURCE_APPLY_CENTERED_RMS_PROP;
+                let op = if self.centered { centered } else { names::RESOURCE_APPLY_RMS_PROP };
                 step.apply(op, Attrs::new(), &[lr, &rho, &momentum, &epsilon, g])
             }
             TensorGradient::Slices(slices) => {
                 let (rows, places) = slices.summed()?;
-                let centered = "ResourceSparseApplyCenteredRMSProp";
-                let op = if self.centered { centered } else { "ResourceSparseApplyRMSProp" };
+                let centered = names::RESOURCE_SPARSE_APPLY_CENTERED_RMS_PROP;
+                let op =
+                    if self.centered { centered } else { names::RESOURCE_SPARSE_APPLY_RMS_PROP };
                 let inputs = [lr, &rho, &momentum, &epsilon, &rows, &places];
                 step.apply(op, Attrs::new(), &inputs)
             }
@@ -136,12 +137,12 @@ impl Algorithm for Adadelta {
             (&step.learning_rate, step.scalar(self.rho)?, step.scalar(self.epsilon)?);
         match gradient {
             TensorGradient::Dense(g) => {
-                step.apply("ResourceApplyAdadelta", Attrs::new(), &[lr, &rho, &epsilon, g])
+                step.apply(names::RESOURCE_APPLY_ADADELTA, Attrs::new(), &[lr, &rho, &epsilon, g])
             }
             TensorGradient::Slices(slices) => {
                 let (rows, places) = slices.summed()?;
                 let inputs = [lr, &rho, &epsilon, &rows, &places];
-                step.apply("ResourceSparseApplyAdadelta", Attrs::new(), &inputs)
+                step.apply(names::RESOURCE_SPARSE_APPLY_ADADELTA, Attrs::new(), &inputs)
             }
         }
     }
@@ -201,12 +202,12 @@ impl Algorithm for Ftrl {
         match gradient {
             TensorGradient::Dense(g) => {
                 let inputs = [g, lr, &l1, &l2, &shrinkage, &power];
-                step.apply("ResourceApplyFtrlV2", Attrs::new(), &inputs)
+                step.apply(names::RESOURCE_APPLY_FTRL_V2, Attrs::new(), &inputs)
             }
             TensorGradient::Slices(slices) => {
                 let (rows, places) = slices.summed()?;
                 let inputs = [&rows, &places, lr, &l1, &l2, &shrinkage, &power];
-                step.apply("ResourceSparseApplyFtrlV2", Attrs::new(), &inputs)
+                step.apply(names::RESOURCE_SPARSE_APPLY_FTRL_V2, Attrs::new(), &inputs)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Gradient descent.
 
 use super::algorithm::{Algorithm, Slot, Step};
-use ferroflow_ir::Attrs;
+use ferroflow_ir::{Attrs, ops::names};
 use ferroflow_tracer::{error::Result, gradients::TensorGradient};
 
 /// Gradient descent: `w -= lr·g`; with momentum `v = momentum·v - lr·g`, `w += v`, or by Nesterov
@@ -32,7 +32,7 @@ impl Algorithm for Sgd {
         if self.momentum == 0.0 {
             return match gradient {
                 TensorGradient::Dense(g) => {
-                    step.apply("ResourceApplyGradientDescent", Attrs::new(), &[lr, g])
+                    step.apply(names::RESOURCE_APPLY_GRADIENT_DESCENT, Attrs::new(), &[lr, g])
                 }
                 TensorGradient::Slices(slices) => {
                     step.scatter_sub(&slices.indices, &(&slices.values * lr)?)
@@ -43,11 +43,11 @@ impl Algorithm for Sgd {
         let attrs = Attrs::new().with("use_nesterov", self.nesterov);
         match gradient {
             TensorGradient::Dense(g) => {
-                step.apply("ResourceApplyKerasMomentum", attrs, &[lr, g, &momentum])
+                step.apply(names::RESOURCE_APPLY_KERAS_MOMENTUM, attrs, &[lr, g, &momentum])
             }
             TensorGradient::Slices(slices) => {
                 let (rows, places) = slices.summed()?;
-                let op = "ResourceSparseApplyKerasMomentum";
+                let op = names::RESOURCE_SPARSE_APPLY_KERAS_MOMENTUM;
                 step.apply(op, attrs, &[lr, &rows, &places, &momentum])
             }
         }

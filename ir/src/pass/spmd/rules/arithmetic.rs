@@ -1,23 +1,11 @@
 //! Rules of elementwise ops, reductions, matmuls and what works row by row.
 
-use super::{Dims, Factors, RuleCall, Rules, all_but, each, same};
+use super::{Dims, Factors, RuleCall, all_but, each, same};
 use crate::{
     op::ReduceKind,
     pass::spmd::sharding::{TermMerge, to_merge},
     shape::Shape,
 };
-
-pub(super) const RULES: Rules = &[
-    ("BatchMatMul", batch_matmul),
-    ("BatchMatMulV2", batch_matmul),
-    ("CheckNumerics", unchanged),
-    ("LogSoftmax", rows),
-    ("MatMul", matmul),
-    ("Softmax", rows),
-    ("SoftmaxCrossEntropyWithLogits", cross_entropy),
-    ("SparseSoftmaxCrossEntropyWithLogits", sparse_cross_entropy),
-    ("TopKV2", top_k),
-];
 
 /// The factors of an operand that broadcasts to a result, which has a factor for each dimension.
 fn broadcast(operand: &Shape, result: &Shape) -> Option<Dims> {
@@ -71,7 +59,7 @@ const ROWS: usize = 0;
 const COLUMNS: usize = 1;
 const INNER: usize = 2;
 
-fn matmul(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn matmul(call: &RuleCall<'_>) -> Option<Factors> {
     let order = |swapped, a, b| if swapped { [Some(b), Some(a)] } else { [Some(a), Some(b)] };
     let lhs = order(call.flag("transpose_a"), ROWS, INNER);
     let rhs = order(call.flag("transpose_b"), INNER, COLUMNS);
@@ -81,7 +69,7 @@ fn matmul(call: &RuleCall<'_>) -> Option<Factors> {
     Some(Factors { operands: vec![Some(lhs), Some(rhs)], results, merges, sizes: Vec::new() })
 }
 
-fn batch_matmul(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn batch_matmul(call: &RuleCall<'_>) -> Option<Factors> {
     let (lhs, rhs, result) = (call.shape(0)?, call.shape(1)?, call.result(0)?);
     let n_batch = result.rank().checked_sub(2)?;
     let batch = Shape::new(result[..n_batch].iter().copied()).ok()?;
@@ -99,17 +87,17 @@ fn batch_matmul(call: &RuleCall<'_>) -> Option<Factors> {
     Some(Factors { operands: vec![Some(lhs), Some(rhs)], results, merges, sizes: Vec::new() })
 }
 
-fn unchanged(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn unchanged(call: &RuleCall<'_>) -> Option<Factors> {
     same(each(0, call.shape(0)?.rank()))
 }
 
 /// Each row of the last dimension by itself.
-fn rows(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn rows(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     same(all_but(rank, |axis| axis + 1 == rank))
 }
 
-fn cross_entropy(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn cross_entropy(call: &RuleCall<'_>) -> Option<Factors> {
     let (features, labels) = (call.shape(0)?, call.shape(1)?);
     if features != labels || features.rank() != 2 {
         return None;
@@ -119,7 +107,7 @@ fn cross_entropy(call: &RuleCall<'_>) -> Option<Factors> {
     Some(Factors { operands, results: vec![each(0, 1), matrix], ..Factors::default() })
 }
 
-fn sparse_cross_entropy(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn sparse_cross_entropy(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(1)?.rank();
     if call.shape(0)?.rank() != rank + 1 {
         return None;
@@ -129,7 +117,7 @@ fn sparse_cross_entropy(call: &RuleCall<'_>) -> Option<Factors> {
     Some(Factors { operands, results: vec![each(0, rank), rows], ..Factors::default() })
 }
 
-fn top_k(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn top_k(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     let dims = all_but(rank, |axis| axis + 1 == rank);
     let results = vec![dims.clone(), dims.clone()];

@@ -1,39 +1,25 @@
 //! Rules of convolutions and pools: images of a batch are apart, and so are channels where each result has
 //! its own.
 
-use super::{Dims, Factors, RuleCall, Rules, SizesOperand, all_but};
+use super::{Dims, Factors, RuleCall, SizesOperand, all_but};
 use crate::pass::spmd::sharding::{TermMerge, to_merge};
-
-pub(super) const RULES: Rules = &[
-    ("AvgPool", batch),
-    ("AvgPoolGrad", pool_grad),
-    ("Conv2D", conv),
-    ("Conv2DBackpropFilter", filter_grad),
-    ("Conv2DBackpropInput", input_grad),
-    ("Conv3D", conv),
-    ("DepthwiseConv2dNative", conv),
-    ("DepthwiseConv2dNativeBackpropFilter", filter_grad),
-    ("DepthwiseConv2dNativeBackpropInput", input_grad),
-    ("MaxPool", batch),
-    ("MaxPoolGrad", batch_of_all),
-];
 
 /// The batch dimension of a tensor of images.
 fn images(rank: usize) -> Dims {
     all_but(rank, |axis| axis > 0)
 }
 
-fn batch(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn batch(call: &RuleCall<'_>) -> Option<Factors> {
     super::same(images(call.shape(0)?.rank()))
 }
 
-fn batch_of_all(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn batch_of_all(call: &RuleCall<'_>) -> Option<Factors> {
     let dims = images(call.shape(0)?.rank());
     let operands = vec![Some(dims.clone()); call.node.inputs().len()];
     Some(Factors { operands, results: vec![dims], ..Factors::default() })
 }
 
-fn conv(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn conv(call: &RuleCall<'_>) -> Option<Factors> {
     let explicit = call.node.attrs.string("padding").ok()? == "EXPLICIT";
     let dims = images(call.shape(0)?.rank());
     let results = vec![images(call.result(0)?.rank())];
@@ -52,14 +38,14 @@ fn image_sizes(call: &RuleCall<'_>, input: usize) -> Option<SizesOperand> {
     Some(SizesOperand { input, entries })
 }
 
-fn input_grad(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn input_grad(call: &RuleCall<'_>) -> Option<Factors> {
     let (dy, result) = (images(call.shape(2)?.rank()), images(call.result(0)?.rank()));
     let sizes = vec![image_sizes(call, 0)?];
     let operands = vec![None, None, Some(dy)];
     Some(Factors { operands, results: vec![result], sizes, ..Factors::default() })
 }
 
-fn pool_grad(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn pool_grad(call: &RuleCall<'_>) -> Option<Factors> {
     let (dy, result) = (images(call.shape(1)?.rank()), images(call.result(0)?.rank()));
     let sizes = vec![image_sizes(call, 0)?];
     Some(Factors {
@@ -70,7 +56,7 @@ fn pool_grad(call: &RuleCall<'_>) -> Option<Factors> {
     })
 }
 
-fn filter_grad(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn filter_grad(call: &RuleCall<'_>) -> Option<Factors> {
     let (x, dy) = (images(call.shape(0)?.rank()), images(call.shape(2)?.rank()));
     let merges = match to_merge(call.result_dtype()?, TermMerge::Sum) {
         Some(_) => vec![(0, TermMerge::Sum)],

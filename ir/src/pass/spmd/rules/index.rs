@@ -1,25 +1,12 @@
 //! Rules of ops that work with indices.
 
-use super::{Dims, Factors, RuleCall, Rules, SizesOperand, all_but, each, same};
+use super::{Dims, Factors, RuleCall, SizesOperand, all_but, each, same};
 use crate::{
     infer::normalize_axis,
     pass::spmd::sharding::{TermMerge, to_merge},
 };
 
-pub(super) const RULES: Rules = &[
-    ("ArgMax", arg_extreme),
-    ("ArgMin", arg_extreme),
-    ("Cumprod", scan),
-    ("Cumsum", scan),
-    ("GatherV2", gather),
-    ("InTopKV2", in_top_k),
-    ("MatrixBandPart", matrices),
-    ("OneHot", one_hot),
-    ("ScatterNd", scatter),
-    ("UnsortedSegmentSum", segment_sum),
-];
-
-fn arg_extreme(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn arg_extreme(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     let axis = call.axis(1, rank)?;
     let operand = all_but(rank, |own| own == axis);
@@ -28,13 +15,13 @@ fn arg_extreme(call: &RuleCall<'_>) -> Option<Factors> {
     Some(Factors { operands: vec![Some(operand)], results: vec![result], ..Factors::default() })
 }
 
-fn scan(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn scan(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     let axis = call.axis(1, rank)?;
     same(all_but(rank, |own| own == axis))
 }
 
-fn gather(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn gather(call: &RuleCall<'_>) -> Option<Factors> {
     let (params, indices) = (call.shape(0)?, call.shape(1)?);
     let axis = call.axis(2, params.rank())?;
     let n_batch = call.int("batch_dims")?;
@@ -51,19 +38,19 @@ fn gather(call: &RuleCall<'_>) -> Option<Factors> {
     Some(Factors { operands, results: vec![result], ..Factors::default() })
 }
 
-fn in_top_k(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn in_top_k(call: &RuleCall<'_>) -> Option<Factors> {
     let rows = all_but(call.shape(0)?.rank(), |axis| axis == 1);
     let operands = vec![Some(rows), Some(each(0, 1))];
     Some(Factors { operands, results: vec![each(0, 1)], ..Factors::default() })
 }
 
 /// Each matrix of the last two dimensions by itself.
-fn matrices(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn matrices(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     same(all_but(rank, |axis| axis + 2 >= rank))
 }
 
-fn one_hot(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn one_hot(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     let axis = normalize_axis(call.int("axis")?, rank + 1).ok()?;
     let mut result = each(0, rank);
@@ -81,7 +68,7 @@ fn sums(call: &RuleCall<'_>, factors: std::ops::Range<usize>) -> Option<Vec<(usi
     Some(if can { factors.map(|factor| (factor, TermMerge::Sum)).collect() } else { Vec::new() })
 }
 
-fn scatter(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn scatter(call: &RuleCall<'_>) -> Option<Factors> {
     let (indices, result) = (call.shape(0)?, call.result(0)?);
     let (&depth, outer) = indices.split_last()?;
     let n_outer = outer.len();
@@ -101,7 +88,7 @@ fn scatter(call: &RuleCall<'_>) -> Option<Factors> {
     })
 }
 
-fn segment_sum(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn segment_sum(call: &RuleCall<'_>) -> Option<Factors> {
     let (data, ids) = (call.shape(0)?, call.shape(1)?);
     let (n_ids, operand) = (ids.rank(), each(0, data.rank()));
     let mut result = all_but(1, |_| true);

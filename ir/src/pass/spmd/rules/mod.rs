@@ -5,8 +5,8 @@
 //! result of a device is a term, to be merged. A dimension without a factor must be whole. This is the notion of
 //! the sharding rules of Shardy (OpenXLA).
 //!
-//! Elementwise ops and reductions follow from their records; the other ops that have a rule are in the tables
-//! of the files here. An op without a rule needs its operands whole.
+//! Elementwise ops and reductions follow from their lowering; records of other ops state their rule
+//! ([`ShardingRule`]). An op without a rule needs its operands whole.
 
 mod arithmetic;
 mod image;
@@ -17,7 +17,7 @@ use crate::{
     dtype::DType,
     graph::{Graph, NodeDef, Outlet},
     infer::{InputFacts, OpContext, normalize_axis},
-    op::{Lowering, OpDef},
+    op::{Lowering, OpDef, ShardingRule},
     pass::execution::constant,
     shape::Shape,
 };
@@ -116,22 +116,54 @@ pub(super) fn factors(call: &RuleCall<'_>) -> Option<Factors> {
         | Lowering::View(_)
         | Lowering::Composite(_)
         | Lowering::Kernel
+        | Lowering::HostKernel(_)
         | Lowering::Runtime
         | Lowering::Interface => {
-            let mut tables =
-                [arithmetic::RULES, movement::RULES, index::RULES, image::RULES].into_iter();
-            let rule = tables.find_map(|table| {
-                table.iter().find(|(name, _)| *name == call.op.name).map(|(_, rule)| *rule)
-            })?;
-            let mut factors = rule(call)?;
+            let mut factors = stated(call, call.op.sharding?)?;
             factors.operands.resize(n_inputs, None);
             Some(factors)
         }
     }
 }
 
-/// Rules of ops, by name.
-type Rules = &'static [(&'static str, fn(&RuleCall<'_>) -> Option<Factors>)];
+/// The factors by the rule that a record states.
+fn stated(call: &RuleCall<'_>, rule: ShardingRule) -> Option<Factors> {
+    match rule {
+        ShardingRule::Unchanged => arithmetic::unchanged(call),
+        ShardingRule::Rows => arithmetic::rows(call),
+        ShardingRule::MatMul => arithmetic::matmul(call),
+        ShardingRule::BatchMatMul => arithmetic::batch_matmul(call),
+        ShardingRule::CrossEntropy => arithmetic::cross_entropy(call),
+        ShardingRule::SparseCrossEntropy => arithmetic::sparse_cross_entropy(call),
+        ShardingRule::TopK => arithmetic::top_k(call),
+        ShardingRule::ArgExtreme => index::arg_extreme(call),
+        ShardingRule::Scan => index::scan(call),
+        ShardingRule::Gather => index::gather(call),
+        ShardingRule::InTopK => index::in_top_k(call),
+        ShardingRule::Matrices => index::matrices(call),
+        ShardingRule::OneHot => index::one_hot(call),
+        ShardingRule::Scatter => index::scatter(call),
+        ShardingRule::SegmentSum => index::segment_sum(call),
+        ShardingRule::Batch => image::batch(call),
+        ShardingRule::BatchOfAll => image::batch_of_all(call),
+        ShardingRule::PoolGrad => image::pool_grad(call),
+        ShardingRule::Conv => image::conv(call),
+        ShardingRule::FilterGrad => image::filter_grad(call),
+        ShardingRule::InputGrad => image::input_grad(call),
+        ShardingRule::BroadcastTo => movement::broadcast_to(call),
+        ShardingRule::Concat => movement::concat(call),
+        ShardingRule::Pad => movement::pad(call),
+        ShardingRule::Pack => movement::pack(call),
+        ShardingRule::Unpack => movement::unpack(call),
+        ShardingRule::Reverse => movement::reverse(call),
+        ShardingRule::Slice => movement::slice(call),
+        ShardingRule::Split => movement::split(call),
+        ShardingRule::StridedSlice => movement::strided_slice(call),
+        ShardingRule::StridedSliceGrad => movement::strided_slice_grad(call),
+        ShardingRule::Tile => movement::tile(call),
+        ShardingRule::Transpose => movement::transpose(call),
+    }
+}
 
 /// A factor for each of `rank` dimensions, the first of number `first`.
 fn each(first: usize, rank: usize) -> Dims {

@@ -1,29 +1,12 @@
 //! Rules of ops that move elements: dimensions that they leave whole may be split.
 
-use super::{Dims, Factors, RuleCall, Rules, SizesOperand, all_but, each, same};
+use super::{Dims, Factors, RuleCall, SizesOperand, all_but, each, same};
 use crate::{
     infer::normalize_axis,
     strided_slice::{SliceAxis, slice_axes},
 };
 
-pub(super) const RULES: Rules = &[
-    ("BroadcastTo", broadcast_to),
-    ("ConcatV2", concat),
-    ("MirrorPad", pad),
-    ("Pack", pack),
-    ("Pad", pad),
-    ("PadV2", pad),
-    ("ReverseV2", reverse),
-    ("Slice", slice),
-    ("SplitV", split),
-    ("StridedSlice", strided_slice),
-    ("StridedSliceGrad", strided_slice_grad),
-    ("Tile", tile),
-    ("Transpose", transpose),
-    ("Unpack", unpack),
-];
-
-fn broadcast_to(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn broadcast_to(call: &RuleCall<'_>) -> Option<Factors> {
     let (operand, result) = (call.shape(0)?, call.result(0)?);
     let before = result.rank().checked_sub(operand.rank())?;
     let kept = |axis: usize| axis >= before && operand[axis - before] == result[axis];
@@ -34,7 +17,7 @@ fn broadcast_to(call: &RuleCall<'_>) -> Option<Factors> {
     Some(Factors { operands, results: vec![dims], sizes, ..Factors::default() })
 }
 
-fn concat(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn concat(call: &RuleCall<'_>) -> Option<Factors> {
     let n = call.node.inputs().len().checked_sub(1)?;
     let rank = call.result(0)?.rank();
     let axis = call.axis(n, rank)?;
@@ -46,7 +29,7 @@ fn concat(call: &RuleCall<'_>) -> Option<Factors> {
     })
 }
 
-fn pack(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn pack(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     let axis = normalize_axis(call.int("axis")?, rank + 1).ok()?;
     let mut result = each(0, rank);
@@ -55,7 +38,7 @@ fn pack(call: &RuleCall<'_>) -> Option<Factors> {
     Some(Factors { operands, results: vec![result], ..Factors::default() })
 }
 
-fn unpack(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn unpack(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     let axis = normalize_axis(call.int("axis")?, rank).ok()?;
     let operand = all_but(rank, |own| own == axis);
@@ -65,7 +48,7 @@ fn unpack(call: &RuleCall<'_>) -> Option<Factors> {
     Some(Factors { operands: vec![Some(operand)], results, ..Factors::default() })
 }
 
-fn pad(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn pad(call: &RuleCall<'_>) -> Option<Factors> {
     let (rank, paddings) = (call.shape(0)?.rank(), call.ints(1)?);
     if paddings.len() != 2 * rank {
         return None;
@@ -73,7 +56,7 @@ fn pad(call: &RuleCall<'_>) -> Option<Factors> {
     same(all_but(rank, |axis| paddings[2 * axis..2 * axis + 2] != [0, 0]))
 }
 
-fn reverse(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn reverse(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     let axes: Result<Vec<usize>, _> =
         call.ints(1)?.into_iter().map(|axis| normalize_axis(axis, rank)).collect();
@@ -81,7 +64,7 @@ fn reverse(call: &RuleCall<'_>) -> Option<Factors> {
     same(all_but(rank, |axis| axes.contains(&axis)))
 }
 
-fn slice(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn slice(call: &RuleCall<'_>) -> Option<Factors> {
     let (operand, result) = (call.shape(0)?, call.result(0)?);
     let dims = all_but(operand.rank(), |axis| operand[axis] != result[axis]);
     let entries = result.iter().zip(&dims).map(|(&size, &factor)| (size as i64, factor)).collect();
@@ -90,7 +73,7 @@ fn slice(call: &RuleCall<'_>) -> Option<Factors> {
     Some(factors)
 }
 
-fn split(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn split(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     let axis = call.axis(2, rank)?;
     let dims = all_but(rank, |own| own == axis);
@@ -123,7 +106,7 @@ fn sliced(
     (operand, result, entries)
 }
 
-fn strided_slice(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn strided_slice(call: &RuleCall<'_>) -> Option<Factors> {
     let (shape, ends) = (call.shape(0)?, call.ints(2)?);
     let axes = call.with_context(|context| slice_axes(context, &shape).ok())?;
     let (operand, result, entries) = sliced(&axes, &ends, shape.rank());
@@ -136,7 +119,7 @@ fn strided_slice(call: &RuleCall<'_>) -> Option<Factors> {
     })
 }
 
-fn strided_slice_grad(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn strided_slice_grad(call: &RuleCall<'_>) -> Option<Factors> {
     let (shape, ends) = (call.result(0)?, call.ints(2)?);
     let axes = call.with_context(|context| slice_axes(context, &shape).ok())?;
     let (whole, part, entries) = sliced(&axes, &ends, shape.rank());
@@ -146,7 +129,7 @@ fn strided_slice_grad(call: &RuleCall<'_>) -> Option<Factors> {
     Some(Factors { operands, results: vec![whole], sizes, ..Factors::default() })
 }
 
-fn tile(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn tile(call: &RuleCall<'_>) -> Option<Factors> {
     let (rank, multiples) = (call.shape(0)?.rank(), call.ints(1)?);
     if multiples.len() != rank {
         return None;
@@ -154,7 +137,7 @@ fn tile(call: &RuleCall<'_>) -> Option<Factors> {
     same(all_but(rank, |axis| multiples[axis] != 1))
 }
 
-fn transpose(call: &RuleCall<'_>) -> Option<Factors> {
+pub(super) fn transpose(call: &RuleCall<'_>) -> Option<Factors> {
     let rank = call.shape(0)?.rank();
     let order: Option<Vec<usize>> =
         call.ints(1)?.into_iter().map(|axis| normalize_axis(axis, rank).ok()).collect();

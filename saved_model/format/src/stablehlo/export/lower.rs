@@ -201,7 +201,7 @@ impl<'a> LoweredNode<'a> {
                 Ok(vec![slices::slice(block, &x, &begin, &self.result(0)?.1)])
             }
             Lowering::View(_) => self.views(block),
-            Lowering::Kernel => kernel::lower(block, self),
+            Lowering::Kernel | Lowering::HostKernel(_) => kernel::lower(block, self),
             _ => match list::lower(block, self) {
                 Some(result) => Ok(vec![result?]),
                 None => Err(self.refused("StableHLO has no form of it")),
