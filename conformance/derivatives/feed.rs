@@ -26,13 +26,20 @@ impl FeedRng {
     }
 }
 
+/// Floats that an op takes: their dtype, and the interval that its record draws them from.
+#[derive(Clone, Copy)]
+pub(super) struct Floats {
+    pub(super) dtype: DType,
+    pub(super) domain: (f64, f64),
+}
+
 /// The tensors that a line describes, one after the other. Floats of the dtype of the op are
-/// `f[..]` of any size, `p[..]` between 0.5 and 1.5, `b[..]` between 1.2 and 2.4, `u[..]` between
+/// `f[..]` of any size, `d[..]` of its domain, `p[..]` between 0.5 and 1.5, `b[..]` between 1.2 and 2.4, `u[..]` between
 /// -0.9 and 0.9, `s[..]` symmetric matrices with positive eigenvalues, `f=1,2` as written;
 /// `F[..]`, `P[..]` the same in `f32`, `c[..]` complex. Integers are `i:1,2`, a vector, `i[2,2]:1,2,3,4` of a shape
 /// (`i[]:1` a scalar), `l` the same in `i64`, `t` truth values, `k` unsigned.
 /// A `!` before one of them keeps it where it is.
-pub(super) fn feed(line: &str, float: DType) -> Result<Vec<FeedInput>> {
+pub(super) fn feed(line: &str, floats: Floats) -> Result<Vec<FeedInput>> {
     let mut rng = FeedRng::new(line.len() as u64);
     let input = |word: &str| {
         let moves = match (word.strip_prefix('!'), word.starts_with('s')) {
@@ -40,7 +47,7 @@ pub(super) fn feed(line: &str, float: DType) -> Result<Vec<FeedInput>> {
             (None, true) => Moves::Symmetrically,
             (None, false) => Moves::Freely,
         };
-        let tensor = tensor(word.trim_start_matches('!'), float, &mut rng)?;
+        let tensor = tensor(word.trim_start_matches('!'), floats, &mut rng)?;
         Ok(FeedInput { tensor, moves })
     };
     line.split_whitespace().map(input).collect()
@@ -75,7 +82,7 @@ impl FeedInput {
     }
 }
 
-fn tensor(word: &str, float: DType, rng: &mut FeedRng) -> Result<HostTensor> {
+fn tensor(word: &str, floats: Floats, rng: &mut FeedRng) -> Result<HostTensor> {
     let (head, values) = match word.split_once([':', '=']) {
         Some((head, values)) => (head, Some(values)),
         None => (word, None),
@@ -112,7 +119,7 @@ fn tensor(word: &str, float: DType, rng: &mut FeedRng) -> Result<HostTensor> {
     let dtype = match kind {
         'c' => DType::C128,
         'F' | 'P' => DType::F32,
-        _ => float,
+        _ => floats.dtype,
     };
     let n = if kind == 'c' { 2 * n } else { n };
     let mut values = match values {
@@ -121,6 +128,7 @@ fn tensor(word: &str, float: DType, rng: &mut FeedRng) -> Result<HostTensor> {
             .map(|_| match kind.to_ascii_lowercase() {
                 'p' => 0.5 + rng.uniform(),
                 'b' => 1.2 + 1.2 * rng.uniform(),
+                'd' => floats.domain.0 + (floats.domain.1 - floats.domain.0) * rng.uniform(),
                 'u' => 1.8 * rng.uniform() - 0.9,
                 _ => rng.normal(),
             })

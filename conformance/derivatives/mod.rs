@@ -16,7 +16,7 @@ use crate::{
     outcome::CaseOutcome,
 };
 use anyhow::{Context as _, Result};
-use feed::{FeedInput, FeedRng, Moves, feed};
+use feed::{FeedInput, FeedRng, Floats, Moves, feed};
 use ferroflow::{
     ir::{
         Attrs, DType, HostTensor, OpDef,
@@ -64,7 +64,7 @@ pub(crate) fn run(only: Option<&Value>, report: &mut dyn FnMut(Value) -> Result<
     for (name, inputs, order, program) in programs::PROGRAMS {
         if is_asked(name) {
             let outcome = CaseOutcome::of(|| {
-                let inputs = feed(inputs, DType::F64)?;
+                let inputs = feed(inputs, Floats { dtype: DType::F64, domain: (0.0, 1.0) })?;
                 check(&Context::new(), program, &inputs, None, *order)
             });
             result(name, outcome)?;
@@ -109,7 +109,7 @@ struct Case {
 
 impl Case {
     fn new(op: &'static OpDef, inputs: &str, attrs: &str) -> Result<Case> {
-        let inputs = feed(inputs, cases::float_dtype(op))?;
+        let inputs = feed(inputs, cases::floats(op))?;
         let attrs: Value = serde_json::from_str(attrs).context("attributes")?;
         let counted = attrs["counted"].as_array().map(|counted| {
             counted.iter().filter_map(Value::as_u64).map(|index| index as usize).collect()

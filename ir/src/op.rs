@@ -45,8 +45,6 @@ pub struct OpDef {
     pub call: CallKind,
     /// Whether it looks at the shapes of its inputs only, never at their elements.
     pub shape_only: bool,
-    /// Whether the two inputs may be swapped.
-    pub commutative: bool,
     /// The op that replaces it where its inputs are of dtype variant.
     pub on_variants: Option<&'static str>,
     /// The formula that replaces it in functions that XLA compiles.
@@ -57,8 +55,8 @@ pub struct OpDef {
     pub matmul: Option<[&'static str; 2]>,
     /// Rule by which split operands make split results, where the lowering does not say it.
     pub sharding: Option<ShardingRule>,
-    /// Greatest distance of a result from the exact one, in units in the last place.
-    pub tolerance: f64,
+    /// Interval that test programs draw arguments from, where not every number will do.
+    pub domain: Option<(f64, f64)>,
 }
 
 /// The formula that replaces an op in functions that XLA compiles.
@@ -90,13 +88,12 @@ impl OpDef {
         gradient: Gradient::Missing,
         call: CallKind::None,
         shape_only: false,
-        commutative: false,
         on_variants: None,
         compiled: XlaFormula::Same,
         outside: None,
         matmul: None,
         sharding: None,
-        tolerance: 4.0,
+        domain: None,
     };
 
     /// An op that reads the state its resource inputs refer to.

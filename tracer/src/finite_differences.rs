@@ -33,15 +33,6 @@ impl Numbers {
     }
 }
 
-/// Where the arguments of an op come from, if not from (0.1, 0.9).
-fn domain(op: &str) -> (f64, f64) {
-    match op {
-        "Acosh" => (1.2, 3.0),
-        "Spence" | "Expint" | "Digamma" | "Lgamma" | "BesselY0" | "BesselY1" => (1.2, 3.0),
-        _ => (0.1, 0.9),
-    }
-}
-
 /// A call of an elementwise op whose inputs all have the dtype of attribute `T`.
 fn elementwise(op: &'static OpDef, numbers: &mut Numbers) -> Option<Recipe> {
     let is_plain = |kind: ArgKind| matches!(kind, ArgKind::One(ArgType::Attr("T")));
@@ -52,7 +43,8 @@ fn elementwise(op: &'static OpDef, numbers: &mut Numbers) -> Option<Recipe> {
         return None;
     }
     let count = op.inputs.len();
-    let inputs = (0..count).map(|_| numbers.tensor(&[5], domain(op.name))).collect();
+    let range = op.domain.unwrap_or((0.1, 0.9));
+    let inputs = (0..count).map(|_| numbers.tensor(&[5], range)).collect();
     Some(Recipe { attrs: Attrs::new(), inputs })
 }
 

@@ -12,7 +12,7 @@
 //!
 //! An argument's type is an attribute name, a dtype, `N*type` for a list of one dtype, `[types]`
 //! for a list of several, with `&` before a reference to a 1.x variable. Behind it are flags: `stateful`,
-//! `commutative`, and what the op does outside of the model ([`OutsideAccess`]).
+//! and what the op does outside of the model ([`OutsideAccess`]).
 
 use crate::{
     dtype::DType,
@@ -114,7 +114,6 @@ fn parse(line: &'static str) -> Option<OpDef> {
         outputs: outputs.leak(),
         attrs: attrs.leak(),
         effect: if stateful { Effect::Stateful } else { Effect::Pure },
-        commutative: flags.contains(&"commutative"),
         outside: outside.map(|(_, access)| *access),
         ..OpDef::PURE
     })

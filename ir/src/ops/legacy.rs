@@ -102,7 +102,6 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("sum", "T")],
         attrs: &[int("N").at_least(1), ty("T", NUMBERS), shape("shape")],
         infer: infer::all_same,
-        commutative: true,
         lowering: Lowering::Composite(|c| c.renamed("AddN")),
         gradient: Gradient::Rule(|b| b.xs().iter().map(|_| Some(b.dy(0).into())).collect()),
         ..OpDef::PURE

@@ -77,6 +77,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the inverse cosine.",
         lowering: Lowering::Elementwise(|s| s.x(0).acos()),
         gradient: Gradient::Rule(|b| b.times(-gradient::math::arc_slope(b.x(0)))),
+        domain: Some((-0.9, 0.9)),
         ..FUNCTION
     },
     OpDef {
@@ -84,6 +85,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the inverse hyperbolic cosine.",
         lowering: Lowering::Elementwise(|s| s.x(0).acosh()),
         gradient: Gradient::Rule(|b| b.times(call("Reciprocal", [call("Sinh", [b.y(0)])]))),
+        domain: Some((1.2, 2.4)),
         ..FUNCTION
     },
     OpDef {
@@ -101,6 +103,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the inverse sine.",
         lowering: Lowering::Elementwise(|s| s.x(0).asin()),
         gradient: Gradient::Rule(|b| b.times(gradient::math::arc_slope(b.x(0)))),
+        domain: Some((-0.9, 0.9)),
         ..FUNCTION
     },
     OpDef {
@@ -122,6 +125,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the inverse hyperbolic tangent.",
         lowering: Lowering::Elementwise(|s| s.x(0).atanh()),
         gradient: Gradient::Rule(|b| b.times(call("Reciprocal", [1.0 - b.x(0).square()]))),
+        domain: Some((-0.9, 0.9)),
         ..FUNCTION
     },
     OpDef {
@@ -274,6 +278,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", NEGATABLE)],
         lowering: Lowering::Elementwise(|s| reciprocal(s.x(0))),
         gradient: Gradient::Rule(|b| grads([call("ReciprocalGrad", [b.y(0), b.dy(0)])])),
+        domain: Some((0.5, 1.5)),
         ..FUNCTION
     },
     OpDef {
@@ -307,6 +312,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", FLOATS)],
         lowering: Lowering::Elementwise(|s| lgamma(s.x(0))),
         gradient: Gradient::Rule(|b| b.times(call("Digamma", [b.x(0)]))),
+        domain: Some((1.2, 2.4)),
         ..FUNCTION
     },
     OpDef {
@@ -314,6 +320,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the natural logarithm.",
         lowering: Lowering::Elementwise(|s| s.x(0).log()),
         gradient: Gradient::Rule(|b| b.times(call("Reciprocal", [b.x(0)]))),
+        domain: Some((0.5, 1.5)),
         ..FUNCTION
     },
     OpDef {
@@ -321,6 +328,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes `log(1 + x)`, exact near 0.",
         lowering: Lowering::Elementwise(|s| s.x(0).log1p()),
         gradient: Gradient::Rule(|b| b.times(call("Reciprocal", [b.x(0) + 1.0]))),
+        domain: Some((0.5, 1.5)),
         ..FUNCTION
     },
     OpDef {
@@ -393,6 +401,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", NEGATABLE)],
         lowering: Lowering::Elementwise(|s| reciprocal(s.x(0))),
         gradient: Gradient::Rule(|b| grads([call("ReciprocalGrad", [b.y(0), b.dy(0)])])),
+        domain: Some((0.5, 1.5)),
         ..FUNCTION
     },
     OpDef {
@@ -416,6 +425,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes `1 / sqrt(x)`.",
         lowering: Lowering::Elementwise(|s| s.x(0).rsqrt()),
         gradient: Gradient::Rule(|b| grads([call("RsqrtGrad", [b.y(0), b.dy(0)])])),
+        domain: Some((0.5, 1.5)),
         ..FUNCTION
     },
     OpDef {
@@ -452,6 +462,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the square root.",
         lowering: Lowering::Elementwise(|s| s.x(0).sqrt()),
         gradient: Gradient::Rule(|b| grads([call("SqrtGrad", [b.y(0), b.dy(0)])])),
+        domain: Some((0.5, 1.5)),
         ..FUNCTION
     },
     OpDef {
@@ -467,6 +478,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the tangent of radians.",
         lowering: Lowering::Elementwise(|s| s.x(0).tan()),
         gradient: Gradient::Rule(|b| b.times(call("Reciprocal", [call("Cos", [b.x(0)])]).square())),
+        domain: Some((-0.9, 0.9)),
         ..FUNCTION
     },
     OpDef {
@@ -545,7 +557,6 @@ pub(super) static OPS: &[OpDef] = &[
                 ],
             ),
         ],
-        commutative: true,
         infer: infer::all_same,
         on_variants: Some("_AddVariants"),
         lowering: Lowering::Elementwise(sum),
@@ -555,7 +566,6 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "AddV2",
         summary: "Adds.",
-        commutative: true,
         lowering: Lowering::Elementwise(|s| s.x(0) + s.x(1)),
         gradient: Gradient::Broadcast(|b| grads([b.dy(0), b.dy(0)])),
         ..OPERATOR
@@ -564,7 +574,6 @@ pub(super) static OPS: &[OpDef] = &[
         name: "ApproximateEqual",
         summary: "Tells where two tensors of one shape differ by less than `tolerance`.",
         attrs: &[ty("T", NUMBERS), float_or("tolerance", 1e-05)],
-        commutative: true,
         infer: infer::all_same,
         lowering: Lowering::Elementwise(|s| {
             let tolerance = s.float("tolerance");
@@ -586,7 +595,6 @@ pub(super) static OPS: &[OpDef] = &[
         name: "BitwiseAnd",
         summary: "Computes the and of bits.",
         attrs: &[ty("T", INTS)],
-        commutative: true,
         lowering: Lowering::Elementwise(|s| s.x(0).and(s.x(1))),
         ..OPERATOR
     },
@@ -594,7 +602,6 @@ pub(super) static OPS: &[OpDef] = &[
         name: "BitwiseOr",
         summary: "Computes the or of bits.",
         attrs: &[ty("T", INTS)],
-        commutative: true,
         lowering: Lowering::Elementwise(|s| s.x(0).or(s.x(1))),
         ..OPERATOR
     },
@@ -602,7 +609,6 @@ pub(super) static OPS: &[OpDef] = &[
         name: "BitwiseXor",
         summary: "Computes the exclusive or of bits.",
         attrs: &[ty("T", INTS)],
-        commutative: true,
         lowering: Lowering::Elementwise(|s| s.x(0).xor(s.x(1))),
         ..OPERATOR
     },
@@ -653,7 +659,6 @@ pub(super) static OPS: &[OpDef] = &[
         name: "Equal",
         summary: "Tells where elements are equal.",
         attrs: &[any_ty("T"), flag("incompatible_shape_error", true)],
-        commutative: true,
         infer: equality,
         lowering: Lowering::Elementwise(|s| s.x(0).eq(s.x(1))),
         ..COMPARISON
@@ -749,14 +754,12 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "LogicalAnd",
         summary: "Computes the conjunction of truth values.",
-        commutative: true,
         lowering: Lowering::Elementwise(|s| s.x(0).and(s.x(1))),
         ..LOGICAL
     },
     OpDef {
         name: "LogicalOr",
         summary: "Computes the disjunction of truth values.",
-        commutative: true,
         lowering: Lowering::Elementwise(|s| s.x(0).or(s.x(1))),
         ..LOGICAL
     },
@@ -790,7 +793,6 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "Mul",
         summary: "Multiplies.",
-        commutative: true,
         lowering: Lowering::Elementwise(|s| s.x(0) * s.x(1)),
         gradient: Gradient::Broadcast(|b| {
             b.both(|| b.dy(0) * b.x(1).adjoint(), || b.dy(0) * b.x(0).adjoint())
@@ -824,7 +826,6 @@ pub(super) static OPS: &[OpDef] = &[
         name: "NotEqual",
         summary: "Tells where elements differ.",
         attrs: &[any_ty("T"), flag("incompatible_shape_error", true)],
-        commutative: true,
         infer: equality,
         lowering: Lowering::Elementwise(|s| s.x(0).ne(s.x(1))),
         ..COMPARISON
@@ -868,7 +869,6 @@ pub(super) static OPS: &[OpDef] = &[
                 DType::C128,
             ],
         )],
-        commutative: true,
         lowering: Lowering::Elementwise(|s| {
             let difference = s.x(0) - s.x(1);
             difference * conjugate(difference)

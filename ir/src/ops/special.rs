@@ -67,6 +67,7 @@ pub(super) static OPS: &[OpDef] = &[
             positive(x, f64::INFINITY, x.le(2.0).select(k0_small(x), (-x).exp() * k0e_large(x)))
         }),
         gradient: Gradient::Rule(|b| b.times(-call("BesselK1", [b.x(0)]))),
+        domain: Some((0.5, 1.5)),
         ..SPECIAL
     },
     OpDef {
@@ -77,6 +78,7 @@ pub(super) static OPS: &[OpDef] = &[
             positive(x, f64::INFINITY, x.le(2.0).select(x.exp() * k0_small(x), k0e_large(x)))
         }),
         gradient: Gradient::Rule(|b| b.times(b.y(0) - call("BesselK1e", [b.x(0)]))),
+        domain: Some((0.5, 1.5)),
         ..SPECIAL
     },
     OpDef {
@@ -87,6 +89,7 @@ pub(super) static OPS: &[OpDef] = &[
             positive(x, f64::INFINITY, x.le(2.0).select(k1_small(x), (-x).exp() * k1e_large(x)))
         }),
         gradient: Gradient::Rule(|b| b.times(-call("BesselK0", [b.x(0)]) - b.y(0) / b.x(0))),
+        domain: Some((0.5, 1.5)),
         ..SPECIAL
     },
     OpDef {
@@ -99,6 +102,7 @@ pub(super) static OPS: &[OpDef] = &[
         gradient: Gradient::Rule(|b| {
             b.times(b.y(0) * (1.0 - call("Reciprocal", [b.x(0)])) - call("BesselK0e", [b.x(0)]))
         }),
+        domain: Some((0.5, 1.5)),
         ..SPECIAL
     },
     OpDef {
@@ -106,6 +110,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the Bessel function of the second kind of order 0.",
         lowering: Lowering::Elementwise(|s| bessel_y0(s.x(0))),
         gradient: Gradient::Rule(|b| b.times(-call("BesselY1", [b.x(0)]))),
+        domain: Some((1.2, 2.4)),
         ..SPECIAL
     },
     OpDef {
@@ -113,6 +118,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the Bessel function of the second kind of order 1.",
         lowering: Lowering::Elementwise(|s| bessel_y1(s.x(0))),
         gradient: Gradient::Rule(|b| b.times(call("BesselY0", [b.x(0)]) - b.y(0) / b.x(0))),
+        domain: Some((1.2, 2.4)),
         ..SPECIAL
     },
     OpDef {
@@ -152,6 +158,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the derivative of the logarithm of the gamma function.",
         lowering: Lowering::Elementwise(|s| digamma(s.x(0))),
         gradient: Gradient::Rule(|b| b.times(call("Polygamma", [b.x(0).like(1.0), b.x(0)]))),
+        domain: Some((1.2, 2.4)),
         ..SPECIAL
     },
     OpDef {
@@ -163,6 +170,7 @@ pub(super) static OPS: &[OpDef] = &[
             quantile(x * 0.5, tail) * (1.0 / SQRT_2)
         }),
         gradient: Gradient::Rule(|b| b.times(b.y(0).square().exp() * (1.0 / FRAC_2_SQRT_PI))),
+        domain: Some((-0.9, 0.9)),
         ..SPECIAL
     },
     OpDef {
@@ -170,6 +178,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the exponential integral `Ei`.",
         lowering: Lowering::Elementwise(|s| expint(s.x(0))),
         gradient: Gradient::Rule(|b| b.times(b.x(0).exp() / b.x(0))),
+        domain: Some((1.2, 2.4)),
         ..SPECIAL
     },
     OpDef {
@@ -238,6 +247,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes Spence's function, the integral of `log(t) / (1 - t)` from 1 to `x`.",
         lowering: Lowering::Elementwise(|s| spence(s.x(0))),
         gradient: Gradient::Rule(gradient::math::spence),
+        domain: Some((1.2, 2.4)),
         ..SPECIAL
     },
 ];
