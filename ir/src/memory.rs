@@ -143,7 +143,11 @@ impl Drop for HostMemory {
         match self.len {
             0 => {}
             len if len < SHARED_FROM => put_small(lines),
-            _ => pool().put(lines),
+            // The system takes back what is evicted after the pool is unlocked.
+            _ => {
+                let evicted = pool().put(lines);
+                drop(evicted);
+            }
         }
     }
 }
@@ -187,35 +191,76 @@ fn put_small(lines: Box<[Line]>) {
     let _ = SMALL.try_with(put);
 }
 
+/// The free blocks of a size class.
+struct Bin {
+    n_lines: usize,
+    /// Number of the last use of the class.
+    used: u64,
+    blocks: Vec<Box<[Line]>>,
+}
+
 struct Pool {
-    /// Free blocks by size class, most recently used last.
-    free: Vec<(usize, Vec<Box<[Line]>>)>,
+    /// By size class.
+    bins: Vec<Bin>,
     bytes: usize,
+    /// Number of uses so far.
+    uses: u64,
+    limit: usize,
 }
 
 fn pool() -> std::sync::MutexGuard<'static, Pool> {
-    static POOL: Mutex<Pool> = Mutex::new(Pool { free: Vec::new(), bytes: 0 });
+    static POOL: Mutex<Pool> = Mutex::new(Pool::new(POOL_BYTES));
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Pool {
+    const fn new(limit: usize) -> Pool {
+        Pool { bins: Vec::new(), bytes: 0, uses: 0, limit }
+    }
+
     fn take(&mut self, n_lines: usize) -> Option<Box<[Line]>> {
-        let index = self.free.binary_search_by_key(&n_lines, |bin| bin.0).ok()?;
-        let lines = self.free[index].1.pop()?;
+        let index = self.bins.binary_search_by_key(&n_lines, |bin| bin.n_lines).ok()?;
+        let lines = self.bin(index).blocks.pop()?;
         self.bytes -= n_lines * ALIGNMENT;
         Some(lines)
     }
 
-    fn put(&mut self, lines: Box<[Line]>) {
-        let bytes = lines.len() * ALIGNMENT;
-        if self.bytes + bytes > POOL_BYTES {
-            return;
+    /// Keeps a block, and returns those that make room for it: of the classes that were not used for longest.
+    /// Otherwise blocks of sizes that a program is done with would fill the pool for good.
+    fn put(&mut self, lines: Box<[Line]>) -> Vec<Box<[Line]>> {
+        let n_lines = lines.len();
+        if n_lines * ALIGNMENT > self.limit {
+            return vec![lines];
         }
-        self.bytes += bytes;
-        match self.free.binary_search_by_key(&lines.len(), |bin| bin.0) {
-            Ok(index) => self.free[index].1.push(lines),
-            Err(index) => self.free.insert(index, (lines.len(), vec![lines])),
+        let mut evicted = Vec::new();
+        while self.bytes + n_lines * ALIGNMENT > self.limit {
+            let others = self.bins.iter_mut().filter(|bin| bin.n_lines != n_lines);
+            let oldest = others.filter(|bin| !bin.blocks.is_empty()).min_by_key(|bin| bin.used);
+            let Some(block) = oldest.and_then(|bin| bin.blocks.pop()) else {
+                evicted.push(lines);
+                return evicted;
+            };
+            self.bytes -= block.len() * ALIGNMENT;
+            evicted.push(block);
         }
+        self.bytes += n_lines * ALIGNMENT;
+        let index = match self.bins.binary_search_by_key(&n_lines, |bin| bin.n_lines) {
+            Ok(index) => index,
+            Err(index) => {
+                self.bins.insert(index, Bin { n_lines, used: 0, blocks: Vec::new() });
+                index
+            }
+        };
+        self.bin(index).blocks.push(lines);
+        evicted
+    }
+
+    /// The bin at an index, which is used.
+    fn bin(&mut self, index: usize) -> &mut Bin {
+        self.uses += 1;
+        let bin = &mut self.bins[index];
+        bin.used = self.uses;
+        bin
     }
 }
 
@@ -251,6 +296,28 @@ mod tests {
         let block = HostMemory::zeroed(780).unwrap();
         assert_eq!(block.bytes().as_ptr(), address);
         assert!(block.bytes().iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn sizes_that_are_no_longer_used_make_room() {
+        let block = |n_lines: usize| vec![Line([0; ALIGNMENT]); n_lines].into_boxed_slice();
+        let mut pool = Pool::new(10 * ALIGNMENT);
+        for n_lines in [4, 3, 3] {
+            assert!(pool.put(block(n_lines)).is_empty());
+        }
+        // The class of 4 lines was put first, but is used again.
+        let four = pool.take(4).unwrap();
+        assert!(pool.put(four).is_empty());
+        let evicted = pool.put(block(2));
+        assert_eq!(evicted.iter().map(|lines| lines.len()).collect::<Vec<_>>(), [3]);
+        assert_eq!(pool.bytes, 9 * ALIGNMENT);
+        // Neither too large a block nor one more of the only class is kept.
+        assert_eq!(pool.put(block(11)).len(), 1);
+        assert_eq!(pool.bytes, 9 * ALIGNMENT);
+        let mut pool = Pool::new(3 * ALIGNMENT);
+        assert!(pool.put(block(2)).is_empty());
+        assert_eq!(pool.put(block(2)).len(), 1);
+        assert_eq!(pool.bytes, 2 * ALIGNMENT);
     }
 
     #[test]
