@@ -119,24 +119,22 @@ fn fold_windows<T, C, F>(
     }
     threads.for_each_piece(out, piece_of(channels), |first, out| {
         T::through_acc(out, |out| {
-            let mut positions = Vec::new();
-            for (index, out) in out.chunks_mut(channels).enumerate() {
-                sweep.positions(first / channels + index, &mut positions);
-                vectorize(Window { x, positions: &positions, start, fold, out });
-            }
+            vectorize(Windows { x, sweep, first: first / channels, start, fold, out });
         });
     });
 }
 
-struct Window<'a, A, C, F> {
+/// The windows from number `first` on that fill `out`.
+struct Windows<'a, A, C, F> {
     x: &'a [A],
-    positions: &'a [usize],
+    sweep: &'a Sweep,
+    first: usize,
     start: A,
     fold: &'a Fold<C, F>,
     out: &'a mut [A],
 }
 
-impl<A, C, F> Vectorized for Window<'_, A, C, F>
+impl<A, C, F> Vectorized for Windows<'_, A, C, F>
 where
     A: Number,
     C: Fn(A, A) -> A,
@@ -146,21 +144,36 @@ where
 
     #[inline(always)]
     fn run(self) {
-        let channels = self.out.len();
-        let (wide, rest) = self.out.as_chunks_mut::<32>();
-        let first = wide.len() * 32;
-        for (index, out) in wide.iter_mut().enumerate() {
-            *out = block(self.x, self.positions, channels, index * 32, self.start, self.fold);
+        let mut positions = Vec::new();
+        for (index, out) in self.out.chunks_mut(self.sweep.channels).enumerate() {
+            self.sweep.positions(self.first + index, &mut positions);
+            fold_window(self.x, &positions, self.start, self.fold, out);
         }
-        let (narrow, rest) = rest.as_chunks_mut::<8>();
-        let last = first + narrow.len() * 8;
-        for (index, out) in narrow.iter_mut().enumerate() {
-            *out =
-                block(self.x, self.positions, channels, first + index * 8, self.start, self.fold);
-        }
-        for (index, out) in rest.iter_mut().enumerate() {
-            [*out] = block(self.x, self.positions, channels, last + index, self.start, self.fold);
-        }
+    }
+}
+
+/// Folds the channels of a window.
+#[inline(always)]
+fn fold_window<A: Number, C: Fn(A, A) -> A, F: Fn(A, usize) -> A>(
+    x: &[A],
+    positions: &[usize],
+    start: A,
+    fold: &Fold<C, F>,
+    out: &mut [A],
+) {
+    let channels = out.len();
+    let (wide, rest) = out.as_chunks_mut::<32>();
+    let first = wide.len() * 32;
+    for (index, out) in wide.iter_mut().enumerate() {
+        block(x, positions, channels, index * 32, start, fold, out);
+    }
+    let (narrow, rest) = rest.as_chunks_mut::<8>();
+    let last = first + narrow.len() * 8;
+    for (index, out) in narrow.iter_mut().enumerate() {
+        block(x, positions, channels, first + index * 8, start, fold, out);
+    }
+    for (index, out) in rest.iter_mut().enumerate() {
+        block(x, positions, channels, last + index, start, fold, std::array::from_mut(out));
     }
 }
 
@@ -173,7 +186,8 @@ fn block<A: Number, C: Fn(A, A) -> A, F: Fn(A, usize) -> A, const N: usize>(
     channel: usize,
     start: A,
     fold: &Fold<C, F>,
-) -> [A; N] {
+    out: &mut [A; N],
+) {
     let mut folded = [start; N];
     for &position in positions {
         let x = &x[position * channels + channel..][..N];
@@ -181,7 +195,10 @@ fn block<A: Number, C: Fn(A, A) -> A, F: Fn(A, usize) -> A, const N: usize>(
             *folded = (fold.combine)(*folded, x);
         }
     }
-    folded.map(|folded| (fold.finish)(folded, positions.len()))
+    // Not `map`, which is compiled without vectors of this width.
+    for (out, folded) in out.iter_mut().zip(folded) {
+        *out = (fold.finish)(folded, positions.len());
+    }
 }
 
 fn average(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {

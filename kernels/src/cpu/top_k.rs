@@ -14,6 +14,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
     number::Number,
+    simd::{Vectorized, vectorize},
 };
 use ferroflow_ir::{DType, Error, budget, workspace};
 use std::{cmp::Reverse, sync::Arc};
@@ -155,32 +156,72 @@ fn sorted<K: Ord + Copy>(
 
 /// Keeps the largest elements seen so far in order; most others are smaller than all of these.
 fn few_largest<T: Ranked>(row: &[T], k: usize, mut visit: impl FnMut(usize, usize)) {
-    let mut kept: Vec<(u64, usize)> = Vec::with_capacity(k + 1);
-    let insert = |kept: &mut Vec<(u64, usize)>, rank: u64, index: usize| {
-        let at = kept.partition_point(|&(own, _)| own >= rank);
-        if at < k {
-            if kept.len() == k {
-                kept.pop();
-            }
-            kept.insert(at, (rank, index));
-        }
+    let mut maxima = Vec::with_capacity(row.len() / BLOCK + 1);
+    vectorize(BlockMaxima { row, maxima: &mut maxima });
+    // As many blocks as are asked for have an element at least as large as this.
+    let mut least = match maxima.len() {
+        n if n < k => 0,
+        n => *maxima.clone().select_nth_unstable(n - k).1,
     };
+    let mut kept: Vec<(u64, usize)> = Vec::with_capacity(k + 1);
     for (block, elements) in row.chunks(BLOCK).enumerate() {
-        let least = if kept.len() == k { kept.last().map(|&(rank, _)| rank) } else { None };
-        if let Some(least) = least
-            && elements.iter().map(|x| x.rank()).fold(0, u64::max) <= least
-        {
+        if maxima[block] < least {
             continue;
         }
         for (index, x) in elements.iter().enumerate() {
-            insert(&mut kept, x.rank(), block * BLOCK + index);
+            let rank = x.rank();
+            if rank < least {
+                continue;
+            }
+            let at = kept.partition_point(|&(own, _)| own >= rank);
+            if at == k {
+                continue;
+            }
+            if kept.len() == k {
+                kept.pop();
+            }
+            kept.insert(at, (rank, block * BLOCK + index));
+            if let Some(&(rank, _)) = kept.get(k - 1) {
+                least = rank;
+            }
         }
     }
     kept.iter().enumerate().for_each(|(n, &(_, index))| visit(n, index));
 }
 
 /// Elements that are looked at together.
-const BLOCK: usize = 32;
+const BLOCK: usize = 16;
+
+/// The largest rank of each block of a row.
+struct BlockMaxima<'a, T> {
+    row: &'a [T],
+    maxima: &'a mut Vec<u64>,
+}
+
+impl<T: Ranked> Vectorized for BlockMaxima<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (blocks, rest) = self.row.as_chunks::<BLOCK>();
+        for block in blocks {
+            // Vectors hold twice as many ranks of four bytes.
+            let largest = if size_of::<T>() <= 4 {
+                let mut ranks = [0u32; BLOCK];
+                for (rank, x) in ranks.iter_mut().zip(block) {
+                    *rank = x.rank() as u32;
+                }
+                u64::from(ranks.iter().fold(0, |largest, &rank| largest.max(rank)))
+            } else {
+                block.iter().fold(0, |largest, x| largest.max(x.rank()))
+            };
+            self.maxima.push(largest);
+        }
+        if !rest.is_empty() {
+            self.maxima.push(rest.iter().fold(0, |largest, x| largest.max(x.rank())));
+        }
+    }
+}
 
 fn nth_element(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Ranked>(row: usize, reverse: bool) -> Arc<dyn Kernel> {
@@ -269,5 +310,25 @@ mod tests {
         assert_eq!(of(25)[20..], [4, 14, 24, 34, 44]);
         assert_eq!(of(200)[..25], of(25));
         assert_eq!(of(150), of(200)[..150]);
+    }
+    #[test]
+    fn few_elements_are_those_of_a_sort() {
+        let mut state = 1u64;
+        for case in 0..200 {
+            let mut next = |bound: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99_991);
+                (state >> 33) % bound
+            };
+            let (n, k, kinds) = (8 + next(400) as usize, 1 + next(12) as usize, 1 + next(300));
+            let row: Vec<f32> = (0..n).map(|_| next(kinds) as f32 - 20.0).collect();
+            let wide: Vec<u64> = row.iter().map(|&x| (x + 20.0) as u64).collect();
+            let k = k.min(n);
+            let mut expected: Vec<usize> = (0..n).collect();
+            expected.sort_by_key(|&index| Reverse(row[index].rank()));
+            let mut found = [Vec::new(), Vec::new()];
+            few_largest(&row, k, |_, index| found[0].push(index));
+            few_largest(&wide, k, |_, index| found[1].push(index));
+            assert_eq!(found, [&expected[..k], &expected[..k]], "case {case}: {k} of {n}");
+        }
     }
 }

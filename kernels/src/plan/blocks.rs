@@ -2,17 +2,20 @@
 //! different rows of the result, as in transpositions.
 //!
 //! Read in the order of the result, each element would need a line of memory of its own, long gone
-//! when its neighbour is asked for. Blocks are read line by line into a small buffer, and written
-//! from there.
+//! when its neighbour is asked for. Blocks are read line by line, and written from registers or a small
+//! buffer.
 
 use ferroflow_ir::StridedView;
-use std::mem;
+use std::{array, mem};
 
 /// Rows and columns of a block: as many elements of four bytes as a line of memory has.
 const SIDE: usize = 16;
 
+/// Rows of a band: blocks beside each other are of the same pages of memory.
+const BAND_ROWS: usize = 4 * SIDE;
+
 /// The most elements of a band, which one thread copies.
-const MAX_BAND: usize = 1 << 20;
+const MAX_BAND: usize = 1 << 22;
 
 /// A window that is copied in blocks: its rows are the steps of all loops up to `across`, whose
 /// elements are neighbours in the source; the innermost loop takes longer steps.
@@ -31,13 +34,13 @@ impl Blocks {
         let (inner, outer) = view.dims.split_last()?;
         let across = outer.iter().rposition(|dim| dim.stride == 1 && dim.size >= SIDE)?;
         let row: usize = view.dims[across + 1..].iter().map(|dim| dim.size).product();
-        let worth_it = inner.stride > 1 && inner.size >= SIDE && row <= MAX_BAND / SIDE;
+        let worth_it = inner.stride > 1 && inner.size >= SIDE && row <= MAX_BAND / BAND_ROWS;
         worth_it.then(|| Blocks { view: view.clone(), across, row })
     }
 
     /// Elements of a band: pieces of the result that begin and end with bands can be copied alone.
     pub(crate) fn band(&self) -> usize {
-        SIDE * self.row
+        BAND_ROWS * self.row
     }
 
     /// Copies the elements from `start`, the beginning of a row, that fill `out`.
@@ -51,7 +54,7 @@ impl Blocks {
         let mut first = start / self.row;
         let mut rest = out;
         while !rest.is_empty() {
-            let rows = (size - first % size).min(SIDE).min(rest.len() / self.row);
+            let rows = (size - first % size).min(BAND_ROWS).min(rest.len() / self.row);
             let (band, later) = mem::take(&mut rest).split_at_mut(rows * self.row);
             self.read_band(source, self.view.position(first * self.row), rows, band);
             (rest, first) = (later, first + rows);
@@ -62,22 +65,55 @@ impl Blocks {
     fn read_band<T: Clone>(&self, source: &[T], base: isize, rows: usize, out: &mut [T]) {
         let [between @ .., inner] = &self.view.dims[self.across + 1..] else { return };
         let between = StridedView { offset: base, dims: between.into() };
-        let mut buffer = Vec::with_capacity(SIDE * SIDE);
         for line in 0..self.row / inner.size {
             let base = between.position(line);
             for column in (0..inner.size).step_by(SIDE) {
-                let columns = SIDE.min(inner.size - column);
-                buffer.clear();
-                for column in column..column + columns {
-                    let first = (base + column as isize * inner.stride) as usize;
-                    buffer.extend_from_slice(&source[first..first + rows]);
-                }
-                for row in 0..rows {
-                    let cells = &mut out[row * self.row + line * inner.size + column..][..columns];
-                    let elements = buffer[row..].iter().step_by(rows);
-                    cells.iter_mut().zip(elements).for_each(|(cell, x)| cell.clone_from(x));
+                let n_columns = SIDE.min(inner.size - column);
+                let of_column = |n: usize| (base + (column + n) as isize * inner.stride) as usize;
+                for row in (0..rows).step_by(SIDE) {
+                    let n_rows = SIDE.min(rows - row);
+                    let out = &mut out[row * self.row + line * inner.size + column..];
+                    if (n_rows, n_columns) == (SIDE, SIDE) {
+                        whole_block(|n| &source[of_column(n) + row..], out, self.row);
+                    } else {
+                        let from = |n: usize| &source[of_column(n) + row..][..n_rows];
+                        part_of_block(from, n_columns, out, self.row);
+                    }
                 }
             }
+        }
+    }
+}
+
+/// Copies a block: column `n` of the result is what `columns(n)` begins with. All of it is read before any of
+/// it is written: lines at distances of powers of two displace each other from the cache.
+#[inline(always)]
+fn whole_block<'a, T: Clone + 'a>(
+    columns: impl Fn(usize) -> &'a [T],
+    out: &mut [T],
+    distance: usize,
+) {
+    let lines: [[T; SIDE]; SIDE] = array::from_fn(|n| {
+        let line = &columns(n)[..SIDE];
+        array::from_fn(|row| line[row].clone())
+    });
+    for (row, out) in out.chunks_mut(distance).take(SIDE).enumerate() {
+        for (cell, line) in out[..SIDE].iter_mut().zip(&lines) {
+            cell.clone_from(&line[row]);
+        }
+    }
+}
+
+/// Copies a block at the edge of a window, of fewer rows or columns.
+fn part_of_block<'a, T: Clone + 'a>(
+    columns: impl Fn(usize) -> &'a [T],
+    n_columns: usize,
+    out: &mut [T],
+    distance: usize,
+) {
+    for column in 0..n_columns {
+        for (out, x) in out[column..].iter_mut().step_by(distance).zip(columns(column)) {
+            out.clone_from(x);
         }
     }
 }
@@ -108,6 +144,8 @@ mod tests {
         check(&[17, 5, 19], &[2, 1, 0]);
         check(&[2, 18, 3, 21], &[0, 3, 2, 1]);
         check(&[16, 2, 3, 16], &[3, 1, 2, 0]);
+        check(&[130, 70], &[1, 0]);
+        check(&[2, 48, 150], &[0, 2, 1]);
     }
 
     #[test]
