@@ -2,7 +2,7 @@
 
 use crate::compare::Tolerance;
 use ferroflow::{
-    ir::device_name::DeviceName,
+    ir::{HostReason, device_name::DeviceName},
     runtime::{Context, ContextOptions, FileAccess, Precision, placement::Reason},
 };
 use serde_json::{Value, json};
@@ -104,8 +104,10 @@ pub(crate) fn report() -> Value {
     for call in contexts.iter().flat_map(Context::take_placements).flat_map(|p| p.calls) {
         match call.reason {
             Reason::Asked => placed += 1,
+            Reason::NoKernel | Reason::HostOnly(HostReason::NotWritten) => {
+                *fallbacks.entry(call.op).or_default() += 1;
+            }
             Reason::HostOnly(_) => *hosted.entry(call.op).or_default() += 1,
-            Reason::NoKernel => *fallbacks.entry(call.op).or_default() += 1,
             Reason::Unheld => *unheld.entry(call.op).or_insert(0) += 1,
             Reason::Default
             | Reason::State
