@@ -11,18 +11,41 @@ use std::collections::{BTreeMap, HashMap};
 /// Where the code of ops is.
 const CODE: &[&str] = &["ir/src/", "kernels/src/", "runtime/src/", "tracer/src/"];
 
-pub(super) fn print(files: &[SourceFile]) {
+/// Code for those who use ops: constants, formulas, methods of tensors.
+const FOR_USERS: &[&str] = &["ir/src/ops/names.rs", "ir/src/emit.rs", "tracer/src/ops/"];
+
+/// The files that say something of an op with this lowering: its record; a kernel or body; a shader, and the
+/// form in XLA or the tape's shortcut of a scalar function.
+fn bar(lowering: Lowering) -> usize {
+    match lowering {
+        Lowering::Composite(_) => 1,
+        Lowering::HostKernel(_) | Lowering::Runtime => 2,
+        _ => 4,
+    }
+}
+
+pub(super) fn print(files: &[SourceFile], all: bool) {
     let ops = OpRegistry::default().implemented();
-    let mut counts = HashMap::<String, usize>::new();
-    for file in files.iter().filter(|file| CODE.iter().any(|code| file.name.starts_with(code))) {
+    let mut counts = HashMap::<String, Vec<&str>>::new();
+    let is_in = |folders: &[&str], name: &str| folders.iter().any(|at| name.starts_with(at));
+    let says = |file: &&SourceFile| is_in(CODE, &file.name) && !is_in(FOR_USERS, &file.name);
+    for file in files.iter().filter(says) {
         for name in Mentions::of(&file.syntax).said {
-            *counts.entry(name).or_default() += 1;
+            counts.entry(name).or_default().push(&file.name);
         }
     }
+    let mut above = 0;
     let mut by_lowering = BTreeMap::<&str, Vec<(usize, &str)>>::new();
     for op in &ops {
-        let n = counts.get(op.name).copied().unwrap_or(0).max(1);
+        let files = counts.get(op.name).map_or(&[][..], Vec::as_slice);
+        let n = files.len().max(1);
         by_lowering.entry(word(op.lowering)).or_default().push((n, op.name));
+        if n > bar(op.lowering) {
+            above += 1;
+            if all {
+                println!("    {}: {}", op.name, files.join(", "));
+            }
+        }
     }
     let primitives =
         ["elementwise", "fused", "host kernel", "kernel", "reduction", "runtime", "view"];
@@ -39,7 +62,10 @@ pub(super) fn print(files: &[SourceFile]) {
         .filter(|(lowering, _)| primitives.contains(lowering))
         .map(|(_, counts)| counts.len())
         .sum();
-    println!("ops: {} in all, {n} of them primitives", ops.len());
+    println!(
+        "ops: {} in all, {n} of them primitives; {above} with more places than their kind needs",
+        ops.len()
+    );
 }
 
 fn word(lowering: Lowering) -> &'static str {

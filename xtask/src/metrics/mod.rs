@@ -21,7 +21,7 @@ pub(crate) struct Flags {
     /// Write the baseline anew.
     #[arg(long, conflicts_with = "check")]
     update: bool,
-    /// Print all duplicate names, and all imports of the cycles.
+    /// Print all ops in too many places, all duplicate names, and all imports of the cycles.
     #[arg(long)]
     all: bool,
 }
@@ -35,7 +35,7 @@ impl Flags {
 
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     let files = tree::source_files(root)?;
-    files_per_op::print(&files);
+    files_per_op::print(&files, flags.all);
     sizes::print(&files);
     middle::print(&files);
     glossary::print(&files);
