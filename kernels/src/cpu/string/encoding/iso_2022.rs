@@ -24,7 +24,7 @@ enum Charset {
     Greek,
 }
 
-/// What escape sequences do, by the bytes after the escape.
+/// Sets that escape sequences switch to, by the bytes after the escape.
 const DESIGNATIONS: &[(&[u8], Charset)] = &[
     (b"(B", Charset::Ascii),
     (b"(H", Charset::JisX0201),
@@ -74,7 +74,7 @@ struct State {
     is_empty: bool,
 }
 
-/// What a text begins with.
+/// Begin of a text.
 enum Step {
     Shift,
     Character(Option<char>),

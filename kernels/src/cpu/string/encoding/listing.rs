@@ -6,7 +6,7 @@
 //!
 //! | item | what it says |
 //! |---|---|
-//! | `a1:ĄĽ` | characters of successive places |
+//! | `a1:ĄĽ` | characters of successive bytes |
 //! | `a1=a0` | the character of a number; of two, if a second number follows a comma |
 //! | `a1+12=401` | 12 characters of successive numbers |
 //! | `a1!`, `a1+3!` | malformed |
@@ -19,15 +19,15 @@ use std::{iter, sync::Arc};
 const SINGLE_BYTE: &str = include_str!("single_byte.txt");
 const MULTI_BYTE: &str = include_str!("multi_byte.txt");
 
-/// A table as it is listed.
+/// Listed table.
 pub(super) struct Listing {
     header: std::str::Split<'static, char>,
     items: Vec<&'static str>,
 }
 
-/// What a table differs from.
+/// Table that another one differs from.
 enum Base {
-    /// One of encoding_rs, after these bytes.
+    /// Table of encoding_rs, after these bytes.
     Whatwg(&'static Encoding, &'static [u8]),
     Listed(Arc<Table>),
 }
@@ -47,36 +47,36 @@ impl Listing {
     pub(super) fn table(mut self, name: &str) -> Option<Table> {
         let Some(base) = self.header.next() else {
             let mut singles = std::array::from_fn(|byte| byte as u32);
-            let places: Vec<usize> = (0..256).collect();
-            self.items.iter().try_for_each(|item| put(item, &places, &mut singles))?;
+            let indices: Vec<usize> = (0..256).collect();
+            self.items.iter().try_for_each(|item| put(item, &indices, &mut singles))?;
             return Some(Table { singles, pairs: Vec::new(), triples: None, quads: false });
         };
         let base = Base::find(base)?;
         let (leads, trails) = (ranges(self.header.next()?)?, ranges(self.header.next()?)?);
         let (singles, starts) = self.singles(&base, &leads)?;
-        let places: Vec<usize> = leads
+        let indices: Vec<usize> = leads
             .iter()
             .flat_map(|lead| trails.iter().map(move |trail| lead << 8 | trail))
             .collect();
-        let malformed = |place: usize| {
-            if starts[place % 256] { mark::MALFORMED_FIRST } else { mark::MALFORMED }
+        let malformed = |index: usize| {
+            if starts[index % 256] { mark::MALFORMED_FIRST } else { mark::MALFORMED }
         };
         let mut pairs: Vec<u32> = (0..1 << 16).map(malformed).collect();
-        places.iter().for_each(|&place| pairs[place] = base.pair(place));
+        indices.iter().for_each(|&index| pairs[index] = base.pair(index));
         let of_pairs = self.items.iter().filter(|item| !is_single(item));
-        of_pairs.into_iter().try_for_each(|item| put(item, &places, &mut pairs))?;
+        of_pairs.into_iter().try_for_each(|item| put(item, &indices, &mut pairs))?;
         let triples = Listing::find(&format!("{name}/8f"));
         let triples = triples.and_then(|triples| Some((0x8f, triples.table("")?.pairs)));
         Some(Table { singles, pairs, triples, quads: name == "gb18030" })
     }
 
-    /// What single bytes are, and where characters may begin.
+    /// Characters of single bytes, and which bytes may begin one.
     fn singles(&self, base: &Base, leads: &[usize]) -> Option<([u32; 256], [bool; 256])> {
         let mut singles = std::array::from_fn(|byte| base.single(byte));
         leads.iter().for_each(|&lead| singles[lead] = mark::LEAD);
-        let places: Vec<usize> = (0..256).collect();
+        let indices: Vec<usize> = (0..256).collect();
         let mut of_singles = self.items.iter().filter(|item| is_single(item));
-        of_singles.try_for_each(|item| put(item, &places, &mut singles))?;
+        of_singles.try_for_each(|item| put(item, &indices, &mut singles))?;
         Some((singles, singles.map(|code| code != mark::MALFORMED)))
     }
 }
@@ -101,19 +101,19 @@ impl Base {
         }
     }
 
-    fn pair(&self, place: usize) -> u32 {
+    fn pair(&self, index: usize) -> u32 {
         let code = match self {
             Base::Whatwg(encoding, prefix) => {
-                let bytes = [&prefix[..], &[(place >> 8) as u8, place as u8]].concat();
+                let bytes = [&prefix[..], &[(index >> 8) as u8, index as u8]].concat();
                 whatwg(encoding, &bytes)
             }
-            Base::Listed(table) => table.pairs[place],
+            Base::Listed(table) => table.pairs[index],
         };
         if code == mark::MALFORMED_FIRST { mark::MALFORMED } else { code }
     }
 }
 
-/// What encoding_rs makes of the bytes of one character.
+/// Character of encoding_rs for these bytes.
 pub(super) fn whatwg(encoding: &'static Encoding, bytes: &[u8]) -> u32 {
     let text = encoding.decode_without_bom_handling_and_without_replacement(bytes);
     let mut characters = text.iter().flat_map(|text| text.chars()).map(u32::from);
@@ -140,8 +140,8 @@ fn is_single(item: &str) -> bool {
     item.bytes().take_while(u8::is_ascii_hexdigit).count() == 2
 }
 
-/// Puts what an item says into a table with these places, in rising order.
-fn put(item: &str, places: &[usize], table: &mut [u32]) -> Option<()> {
+/// Puts what an item says into a table with these indices, in rising order.
+fn put(item: &str, indices: &[usize], table: &mut [u32]) -> Option<()> {
     let (key, rest) = item.split_at(item.find(['+', '=', ':', '!', '?'])?);
     let (count, rest) = match rest.strip_prefix('+') {
         Some(rest) => {
@@ -150,10 +150,10 @@ fn put(item: &str, places: &[usize], table: &mut [u32]) -> Option<()> {
         }
         None => (1, rest),
     };
-    let start = places.binary_search(&usize::from_str_radix(key, 16).ok()?).ok()?;
-    let mut places = places[start..].iter();
+    let start = indices.binary_search(&usize::from_str_radix(key, 16).ok()?).ok()?;
+    let mut indices = indices[start..].iter();
     let mut put = |codes: &mut dyn Iterator<Item = u32>| {
-        codes.zip(&mut places).for_each(|(code, &place)| table[place] = code);
+        codes.zip(&mut indices).for_each(|(code, &index)| table[index] = code);
     };
     match rest.split_at(1) {
         (":", text) => put(&mut text.chars().map(u32::from)),

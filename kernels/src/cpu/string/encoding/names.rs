@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spelling_does_not_matter() {
+    fn case_and_hyphens_do_not_matter() {
         for name in ["shift_jis", "Shift-JIS", "SHIFT JIS", "x-sjis", "MS_Kanji", "windows-932"] {
             assert_eq!(canonical(name), Some("ibm-943_P15A-2003"), "{name}");
         }

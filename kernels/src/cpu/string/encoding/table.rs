@@ -4,7 +4,7 @@ use super::listing::{Listing, whatwg};
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// What stands in tables where no character does.
+/// Marks that stand in tables where no character does.
 pub(super) mod mark {
     /// The first byte of several.
     pub(in super::super) const LEAD: u32 = 0x11_0000;
@@ -59,7 +59,7 @@ impl Table {
         characters
     }
 
-    /// What a text that begins with this byte begins with, and its length.
+    /// Character or mark that a text with this first byte begins with, and its length.
     fn code(&self, first: u8, rest: &[u8]) -> (u32, usize) {
         let code = self.singles[usize::from(first)];
         let (mark::LEAD, Some((&second, rest))) = (code, rest.split_first()) else {
@@ -84,7 +84,7 @@ impl Table {
     }
 }
 
-/// What four bytes of GB 18030 are.
+/// Character of four bytes of GB 18030, and its length.
 fn quad([first, second]: [u8; 2], rest: &[u8]) -> (u32, usize) {
     match *rest {
         [third @ 0x81..=0xfe, fourth @ b'0'..=b'9', ..] => {
