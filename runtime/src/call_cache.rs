@@ -113,8 +113,7 @@ impl CallCache {
         if self.is_elsewhere || inputs.iter().any(|input| input.device().is_some()) {
             return execute_placed(scope, context.default_device(), op, attrs, inputs);
         }
-        // The upper bits of a product are the better mixed ones.
-        let set = &mut self.sets[(fingerprint(op, attrs, inputs) >> 32) as usize % SETS];
+        let set = &mut self.sets[fingerprint(op, attrs, inputs) as usize % SETS];
         for way in 0..set.len() {
             if set[way].as_ref().is_some_and(|entry| entry.key.is_for(op, attrs, inputs)) {
                 set[..=way].rotate_right(1);

@@ -3,10 +3,11 @@
 use crate::{eager_tensor::EagerTensor, error::Result};
 use ferroflow_ir::{
     AttrValue, Attrs, DType, HostTensor, OpDef, Shape,
+    hash::FastHasher,
     op::{ArgDef, ArgKind},
 };
 use smallvec::SmallVec;
-use std::ptr;
+use std::{hash::Hasher, ptr};
 
 /// An op, its attributes as they were passed, the dtypes and shapes of its inputs, and the values
 /// of those inputs that steer shapes.
@@ -73,7 +74,8 @@ impl InputKey {
 
 /// A number that is the same for calls of the same key, and most likely another for any other.
 pub(crate) fn fingerprint(op: &'static OpDef, attrs: &Attrs, inputs: &[&EagerTensor]) -> u64 {
-    let mut print = Fingerprint(ptr::from_ref(op).addr() as u64);
+    let mut print = Fingerprint(FastHasher::default());
+    print.add(ptr::from_ref(op).addr() as u64);
     for input in inputs {
         print.add(input.dtype() as u64);
         input.shape().iter().for_each(|&dim| print.add(dim as u64));
@@ -89,7 +91,7 @@ pub(crate) fn fingerprint(op: &'static OpDef, attrs: &Attrs, inputs: &[&EagerTen
             print.add_bytes(tensor.bytes());
         }
     }
-    print.0
+    print.0.finish()
 }
 
 /// Index among so many inputs of an argument of one tensor, where that does not take the attributes
@@ -106,12 +108,12 @@ fn index_of(args: &[ArgDef], position: usize, n_inputs: usize) -> Option<usize> 
     }
 }
 
-/// Mixes numbers as FxHash does, the hash of Firefox and rustc.
-struct Fingerprint(u64);
+/// A hash of what tells calls apart.
+struct Fingerprint(FastHasher);
 
 impl Fingerprint {
     fn add(&mut self, number: u64) {
-        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);
+        self.0.write_u64(number);
     }
 
     fn add_bytes(&mut self, bytes: &[u8]) {

@@ -1,5 +1,6 @@
 //! Finding files by patterns: `*`, `?`, `[a-z]` and `[^a-z]` within a name, `\` before a character
-//! that stands for itself.
+//! that stands for itself. Crates that match patterns have other rules
+//! (`docs/decisions/0031-crates-and-what-stays-ours.md`).
 
 use crate::{error::Result, files};
 use std::{

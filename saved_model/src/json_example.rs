@@ -2,6 +2,11 @@
 //!
 //! Lists are not packed and fields come in the order of the text, as TensorFlow writes them.
 
+use base64::{
+    Engine as _,
+    alphabet::STANDARD,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
 use bytes::Bytes;
 use ferroflow_ir::{Error as IrError, HostTensor};
 use ferroflow_runtime::{
@@ -360,30 +365,16 @@ fn put_text(message: &mut Vec<u8>, json: &Json) -> Result<(), String> {
 
 /// Bytes in base 64, with either alphabet, with or without padding.
 fn base64(text: &str) -> Option<Vec<u8>> {
+    const NO_PADDING: GeneralPurposeConfig = GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
+        .with_decode_allow_trailing_bits(true);
     let digits = text.trim_end_matches('=');
     let n_padding = text.len() - digits.len();
-    if n_padding > 2 || (n_padding > 0 && !text.len().is_multiple_of(4)) || digits.len() % 4 == 1 {
+    if n_padding > 2 || (n_padding > 0 && !text.len().is_multiple_of(4)) {
         return None;
     }
-    let (mut bytes, mut bits, mut n_bits) = (Vec::with_capacity(digits.len() * 3 / 4), 0u32, 0);
-    for digit in digits.bytes() {
-        let value = match digit {
-            b'A'..=b'Z' => digit - b'A',
-            b'a'..=b'z' => digit - b'a' + 26,
-            b'0'..=b'9' => digit - b'0' + 52,
-            b'+' | b'-' => 62,
-            b'/' | b'_' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        n_bits += 6;
-        if n_bits >= 8 {
-            n_bits -= 8;
-            bytes.push((bits >> n_bits) as u8);
-            bits &= (1 << n_bits) - 1;
-        }
-    }
-    Some(bytes)
+    let digits = digits.replace('-', "+").replace('_', "/");
+    GeneralPurpose::new(&STANDARD, NO_PADDING).decode(digits).ok()
 }
 
 fn put_varint(message: &mut Vec<u8>, mut value: u64) {

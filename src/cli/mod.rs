@@ -13,6 +13,7 @@ mod graph;
 mod inputs;
 mod latency;
 mod literal;
+mod manual;
 mod objects;
 mod ops;
 mod outputs;
@@ -63,6 +64,10 @@ enum Verb {
     Convert(convert::ConvertArguments),
     /// List the ops that can run, or those a model needs.
     Ops(ops::OpsArguments),
+    /// Print a script that completes verbs and flags in a shell.
+    Completions(manual::CompletionsArguments),
+    /// Print the manual page, or write the pages of all verbs.
+    Man(manual::ManArguments),
     /// Compute for other processes, of ferroflow or of TensorFlow.
     #[cfg(feature = "cluster")]
     Worker(worker::WorkerArguments),
@@ -103,6 +108,8 @@ pub(crate) fn main() -> ExitCode {
         Verb::Checkpoint(verb) => checkpoint::checkpoint(verb),
         Verb::Convert(arguments) => convert::convert(arguments),
         Verb::Ops(arguments) => ops::ops(arguments),
+        Verb::Completions(arguments) => manual::completions(arguments),
+        Verb::Man(arguments) => manual::man(arguments),
         #[cfg(feature = "cluster")]
         Verb::Worker(arguments) => worker::worker(arguments),
     };

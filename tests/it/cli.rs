@@ -319,3 +319,18 @@ fn graphs_are_shown_and_run() {
     let found = succeeds(&["run", &graph, "--outputs", &output, "--input_exprs", &expr]);
     assert!(found.starts_with(&format!("{output}: float32[2,4]")), "{found}");
 }
+
+#[test]
+fn shells_and_man_learn_all_verbs() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = succeeds(&["completions", shell]);
+        assert!(["checkpoint", "input_exprs"].iter().all(|word| script.contains(word)), "{shell}");
+    }
+    assert!(succeeds(&["man"]).contains(".TH ferroflow 1"));
+    let folder = tempfile::tempdir().unwrap();
+    let json = succeeds(&["man", folder.path().to_str().unwrap(), "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let page = folder.path().join("ferroflow-run.1").to_str().unwrap().to_string();
+    assert!(json["pages"].as_array().unwrap().contains(&Value::from(page.clone())), "{json}");
+    assert!(fs::read_to_string(page).unwrap().contains("input_exprs"));
+}

@@ -12,6 +12,7 @@ mod conformance;
 mod functions;
 mod fuzz;
 mod metrics;
+mod msrv;
 mod op_names;
 mod package;
 mod sbom;
@@ -50,6 +51,8 @@ enum Verb {
     Fuzz(fuzz::FuzzVerb),
     /// Print measures of the source.
     Metrics(metrics::Flags),
+    /// Check the crates that are published by the oldest compiler that they promise.
+    Msrv,
     /// Pack the crates as they would be published.
     Package,
     /// Write the list of all dependencies (SPDX).
@@ -86,6 +89,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Conformance(flags) => conformance::run(&root, &flags),
         Verb::Fuzz(verb) => fuzz::run(&root, &verb),
         Verb::Metrics(flags) => metrics::run(&root, &flags),
+        Verb::Msrv => msrv::run(&root),
         Verb::Package => package::run(&root),
         Verb::Sbom(flags) => sbom::run(&root, &flags),
         Verb::Simulated(flags) => simulated::run(&root, &flags),

@@ -1,7 +1,11 @@
 //! Text as code points: `UnicodeDecode`, `UnicodeDecodeWithOffsets`, `UnicodeEncode`,
 //! `UnicodeTranscode`.
 
-use super::{Mapped, encoding::Encoding, put_mapped, put_strings};
+use super::{
+    Mapped,
+    encoding::{Encoding, OutputEncoding},
+    put_mapped, put_strings,
+};
 use crate::{
     cpu::{
         Build,
@@ -60,7 +64,7 @@ fn replacement(call: &OpCall<'_>) -> Result<char> {
 }
 
 /// Reader of strings.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Reader {
     encoding: Encoding,
     malformed: Malformed,
@@ -134,9 +138,10 @@ fn transcode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     })))
 }
 
-fn output_encoding(call: &OpCall<'_>) -> Result<Encoding> {
+fn output_encoding(call: &OpCall<'_>) -> Result<OutputEncoding> {
     let name = call.attrs.string("output_encoding")?;
-    Encoding::find(name).ok_or_else(|| call.wrong("output_encoding", "a known encoding", name))
+    OutputEncoding::find(name)
+        .ok_or_else(|| call.wrong("output_encoding", "a known encoding", name))
 }
 
 fn encode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {

@@ -35,7 +35,7 @@ struct Token {
 }
 
 impl Token {
-    fn new(encoding: Encoding, word: &Bytes, properties: i64) -> Result<Token> {
+    fn new(encoding: &Encoding, word: &Bytes, properties: i64) -> Result<Token> {
         let characters = encoding.decode(word);
         let only = match characters[..] {
             [(_, only)] => only,
@@ -74,7 +74,7 @@ pub(super) fn fragments(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         }
         let mut fragments = Fragments::default();
         let tokens = words.iter().zip(properties);
-        let mut tokens = tokens.map(|(word, properties)| Token::new(encoding, word, *properties));
+        let mut tokens = tokens.map(|(word, properties)| Token::new(&encoding, word, *properties));
         for length in lengths {
             let before = fragments.starts.len();
             let row = tokens.by_ref().take(length).collect::<Result<Vec<Token>>>()?;
