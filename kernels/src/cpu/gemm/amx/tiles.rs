@@ -65,8 +65,9 @@ impl TileUnit {
 }
 
 /// Whether the processor and the system know tiles of bytes and of `bfloat16`.
+#[allow(unused_unsafe, reason = "later compilers than the oldest take `cpuid` for safe")]
 fn has_instructions() -> bool {
-    use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
+    use std::arch::x86_64::{__cpuid_count, _xgetbv};
     const OSXSAVE: u32 = 1 << 27;
     const BF16_TILE_INT8: u32 = 1 << 22 | 1 << 24 | 1 << 25;
     const TILE_STATE: u64 = 3 << 17;
@@ -75,10 +76,12 @@ fn has_instructions() -> bool {
         // SAFETY: the caller has seen that the system has enabled the instruction.
         unsafe { _xgetbv(0) }
     }
-    if !has_avx512() || __cpuid(0).eax < 7 || __cpuid(1).ecx & OSXSAVE == 0 {
+    // SAFETY: all processors of 64 bits have the instruction.
+    let leaf = |leaf: u32| unsafe { __cpuid_count(leaf, 0) };
+    if !has_avx512() || leaf(0).eax < 7 || leaf(1).ecx & OSXSAVE == 0 {
         return false;
     }
-    let has = __cpuid_count(7, 0).edx & BF16_TILE_INT8 == BF16_TILE_INT8;
+    let has = leaf(7).edx & BF16_TILE_INT8 == BF16_TILE_INT8;
     // SAFETY: OSXSAVE, seen above, says that the instruction exists and is enabled.
     has && unsafe { enabled() } & TILE_STATE == TILE_STATE
 }
