@@ -21,7 +21,7 @@ pub(crate) struct Flags {
     /// Write the baseline anew.
     #[arg(long, conflicts_with = "check")]
     update: bool,
-    /// Print all ops in too many places, all duplicate names, and all imports of the cycles.
+    /// Print all ops that more files name than their kind needs, all duplicate names, and all imports of the cycles.
     #[arg(long)]
     all: bool,
 }
