@@ -65,6 +65,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Kernel,
+        gradient: Gradient::Zero,
         ..OpDef::PURE
     },
     OpDef {
