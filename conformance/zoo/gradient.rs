@@ -12,7 +12,7 @@ use ferroflow::{
     tracer::GradientTape,
 };
 
-/// The gradients of the sum of all results of a function by its arguments, then by the variables
+/// The gradients of the sum of all results of a function by its arguments (none by integers), then by the variables
 /// that the call names; if it says `"order": 2`, those of the sum of the gradients by the
 /// arguments.
 pub(super) fn run(
@@ -42,13 +42,14 @@ fn gradients(case: &Case, root: &Object, call: &serde_json::Value) -> Result<Pyt
         variables.push(Variable::from(variable));
     }
     let tapes = [GradientTape::persistent(), GradientTape::persistent()];
+    let watched: Vec<Tensor> = args.iter().filter(|x| is_watched(x)).cloned().collect();
     for tape in &tapes {
-        tape.watch(&args)?;
+        tape.watch(&watched)?;
     }
     let mut target = sum(&function.call_flat(&args)?)?;
     if call["order"].as_i64() == Some(2) {
         let mut first = Vec::new();
-        for arg in &args {
+        for arg in &watched {
             first.extend(tapes[1].gradient(&target, arg)?);
         }
         target = sum(&first)?;
@@ -61,6 +62,10 @@ fn gradients(case: &Case, root: &Object, call: &serde_json::Value) -> Result<Pyt
         found.push(value(tapes[0].gradient(&target, variable)?)?);
     }
     Ok(PythonValue::List(found))
+}
+
+fn is_watched(arg: &Tensor) -> bool {
+    arg.dtype().is_float() || arg.dtype().is_complex()
 }
 
 pub(super) fn sum(tensors: &[Tensor]) -> Result<Tensor> {

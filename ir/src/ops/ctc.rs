@@ -65,6 +65,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::HostKernel(HostReason::Sequential),
+        gradient: Gradient::Zero,
         ..OpDef::PURE
     },
     OpDef {

@@ -1,7 +1,7 @@
 //! The use of data sets: iterators, reductions, numbers of elements.
 
 use super::dataset::{ELEMENTS, SIGNATURE};
-use crate::{dtype::DType, infer, op::*};
+use crate::{dtype::DType, gradient::Gradient, infer, op::*};
 
 /// A file of the strings of a data set.
 const TO_RECORDS: OpDef = OpDef {
@@ -274,6 +274,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: super::optional::components,
         lowering: Lowering::Runtime,
+        gradient: Gradient::Zero,
         ..OpDef::STATEFUL
     },
     OpDef {

@@ -142,6 +142,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", NUMBERS)],
         infer: add_grad,
         lowering: Lowering::HostKernel(HostReason::Sparse),
+        gradient: Gradient::Zero,
         ..OpDef::PURE
     },
     OpDef {
@@ -160,6 +161,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[int("concat_dim"), int("N").at_least(2), any_ty("T")],
         infer: concat,
         lowering: Lowering::HostKernel(HostReason::Sparse),
+        gradient: Gradient::Zero,
         ..OpDef::PURE
     },
     OpDef {

@@ -1,6 +1,10 @@
 //! Definitions that the nodes of a graph refer to: ops and functions.
 
-use super::{budget::Budget, ref_variables::resource_function};
+use super::{
+    budget::Budget,
+    implementations::{Implementations, implementations},
+    ref_variables::resource_function,
+};
 use crate::proto::{self, attr_value::Value};
 use ferroflow_ir::{
     Error, FunctionLibrary, Limits, OpRegistry, Result,
@@ -18,6 +22,7 @@ pub struct Definitions {
     limits: Limits,
     library: proto::FunctionDefLibrary,
     by_name: HashMap<Box<str>, usize>,
+    implementations: Implementations,
 }
 
 impl Definitions {
@@ -45,8 +50,14 @@ impl Definitions {
         }
         crate::stablehlo::register();
         let budget = Budget::new(&limits);
-        let definitions = Definitions { registry, budget, limits, library, by_name };
-        definitions.check_calls()?;
+        let implementations = implementations(&library);
+        let mut definitions =
+            Definitions { registry, budget, limits, library, by_name, implementations };
+        if definitions.check_calls().is_err() {
+            // An implementation that calls another of its interface is not exchanged for itself.
+            definitions.implementations.clear();
+            definitions.check_calls()?;
+        }
         Ok(definitions)
     }
 
@@ -63,6 +74,11 @@ impl Definitions {
     /// The message of a function.
     pub fn function(&self, name: &str) -> Option<&proto::FunctionDef> {
         self.by_name.get(name).map(|&index| &self.library.function[index])
+    }
+
+    /// The name of the function that a call of this name runs.
+    pub(super) fn implementation<'a>(&'a self, name: &'a str) -> &'a str {
+        self.implementations.get(name).map_or(name, |chosen| chosen)
     }
 
     /// Walks the calls between functions: none comes back to where it started, and none is nested
@@ -114,7 +130,7 @@ impl Definitions {
             names.push(&node.op);
             for value in node.attr.values().filter_map(|attr| attr.value.as_ref()) {
                 match value {
-                    Value::Func(function) => names.push(&function.name),
+                    Value::Func(function) => names.push(self.implementation(&function.name)),
                     Value::List(list) => names.extend(list.func.iter().map(|func| &*func.name)),
                     _ => {}
                 }

@@ -11,6 +11,7 @@ mod dtype;
 mod function;
 mod graph;
 mod handles;
+mod implementations;
 mod node;
 mod onednn;
 mod ref_variables;

@@ -10,7 +10,7 @@ use super::{
 use crate::proto::{self, op_def::ArgDef};
 use ferroflow_ir::{
     AttrValue, Attrs, DType, Error, Graph, NameAttrList, NodeDef, NodeId, OpDef, OpRef, OpRegistry,
-    Outlet, PartialShape, Result, ValueType,
+    Outlet, PartialShape, Result, ValueType, op::CallKind,
 };
 use smallvec::SmallVec;
 
@@ -69,10 +69,23 @@ fn plain(proto: &proto::NodeDef, definitions: &Definitions) -> Result<(OpRef, At
     if let (ARG | DEVICE_ARG, Some(op)) = (&*proto.op, op) {
         return Ok((op.into(), op.complete_attrs(placeholder_attrs(proto, definitions)?)?));
     }
-    let attrs = attrs(&proto.attr, op, &definitions.budget)?;
+    let mut attrs = attrs(&proto.attr, op, &definitions.budget)?;
+    if op.is_some_and(|op| op.call == CallKind::Inline) {
+        choose_implementation(&mut attrs, definitions);
+    }
     match op {
         Some(op) => Ok((op.into(), op.complete_attrs(plain_attrs(&proto.op, op, attrs)?)?)),
         None => Ok((OpRef::Foreign(proto.op.as_str().into()), attrs)),
+    }
+}
+
+/// Makes a call one of the implementation that runs.
+fn choose_implementation(attrs: &mut Attrs, definitions: &Definitions) {
+    let Some(AttrValue::Func(callee)) = attrs.get("f") else { return };
+    let chosen = definitions.implementation(&callee.name);
+    if chosen != &*callee.name {
+        let chosen = NameAttrList { name: chosen.into(), attrs: callee.attrs.clone() };
+        attrs.set("f", chosen);
     }
 }
 
@@ -120,7 +133,7 @@ fn call(
     let node_attrs = attrs(&proto.attr, None, &definitions.budget)?;
     let dtypes = |args| arg_list_dtypes(args, &node_attrs, definitions);
     let (tin, tout) = (dtypes(inputs)?, dtypes(outputs)?);
-    let mut f = NameAttrList::new(proto.op.as_str());
+    let mut f = NameAttrList::new(definitions.implementation(&proto.op));
     let mut call = Attrs::new().with("Tin", tin).with("Tout", tout);
     for (name, value) in node_attrs.iter() {
         let attrs = if name.starts_with('_') { &mut call } else { &mut f.attrs };
