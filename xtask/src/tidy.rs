@@ -112,11 +112,21 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         let hits = glossary::hits(&file.name, &file.text);
         findings.extend(hits.iter().map(|hit| hit.finding(&file.name)));
     }
+    findings.extend(conflict_markers(root)?);
     for finding in &findings {
         eprintln!("{finding}");
     }
     ensure!(findings.is_empty(), "{} findings", findings.len());
     Ok(())
+}
+
+/// Lines that an unfinished merge left in texts.
+fn conflict_markers(root: &Path) -> Result<Vec<String>> {
+    let mut git = std::process::Command::new("git");
+    git.args(["grep", "-n", "-I", "-E", "^(<{7}|>{7}) "]).current_dir(root);
+    let found = git.output().context("git is needed")?;
+    let lines = String::from_utf8_lossy(&found.stdout);
+    Ok(lines.lines().map(|line| format!("{line}: a merge is not finished")).collect())
 }
 
 fn check_arrows(root: &Path) -> Result<Vec<String>> {
