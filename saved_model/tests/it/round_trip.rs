@@ -145,7 +145,20 @@ impl Compare<'_> {
             Some(op) => op.complete_attrs(attrs).unwrap(),
             None => attrs,
         };
-        complete.iter().map(|(name, value)| (name.to_string(), value.clone())).collect()
+        complete.iter().map(|(name, value)| (name.to_string(), self.by_interface(value))).collect()
+    }
+
+    /// Functions of one interface as one: calls are written with the implementation that runs.
+    fn by_interface(&self, value: &AttrValue) -> AttrValue {
+        let AttrValue::Func(callee) = value else { return value.clone() };
+        let mut callee = callee.clone();
+        let function = self.definitions.function(&callee.name);
+        let interface = function.and_then(|function| function.attr.get("api_implements"));
+        if let Some(proto::attr_value::Value::S(name)) = interface.and_then(|of| of.value.as_ref())
+        {
+            callee.name = String::from_utf8_lossy(name).into();
+        }
+        AttrValue::Func(callee)
     }
 }
 
