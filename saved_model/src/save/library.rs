@@ -13,7 +13,7 @@ use crate::{
 };
 use ferroflow_ir::{FunctionDef, FunctionLibrary, OpRegistry};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -32,6 +32,8 @@ pub(super) struct SavedLibrary {
     traced: HashMap<usize, (Arc<FunctionDef>, String)>,
     /// The names of functions of loaded models.
     loaded: HashMap<(usize, String), String>,
+    /// The interfaces of loaded models whose implementations are added.
+    interfaces: HashSet<(usize, Vec<u8>)>,
     /// The op types that gradients of loaded models are registered for, by model and op type there.
     loaded_gradients: HashMap<(usize, String), String>,
     registry: OpRegistry,
@@ -130,7 +132,8 @@ impl SavedLibrary {
         name
     }
 
-    /// Adds a function of a loaded model with all it calls, and returns its name.
+    /// Adds a function of a loaded model with all it calls, and all that may run in its place, and returns
+    /// its name.
     pub(super) fn add_loaded(&mut self, model: &Model, name: &str) -> Result<String> {
         let definitions = model.definitions();
         let mut waiting = Vec::new();
@@ -144,6 +147,13 @@ impl SavedLibrary {
                 if definitions.function(&called).is_some() {
                     let renamed = self.name_loaded(model, &called, &mut waiting)?;
                     names.insert(called, renamed);
+                }
+            }
+            if let Some(interface) = definitions.interface(&old)
+                && self.interfaces.insert((model.address(), interface.to_vec()))
+            {
+                for implementation in definitions.implementations(interface) {
+                    self.name_loaded(model, implementation, &mut waiting)?;
                 }
             }
             self.add_gradients(model, &old, &mut message, &mut waiting)?;

@@ -2,7 +2,7 @@
 
 use super::{
     budget::Budget,
-    implementations::{Implementations, implementations},
+    implementations::{Implementations, implementations, implemented},
     ref_variables::resource_function,
 };
 use crate::proto::{self, attr_value::Value};
@@ -79,6 +79,17 @@ impl Definitions {
     /// The name of the function that a call of this name runs.
     pub(super) fn implementation<'a>(&'a self, name: &'a str) -> &'a str {
         self.implementations.get(name).map_or(name, |chosen| chosen)
+    }
+
+    /// The interface that a function implements (`api_implements`), if it does.
+    pub fn interface(&self, name: &str) -> Option<&[u8]> {
+        implemented(self.function(name)?)
+    }
+
+    /// The functions that implement an interface.
+    pub fn implementations(&self, interface: &[u8]) -> impl Iterator<Item = &str> {
+        let functions = self.library.function.iter();
+        functions.filter(move |of| implemented(of) == Some(interface)).map(signature_name)
     }
 
     /// Walks the calls between functions: none comes back to where it started, and none is nested

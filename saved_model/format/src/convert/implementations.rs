@@ -38,9 +38,14 @@ pub(super) fn implementations(library: &proto::FunctionDefLibrary) -> Implementa
     members().filter_map(chosen).collect()
 }
 
+/// The interface that a function implements, alone or as one of a pair.
+pub(super) fn implemented(function: &proto::FunctionDef) -> Option<&[u8]> {
+    bytes(function, INTERFACE).filter(|name| !name.is_empty())
+}
+
 fn interface(function: &proto::FunctionDef) -> Option<&[u8]> {
     let is_of_pair = OF_PAIRS.iter().any(|name| function.attr.contains_key(*name));
-    bytes(function, INTERFACE).filter(|name| !is_of_pair && !name.is_empty())
+    implemented(function).filter(|_| !is_of_pair)
 }
 
 fn bytes<'a>(function: &'a proto::FunctionDef, name: &str) -> Option<&'a [u8]> {
