@@ -132,7 +132,7 @@ impl SavedLibrary {
         name
     }
 
-    /// Adds a function of a loaded model with all it calls, and all that may run in its place, and returns
+    /// Adds a function of a loaded model with all it calls and all that implement its interface, and returns
     /// its name.
     pub(super) fn add_loaded(&mut self, model: &Model, name: &str) -> Result<String> {
         let definitions = model.definitions();
