@@ -141,14 +141,16 @@ impl Definitions {
             names.push(&node.op);
             for value in node.attr.values().filter_map(|attr| attr.value.as_ref()) {
                 match value {
-                    Value::Func(function) => names.push(self.implementation(&function.name)),
+                    Value::Func(function) => names.push(&function.name),
                     Value::List(list) => names.extend(list.func.iter().map(|func| &*func.name)),
                     _ => {}
                 }
             }
         }
+        // Calls run the implementation, branches and bodies of loops what they name: either may come back.
+        let either = names.into_iter().flat_map(|name| [name, self.implementation(name)]);
         let mut callees: Vec<usize> =
-            names.into_iter().filter_map(|name| self.by_name.get(name).copied()).collect();
+            either.filter_map(|name| self.by_name.get(name).copied()).collect();
         callees.sort_unstable();
         callees.dedup();
         callees

@@ -76,8 +76,7 @@ mod tests {
     use std::sync::Arc;
 
     fn implementation(name: &str, device: &str, nodes: Vec<proto::NodeDef>) -> proto::FunctionDef {
-        let results: &[(&str, &str)] = if nodes.is_empty() { &[("y", "x")] } else { &[] };
-        let mut function = testing::function(name, &["x"], nodes, results);
+        let mut function = testing::function(name, &["x"], nodes, &[("y", "x")]);
         for (attr, value) in [(INTERFACE, "drawn"), (PREFERRED_DEVICE, device)] {
             let value = Some(Value::S(value.as_bytes().to_vec().into()));
             function.attr.insert(attr.into(), proto::AttrValue { value });
@@ -131,6 +130,23 @@ mod tests {
     fn an_implementation_may_call_another() {
         let general = implementation("general", "", Vec::new());
         let of_cpu = implementation("of_cpu", "CPU", vec![call("general")]);
+        assert_eq!(called("general", vec![general.clone(), of_cpu]), "general");
+        // A function in the place of an op is called as well.
+        let node = node("call", "general", &["x"], &[]);
+        let of_cpu = implementation("of_cpu", "CPU", vec![node]);
         assert_eq!(called("general", vec![general, of_cpu]), "general");
+    }
+
+    #[test]
+    fn bodies_of_loops_are_not_exchanged_and_call_nobody_again() {
+        let body =
+            Value::Func(proto::NameAttrList { name: "general".into(), ..Default::default() });
+        let repeat = node("repeat", "While", &["x"], &[("body", body.clone()), ("cond", body)]);
+        let outer = testing::function("outer", &["x"], vec![repeat], &[]);
+        let general = implementation("general", "", vec![call("outer")]);
+        let functions = vec![outer, general, implementation("of_cpu", "CPU", Vec::new())];
+        let library = proto::FunctionDefLibrary { function: functions, ..Default::default() };
+        let registry = Arc::new(OpRegistry::default());
+        assert!(Definitions::new(library, registry, Limits::default()).is_err());
     }
 }
