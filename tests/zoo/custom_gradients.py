@@ -4,16 +4,8 @@ along, with the gradients TensorFlow gives once it has loaded them.
 Run with TensorFlow 2.21: python custom_gradients.py FOLDER
 """
 
-import json
-import os
-import shutil
-import sys
+from gradient_case import GradientCase, tf
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-import numpy as np
-import tensorflow as tf
-
-FOLDER = f"{sys.argv[1]}/custom_gradients"
 VECTOR = tf.TensorSpec([None], tf.float32)
 
 
@@ -63,11 +55,6 @@ class Model(tf.Module):
         return self.clip(self.clip(x) * 0.1)
 
 
-def stored(name, value):
-    np.save(f"{FOLDER}/io/{name}", value)
-    return {"npy": f"io/{name}.npy", "dtype": value.dtype.name, "shape": list(value.shape)}
-
-
 def gradients(model, path, args, variables, order):
     sources = args + [getattr(model, name) for name in variables]
     with tf.GradientTape(persistent=True) as outer:
@@ -82,13 +69,9 @@ def gradients(model, path, args, variables, order):
 
 
 def main():
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    os.makedirs(f"{FOLDER}/io")
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
-    tf.saved_model.save(Model(), f"{FOLDER}/model", options=options)
-    model = tf.saved_model.load(f"{FOLDER}/model")
+    case = GradientCase("custom_gradients", Model(), options)
     x = tf.constant([-1.0, 0.2, 1.5])
-    calls = []
     for path, args, variables, order in [
         ("clip", [x], [], 1),
         ("clip", [x], [], 2),
@@ -100,29 +83,19 @@ def main():
         ("nested", [x], [], 1),
         ("nested", [x], [], 2),
     ]:
-        name = f"c{len(calls):02}"
-        given = [stored(f"{name}_in_{i}", arg.numpy()) for i, arg in enumerate(args)]
-        found = gradients(model, path, args, variables, order)
+        name = f"c{len(case.calls):02}"
+        given = [case.stored(f"{name}_in_{i}", arg.numpy()) for i, arg in enumerate(args)]
+        found = gradients(case.model, path, args, variables, order)
         found = [
-            {"py": None} if dx is None else stored(f"{name}_out_{i}", dx.numpy())
+            {"py": None} if dx is None else case.stored(f"{name}_out_{i}", dx.numpy())
             for i, dx in enumerate(found)
         ]
         call = {"kind": "gradient", "path": path, "args": given, "order": order}
-        calls.append(call | {"variables": variables, "expect": {"list": found}})
-        y = getattr(model, path)(*args)
+        case.calls.append(call | {"variables": variables, "expect": {"list": found}})
+        y = getattr(case.model, path)(*args)
         call = {"kind": "function", "path": path, "args": given, "kwargs": {}}
-        calls.append(call | {"expect": stored(f"{name}_y", y.numpy())})
-    case = {
-        "name": "custom_gradients",
-        "kind": "saved_model",
-        "source": "custom_gradients.py: gradients that the model brings along",
-        "features": ["gradients"],
-        "tags": ["serve"],
-        "calls": calls,
-    }
-    with open(f"{FOLDER}/case.json", "w") as file:
-        json.dump(case, file, indent=1)
-        file.write("\n")
+        case.calls.append(call | {"expect": case.stored(f"{name}_y", y.numpy())})
+    case.write("gradients that the model brings along")
 
 
 main()
