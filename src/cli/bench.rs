@@ -9,9 +9,8 @@ use super::{
 };
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
-use ferroflow::ir::ops::names;
 use ferroflow::{
-    ir::{Attrs, DType, HostTensor, Shape, TensorSpec},
+    ir::{Attrs, DType, HostTensor, Shape, TensorSpec, ops::names},
     runtime::{Context, EagerTensor, OpStats, RunOptions, TraceLevel, execute},
     saved_model::{LoadOptions, SavedModel, load},
 };

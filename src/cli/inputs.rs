@@ -3,9 +3,8 @@
 use super::{examples, literal};
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
-use ferroflow::ir::ops::names;
 use ferroflow::{
-    ir::{Attrs, DType, HostTensor, Shape, TensorSpec},
+    ir::{Attrs, DType, HostTensor, Shape, TensorSpec, ops::names},
     npy,
     runtime::{Context, EagerTensor, execute},
 };

@@ -1,6 +1,6 @@
 """Names, tables and sums of text encodings, from TensorFlow: kernels/src/cpu/string/encoding/*.txt.
 
-    ENCODINGS=FOLDER cargo nextest run -p ferroflow-kernels --run-ignored only -E 'test(encoding_rs)'
+    cargo run -p ferroflow-kernels --example encoding_tables -- FOLDER
     python encodings.py FOLDER
 
 FOLDER receives the tables of encoding_rs, which tables of several bytes are told by. Names are read from

@@ -1,6 +1,6 @@
 //! Names of the ops that passes, runtime and tracer look for or make.
 //!
-//! What is true of an op is in its record; code that must speak of one op does so by these names.
+//! Facts about an op are in its record; code that must speak of one op uses its name from here.
 
 /// `AddN`.
 pub const ADD_N: &str = "AddN";

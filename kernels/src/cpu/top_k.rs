@@ -311,6 +311,7 @@ mod tests {
         assert_eq!(of(200)[..25], of(25));
         assert_eq!(of(150), of(200)[..150]);
     }
+
     #[test]
     fn few_elements_are_those_of_a_sort() {
         let mut state = 1u64;

@@ -1,6 +1,5 @@
-use super::{Encoding, OutputEncoding, listing::whatwg};
+use super::{Encoding, OutputEncoding};
 use flate2::Crc;
-use std::{env, fs, path::Path};
 
 /// Each line is an encoding, and the sums of what TensorFlow makes of all bytes, all two bytes and a
 /// sample (`tests/ops/encodings.py`).
@@ -71,20 +70,4 @@ fn sample() -> Vec<Vec<u8>> {
         (0..len).map(byte).collect()
     });
     texts.collect()
-}
-
-/// The tables of encoding_rs for `tests/ops/encodings.py`, in the folder that `ENCODINGS` names.
-#[test]
-#[ignore = "writes files"]
-fn tables_of_encoding_rs_are_written() {
-    let folder = env::var("ENCODINGS").unwrap();
-    for name in ["Shift_JIS", "EUC-JP", "GBK", "gb18030", "Big5", "EUC-KR"] {
-        let encoding = encoding_rs::Encoding::for_label(name.as_bytes()).unwrap();
-        let bytes = (0..=255).map(|byte| vec![byte]);
-        let pairs = (0..=u16::MAX).map(|pair| pair.to_be_bytes().to_vec());
-        let triples = (0..=u16::MAX).map(|pair| [&[0x8f][..], &pair.to_be_bytes()].concat());
-        let codes = bytes.chain(pairs).chain(triples).map(|bytes| whatwg(encoding, &bytes));
-        let codes: Vec<u8> = codes.flat_map(u32::to_le_bytes).collect();
-        fs::write(Path::new(&folder).join(name), codes).unwrap();
-    }
 }
