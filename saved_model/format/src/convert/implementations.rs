@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_of_loops_are_not_exchanged_and_call_nobody_again() {
+    fn bodies_of_loops_that_call_themselves_are_refused() {
         let body =
             Value::Func(proto::NameAttrList { name: "general".into(), ..Default::default() });
         let repeat = node("repeat", "While", &["x"], &[("body", body.clone()), ("cond", body)]);
