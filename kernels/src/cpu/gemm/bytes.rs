@@ -1,16 +1,18 @@
 //! Matmuls of bytes with sums of 32 bits, which wrap.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use super::amx::{self, TileKind, TileUnit};
+use super::blocks::{TileKind, TileUnit};
 use super::{GemmOutput, GemmSizes, Matrix, gemm, grouped::Grouped};
+#[cfg(target_arch = "x86_64")]
+use super::{
+    blocks::{self, BlockUnit, ByteSigns, VnniUnit},
+    tile::InstructionSet,
+};
 use crate::threads::Threads;
 
 /// A byte, signed or not.
 pub(in crate::cpu) trait Byte: Grouped + Into<i32> {
-    #[cfg_attr(
-        not(all(target_arch = "x86_64", target_os = "linux")),
-        expect(dead_code, reason = "registers of x86-64 ask")
-    )]
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
     const IS_SIGNED: bool;
 }
 
@@ -34,26 +36,115 @@ pub(in crate::cpu) fn gemm_of_bytes<A: Byte, B: Byte>(
     b: Matrix<'_, B>,
     out: GemmOutput<'_, i32>,
 ) {
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    if let Some(unit) = TileUnit::detect()
-        && amx::serves::<A>(sizes)
-    {
-        let kind = match (A::IS_SIGNED, B::IS_SIGNED) {
-            (true, true) => TileKind::SignedSigned,
-            (true, false) => TileKind::SignedUnsigned,
-            (false, true) => TileKind::UnsignedSigned,
-            (false, false) => TileKind::UnsignedUnsigned,
-        };
-        let accumulate = out.accumulate;
-        return amx::multiply((unit, kind), threads, sizes, a, b, out, |sums, out: &mut [i32]| {
-            let sums: &[i32] = bytemuck::cast_slice(sums);
-            match accumulate {
-                true => out.iter_mut().zip(sums).for_each(|(out, x)| *out = out.wrapping_add(*x)),
-                false => out.copy_from_slice(sums),
-            }
-        });
+    #[cfg(target_arch = "x86_64")]
+    if blocks::serves::<A>(sizes) {
+        let signs = ByteSigns { a: A::IS_SIGNED, b: B::IS_SIGNED };
+        #[cfg(target_os = "linux")]
+        if let Some(unit) = TileUnit::detect()
+            && sizes.m >= blocks::FEWEST
+        {
+            return by_blocks((unit, TileKind::Bytes(signs)), threads, sizes, a, b, out);
+        }
+        if let Some(unit) = VnniUnit::detect() {
+            return by_blocks((unit, signs), threads, sizes, a, b, out);
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    if InstructionSet::detect().is_some() && sizes.k > 0 && sizes.work() >= FLOAT_WORK {
+        return by_floats(threads, sizes, a, b, out);
     }
     let wide_a: Vec<i32> = a.data.iter().map(|&x| x.into()).collect();
     let wide_b: Vec<i32> = b.data.iter().map(|&x| x.into()).collect();
     gemm(threads, sizes, a.with_data(&wide_a), b.with_data(&wide_b), out);
+}
+
+/// Matmuls with less multiplications than this are not worth the conversions.
+#[cfg(target_arch = "x86_64")]
+const FLOAT_WORK: u64 = 1 << 15;
+
+/// So many products of bytes are added in `f32` without rounding: their sum stays below 2²⁴.
+#[cfg(target_arch = "x86_64")]
+const EXACT: usize = (1 << 24) / (255 * 255);
+
+/// Computes a matmul by those of `f32`, of parts of the summed dimension that are exact.
+#[cfg(target_arch = "x86_64")]
+fn by_floats<A: Byte, B: Byte>(
+    threads: &Threads,
+    GemmSizes { m, k, n }: GemmSizes,
+    a: Matrix<'_, A>,
+    b: Matrix<'_, B>,
+    out: GemmOutput<'_, i32>,
+) {
+    let mut accumulates = out.accumulate;
+    let mut sums = vec![0.0; m * n];
+    for first in (0..k).step_by(EXACT) {
+        let depth = EXACT.min(k - first);
+        let part_a = floats(a.right_of(first), m, depth);
+        let part_b = floats(b.below(first), depth, n);
+        let (part_a, part_b) = (Matrix::row_major(&part_a, depth), Matrix::row_major(&part_b, n));
+        let sizes = GemmSizes { m, k: depth, n };
+        gemm(threads, sizes, part_a, part_b, GemmOutput::row_major(&mut sums, n));
+        for (out, sums) in out.data.chunks_mut(out.row_stride).zip(sums.chunks(n)) {
+            for (out, &sum) in out.iter_mut().zip(sums) {
+                let before = if accumulates { *out } else { 0 };
+                *out = before.wrapping_add(sum as i32);
+            }
+        }
+        accumulates = true;
+    }
+}
+
+/// The elements of a matrix, row by row.
+#[cfg(target_arch = "x86_64")]
+fn floats<T: Byte>(matrix: Matrix<'_, T>, rows: usize, cols: usize) -> Vec<f32> {
+    let mut floats = Vec::with_capacity(rows * cols);
+    for row in 0..rows {
+        let elements = matrix.data[row * matrix.row_stride..].iter();
+        let elements = elements.step_by(matrix.col_stride.max(1)).take(cols);
+        floats.extend(elements.map(|&element| element.into() as f32));
+    }
+    floats
+}
+
+/// Computes a matmul by blocks.
+#[cfg(target_arch = "x86_64")]
+fn by_blocks<U: BlockUnit, A: Byte, B: Byte>(
+    unit: (U, U::Kind),
+    threads: &Threads,
+    sizes: GemmSizes,
+    a: Matrix<'_, A>,
+    b: Matrix<'_, B>,
+    out: GemmOutput<'_, i32>,
+) {
+    let accumulate = out.accumulate;
+    blocks::multiply(unit, threads, sizes, a, b, out, |sums, out: &mut [i32]| {
+        let sums: &[i32] = bytemuck::cast_slice(sums);
+        match accumulate {
+            true => out.iter_mut().zip(sums).for_each(|(out, x)| *out = out.wrapping_add(*x)),
+            false => out.copy_from_slice(sums),
+        }
+    });
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_in_floats_are_exact() {
+        let (m, k, n) = (3, 2 * EXACT + 5, 19);
+        let a: Vec<u8> = (0..m * k).map(|at| if at % 7 == 0 { at as u8 } else { 255 }).collect();
+        let b: Vec<i8> = (0..k * n).map(|at| if at % 5 == 0 { at as i8 } else { -128 }).collect();
+        let b = Matrix::row_major(&b[..], k).transposed();
+        let mut out = vec![7; m * n];
+        let output = GemmOutput { accumulate: true, ..GemmOutput::row_major(&mut out, n) };
+        let a = Matrix::row_major(&a[..], k);
+        by_floats(&Threads::single(), GemmSizes { m, k, n }, a, b, output);
+        for (at, &found) in out.iter().enumerate() {
+            let (row, col) = (at / n, at % n);
+            let product =
+                |step: usize| i32::from(a.data[row * k + step]) * i32::from(b.data[col * k + step]);
+            assert_eq!(found, 7 + (0..k).map(product).sum::<i32>(), "{row} {col}");
+        }
+    }
 }

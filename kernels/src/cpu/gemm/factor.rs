@@ -1,7 +1,7 @@
 //! GEMM of each element type.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use super::amx::{self, TileKind, TileUnit};
+use super::blocks::{self, TileKind, TileUnit};
 use super::{
     GemmElement, GemmOutput, GemmSizes, Matrix, integer::multiply_integers, panels::by_panels,
 };
@@ -206,13 +206,14 @@ fn by_tiles<'o>(
 ) -> Option<GemmOutput<'o, bf16>> {
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     if let Some(unit) = TileUnit::detect()
-        && amx::serves::<bf16>(sizes)
+        && blocks::serves::<bf16>(sizes)
+        && sizes.m >= blocks::FEWEST
         && !out.accumulate
     {
         let store = |sums: &[u32], out: &mut [bf16]| {
             out.convert_from_f32_slice(bytemuck::cast_slice(sums));
         };
-        amx::multiply((unit, TileKind::Brain), threads, sizes, a, b, out, store);
+        blocks::multiply((unit, TileKind::Brain), threads, sizes, a, b, out, store);
         return None;
     }
     Some(out)

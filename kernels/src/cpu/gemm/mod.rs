@@ -2,16 +2,16 @@
 //!
 //! Products of `f32`, `f64` and complex numbers go through the `gemm` crate, 16-bit floats are
 //! widened to `f32` and rounded once at the end, integers wrap. With AVX2 or AVX-512, products of
-//! `f32` go ways of their own: by tiles of sums in registers. With AMX, products of bytes and of
-//! `bfloat16` are those of its tile registers.
+//! `f32` go ways of their own: by tiles of sums in registers. Products of bytes and of `bfloat16` are
+//! summed in the tile registers of AMX, those of bytes in registers of AVX-512 with VNNI too.
 //!
 //! Work for the crate is cut into panels of rows or columns. The order of a sum is that of its
 //! length alone once a panel has more than 64 rows or columns and more than 256 elements, so a
 //! product cut into such panels has the same bits as the whole; results do not depend on the number
 //! of threads.
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-mod amx;
+#[cfg(target_arch = "x86_64")]
+mod blocks;
 mod bytes;
 mod factor;
 mod grouped;

@@ -1,18 +1,76 @@
-//! Matmuls of bytes and of `bfloat16` on tile registers.
+//! Matmuls of bytes and of `bfloat16` by blocks of 32 by 32 sums.
 //!
-//! Blocks of 32 by 32 sums stay in four registers while the whole summed dimension passes. Operands
-//! are packed into groups of 32 bits along it, in the order in which registers are loaded, with
-//! zeros where a matrix ends.
+//! Sums stay in registers while the whole summed dimension passes: in the tile registers of AMX, or
+//! those of AVX-512 with dot products of bytes (VNNI). Operands are packed into groups of 32 bits
+//! along that dimension, in the order in which tiles are loaded, with zeros where a matrix ends.
 
 mod pack;
+#[cfg(target_os = "linux")]
 mod tiles;
+mod vnni;
 
+#[cfg(target_os = "linux")]
 pub(super) use tiles::{TileKind, TileUnit};
+pub(super) use vnni::VnniUnit;
 
 use super::{GemmOutput, GemmSizes, Matrix, grouped::Grouped};
 use crate::{scratch::Scratch, threads::Threads};
 use pack::{GroupOrder, pack};
-use tiles::{BLOCK, STEP};
+
+/// Rows of a tile.
+const ROWS: usize = 16;
+
+/// 32-bit groups in a row of a tile.
+const GROUPS: usize = 16;
+
+/// 32-bit groups of the two tiles of an operand for one step.
+const STEP: usize = 2 * ROWS * GROUPS;
+
+/// Rows and columns of a block of sums, four tiles.
+const BLOCK: usize = 2 * ROWS;
+
+/// Bits or sums of a block, row by row.
+type Sums = [u32; BLOCK * BLOCK];
+
+/// Whether the bytes of the left and the right operand are signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ByteSigns {
+    pub(super) a: bool,
+    pub(super) b: bool,
+}
+
+/// What multiplies packed blocks: proof that the processor has the instructions.
+pub(super) trait BlockUnit: Copy + Send + Sync {
+    /// The element types that it knows.
+    type Kind: Copy + Send + Sync;
+
+    /// The unit made ready on a thread.
+    type Ready;
+
+    /// The bits of packed groups of the left and the right operand that are to be flipped.
+    fn flips(_: Self::Kind) -> [u32; 2] {
+        [0; 2]
+    }
+
+    /// Makes the unit ready on this thread.
+    fn configure(self) -> Self::Ready;
+
+    /// Multiplies a block of rows, of which there are so many, by a block of columns. Of the left
+    /// operand, each step has two tiles of 16 rows; of the right one, two tiles of 16 columns, whose
+    /// rows are groups of the summed dimension.
+    ///
+    /// # Panics
+    ///
+    /// When there is no step, or the operands have different numbers of steps.
+    fn multiply(
+        ready: &Self::Ready,
+        kind: Self::Kind,
+        rows: usize,
+        a: &[u32],
+        b: &[u32],
+        sums: &mut Sums,
+    );
+}
 
 /// The groups of packed columns at a time: half of a second-level cache of two megabytes.
 const PACKED: usize = 1 << 18;
@@ -20,19 +78,19 @@ const PACKED: usize = 1 << 18;
 /// The longest summed dimension, in groups.
 const DEEPEST: usize = 1 << 15;
 
-/// The fewest rows and columns: with fewer, registers are mostly empty.
-const FEWEST: usize = 8;
+/// The fewest columns, and rows of tile registers: with fewer, registers are mostly empty.
+pub(super) const FEWEST: usize = 8;
 
-/// Whether tiles are the better way for a matmul.
+/// Whether blocks are the better way for a matmul.
 pub(super) fn serves<T: Grouped>(sizes: GemmSizes) -> bool {
-    let GemmSizes { m, k, n } = sizes;
+    let GemmSizes { k, n, .. } = sizes;
     let groups = k.div_ceil(T::GROUP);
-    m >= FEWEST && n >= FEWEST && (8..=DEEPEST).contains(&groups) && sizes.work() >= 1 << 15
+    n >= FEWEST && (8..=DEEPEST).contains(&groups) && sizes.work() >= 1 << 15
 }
 
 /// Computes a matmul. `store` puts sums, as bits, into the elements of a row of the output.
-pub(super) fn multiply<A: Grouped, B: Grouped, R: Send>(
-    (unit, form): (TileUnit, TileKind),
+pub(super) fn multiply<U: BlockUnit, A: Grouped, B: Grouped, R: Send>(
+    (unit, kind): (U, U::Kind),
     threads: &Threads,
     sizes: GemmSizes,
     a: Matrix<'_, A>,
@@ -41,32 +99,28 @@ pub(super) fn multiply<A: Grouped, B: Grouped, R: Send>(
     store: impl Fn(&[u32], &mut [R]) + Sync,
 ) {
     let GemmSizes { m, k, n } = sizes;
-    let steps = k.div_ceil(A::GROUP * tiles::GROUPS);
+    let steps = k.div_ceil(A::GROUP * GROUPS);
     let panel = steps * STEP;
     let panels = (PACKED / panel).clamp(1, n.div_ceil(BLOCK));
+    let [flip_a, flip_b] = U::flips(kind);
     let mut packed_b = scratch(panels * panel);
     for first in (0..n).step_by(panels * BLOCK) {
         let cols = first..n.min(first + panels * BLOCK);
         let used = cols.len().div_ceil(BLOCK) * panel;
         threads.for_each_piece(&mut packed_b[..used], panel, |start, packed| {
             let first = cols.start + start / panel * BLOCK;
-            pack(
-                b.transposed(),
-                first..cols.end.min(first + BLOCK),
-                k,
-                GroupOrder::ByGroups,
-                packed,
-            );
+            let lines = first..cols.end.min(first + BLOCK);
+            pack(b.transposed(), lines, k, GroupOrder::ByGroups, flip_b, packed);
         });
         let rows = out.data.chunks_mut(BLOCK * out.row_stride).take(m.div_ceil(BLOCK));
         threads.for_each(rows.enumerate(), |(index, out_rows)| {
             let rows = index * BLOCK..m.min((index + 1) * BLOCK);
             let mut packed_a = scratch(panel);
-            pack(a, rows.clone(), k, GroupOrder::ByLines, &mut packed_a);
-            let tiles = unit.configure();
+            pack(a, rows.clone(), k, GroupOrder::ByLines, flip_a, &mut packed_a);
+            let ready = unit.configure();
             let mut sums = [0; BLOCK * BLOCK];
             for (block, packed_b) in packed_b[..used].chunks(panel).enumerate() {
-                tiles.multiply(form, &packed_a, packed_b, &mut sums);
+                U::multiply(&ready, kind, rows.len(), &packed_a, packed_b, &mut sums);
                 let first = cols.start + block * BLOCK;
                 let cols = first..cols.end.min(first + BLOCK);
                 let out = out_rows.chunks_mut(out.row_stride).take(rows.len());
@@ -85,7 +139,7 @@ fn scratch(len: usize) -> Scratch<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use half::bf16;
+    use crate::cpu::gemm::Byte;
     use std::num::NonZeroUsize;
 
     /// Views of a matrix: by rows, by columns, and with elements apart.
@@ -121,12 +175,25 @@ mod tests {
         (64, 7, 64),
     ];
 
-    fn bytes<A: Grouped + Default + Into<i32>, B: Grouped + Default + Into<i32>>(
-        form: TileKind,
+    fn bytes<A: Byte + Default, B: Byte + Default>(
         make_a: impl Fn(u8) -> A + Copy,
         make_b: impl Fn(u8) -> B + Copy,
     ) {
-        let Some(unit) = TileUnit::detect() else { return };
+        let signs = ByteSigns { a: A::IS_SIGNED, b: B::IS_SIGNED };
+        #[cfg(target_os = "linux")]
+        if let Some(unit) = TileUnit::detect() {
+            bytes_by((unit, TileKind::Bytes(signs)), make_a, make_b);
+        }
+        if let Some(unit) = VnniUnit::detect() {
+            bytes_by((unit, signs), make_a, make_b);
+        }
+    }
+
+    fn bytes_by<U: BlockUnit<Kind: std::fmt::Debug>, A: Byte + Default, B: Byte + Default>(
+        (unit, kind): (U, U::Kind),
+        make_a: impl Fn(u8) -> A + Copy,
+        make_b: impl Fn(u8) -> B + Copy,
+    ) {
         let threads = Threads::new(NonZeroUsize::new(2).expect("not zero"));
         for (m, k, n) in SIZES {
             let sizes = GemmSizes { m, k, n };
@@ -137,7 +204,7 @@ mod tests {
                     let mut out = vec![1i32; m * (n + 2)];
                     let output =
                         GemmOutput { data: &mut out, row_stride: n + 2, accumulate: false };
-                    multiply((unit, form), &threads, sizes, a, b, output, |sums, out| {
+                    multiply((unit, kind), &threads, sizes, a, b, output, |sums, out| {
                         out.copy_from_slice(bytemuck::cast_slice(sums));
                     });
                     for (row, out) in out.chunks(n + 2).enumerate() {
@@ -149,7 +216,7 @@ mod tests {
                                 a.into() * b.into()
                             };
                             let expected: i32 = (0..k).map(element).sum();
-                            assert_eq!(found, expected, "{form:?} {sizes:?} {row} {col}");
+                            assert_eq!(found, expected, "{kind:?} {sizes:?} {row} {col}");
                         }
                     }
                 }
@@ -159,14 +226,16 @@ mod tests {
 
     #[test]
     fn matmuls_of_bytes_are_exact() {
-        bytes(TileKind::SignedSigned, |x| x as i8, |x| x as i8);
-        bytes(TileKind::SignedUnsigned, |x| x as i8, |x| x);
-        bytes(TileKind::UnsignedSigned, |x| x, |x| x as i8);
-        bytes(TileKind::UnsignedUnsigned, |x| x, |x| x);
+        bytes(|x| x as i8, |x| x as i8);
+        bytes(|x| x as i8, |x| x);
+        bytes(|x| x, |x| x as i8);
+        bytes(|x| x, |x| x);
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn matmuls_of_brain_floats_are_summed_in_float32() {
+        use half::bf16;
         let Some(unit) = TileUnit::detect() else { return };
         for (m, k, n) in SIZES {
             let make = |index: usize| bf16::from_f32((index.wrapping_mul(7919) % 64) as f32 / 4.0);

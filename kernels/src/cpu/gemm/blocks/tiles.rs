@@ -6,33 +6,16 @@
 
 #![expect(unsafe_code, reason = "instructions that the language has no names for")]
 
+use super::{BLOCK, BlockUnit, ByteSigns, STEP, Sums};
 use crate::simd::has_avx512;
 use std::{arch::asm, marker::PhantomData, sync::OnceLock};
-
-/// Rows of a tile register.
-pub(super) const ROWS: usize = 16;
-
-/// 32-bit groups in a row of a tile register.
-pub(super) const GROUPS: usize = 16;
-
-/// 32-bit groups of the two registers of an operand for one step.
-pub(super) const STEP: usize = 2 * ROWS * GROUPS;
-
-/// Rows and columns of a block of sums, four registers.
-pub(super) const BLOCK: usize = 2 * ROWS;
-
-/// Bits or sums of a block, row by row.
-pub(super) type Sums = [u32; BLOCK * BLOCK];
 
 /// The element types of the left and the right operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cpu::gemm) enum TileKind {
-    /// Signed by signed bytes, sums of 32 bits that wrap.
-    SignedSigned,
-    SignedUnsigned,
-    UnsignedSigned,
-    UnsignedUnsigned,
-    /// `bfloat16`, sums in `float32`. Subnormal numbers count as zero.
+    /// Bytes, with sums of 32 bits that wrap.
+    Bytes(ByteSigns),
+    /// `bfloat16`, with sums in `float32`. Subnormal numbers count as zero.
     Brain,
 }
 
@@ -45,22 +28,6 @@ impl TileUnit {
     pub(in crate::cpu::gemm) fn detect() -> Option<TileUnit> {
         static FOUND: OnceLock<Option<TileUnit>> = OnceLock::new();
         *FOUND.get_or_init(|| (has_instructions() && is_permitted()).then_some(TileUnit(())))
-    }
-
-    /// Configures the registers of this thread, until the result is dropped.
-    pub(super) fn configure(self) -> Configured {
-        let mut config = [0u8; 64];
-        config[0] = 1;
-        for register in 0..8 {
-            config[16 + 2 * register] = 64;
-            config[48 + register] = 16;
-        }
-        // SAFETY: `self` proves that the instruction exists and is permitted; the configuration is
-        // one of palette 1 with registers of 16 rows of 64 bytes.
-        unsafe {
-            asm!("ldtilecfg [{}]", in(reg) &config, options(nostack, readonly));
-        }
-        Configured(PhantomData)
     }
 }
 
@@ -107,9 +74,9 @@ fn is_permitted() -> bool {
     result == 0
 }
 
-/// Configured registers of one thread.
+/// Configured registers of one thread, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Configured(PhantomData<*const ()>);
+pub(in crate::cpu::gemm) struct Configured(PhantomData<*const ()>);
 
 impl Drop for Configured {
     fn drop(&mut self) {
@@ -156,27 +123,46 @@ macro_rules! block {
     };
 }
 
-impl Configured {
-    /// Multiplies a block of rows by a block of columns. Of the left operand, each step has two
-    /// registers of 16 rows; of the right one, two registers of 16 columns, whose rows are groups
-    /// of the summed dimension.
-    ///
-    /// # Panics
-    ///
-    /// When there is no step, or the operands have different numbers of steps.
-    pub(super) fn multiply(&self, form: TileKind, a: &[u32], b: &[u32], sums: &mut Sums) {
+impl BlockUnit for TileUnit {
+    type Kind = TileKind;
+    type Ready = Configured;
+
+    fn configure(self) -> Configured {
+        let mut config = [0u8; 64];
+        config[0] = 1;
+        for register in 0..8 {
+            config[16 + 2 * register] = 64;
+            config[48 + register] = 16;
+        }
+        // SAFETY: `self` proves that the instruction exists and is permitted; the configuration is
+        // one of palette 1 with registers of 16 rows of 64 bytes.
+        unsafe {
+            asm!("ldtilecfg [{}]", in(reg) &config, options(nostack, readonly));
+        }
+        Configured(PhantomData)
+    }
+
+    fn multiply(_: &Configured, kind: TileKind, _: usize, a: &[u32], b: &[u32], sums: &mut Sums) {
         let steps = a.len() / STEP;
         assert!(steps > 0 && a.len() == b.len() && a.len() == steps * STEP, "whole steps");
         let (a, b, out) = (a.as_ptr(), b.as_ptr(), sums.as_mut_ptr());
-        // SAFETY: the registers are configured as 16 rows of 64 bytes on this thread, as `self`
-        // proves. Each of `steps` steps reads `STEP` groups of either operand, which they have (see
-        // the assertion); the four registers written last are the `BLOCK` rows of `sums`.
+        // SAFETY: the registers are configured as 16 rows of 64 bytes on this thread, as there is a
+        // `Configured`. Each of `steps` steps reads `STEP` groups of either operand, which they have
+        // (see the assertion); the four registers written last are the `BLOCK` rows of `sums`.
         unsafe {
-            match form {
-                TileKind::SignedSigned => block!("tdpbssd", a, b, steps, out),
-                TileKind::SignedUnsigned => block!("tdpbsud", a, b, steps, out),
-                TileKind::UnsignedSigned => block!("tdpbusd", a, b, steps, out),
-                TileKind::UnsignedUnsigned => block!("tdpbuud", a, b, steps, out),
+            match kind {
+                TileKind::Bytes(ByteSigns { a: true, b: true }) => {
+                    block!("tdpbssd", a, b, steps, out)
+                }
+                TileKind::Bytes(ByteSigns { a: true, b: false }) => {
+                    block!("tdpbsud", a, b, steps, out)
+                }
+                TileKind::Bytes(ByteSigns { a: false, b: true }) => {
+                    block!("tdpbusd", a, b, steps, out)
+                }
+                TileKind::Bytes(ByteSigns { a: false, b: false }) => {
+                    block!("tdpbuud", a, b, steps, out)
+                }
                 TileKind::Brain => block!("tdpbf16ps", a, b, steps, out),
             }
         }

@@ -1,13 +1,13 @@
-//! Packing operands into the groups that tile registers hold.
+//! Packing operands into the groups that tiles hold.
 
 use super::{
     super::{Matrix, grouped::Grouped},
-    tiles::{GROUPS, ROWS, STEP},
+    GROUPS, ROWS, STEP,
 };
 use crate::simd::{Vectorized, vectorize};
 use std::ops::Range;
 
-/// The order of groups in a register.
+/// The order of groups in a tile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum GroupOrder {
     /// The groups of a line are contiguous.
@@ -16,19 +16,20 @@ pub(super) enum GroupOrder {
     ByGroups,
 }
 
-/// A register of AMX: 16 rows of 16 groups.
-type Register = [u32; ROWS * GROUPS];
+/// A tile: 16 rows of 16 groups.
+type Tile = [u32; ROWS * GROUPS];
 
-/// Packs some rows of a matrix, called lines, whose first `depth` elements are summed. There are
-/// two registers of lines for each step.
+/// Packs some rows of a matrix, called lines, whose first `depth` elements are summed, with these
+/// bits of each group flipped. There are two tiles of lines for each step.
 pub(super) fn pack<T: Grouped>(
     matrix: Matrix<'_, T>,
     lines: Range<usize>,
     depth: usize,
     order: GroupOrder,
+    flip: u32,
     packed: &mut [u32],
 ) {
-    vectorize(PackedLines { matrix, lines, depth, order, packed });
+    vectorize(PackedLines { matrix, lines, depth, order, flip, packed });
 }
 
 struct PackedLines<'a, T> {
@@ -36,6 +37,7 @@ struct PackedLines<'a, T> {
     lines: Range<usize>,
     depth: usize,
     order: GroupOrder,
+    flip: u32,
     packed: &'a mut [u32],
 }
 
@@ -44,11 +46,11 @@ impl<T: Grouped> Vectorized for PackedLines<'_, T> {
 
     #[inline(always)]
     fn run(self) {
-        let PackedLines { matrix, lines, depth, order, packed } = self;
-        for (step, registers) in packed.chunks_exact_mut(STEP).enumerate() {
+        let PackedLines { matrix, lines, depth, order, flip, packed } = self;
+        for (step, tiles) in packed.chunks_exact_mut(STEP).enumerate() {
             let depths = step * GROUPS * T::GROUP..depth.min((step + 1) * GROUPS * T::GROUP);
-            for (half, tile) in registers.chunks_exact_mut(ROWS * GROUPS).enumerate() {
-                let Ok(tile) = <&mut Register>::try_from(tile) else { continue };
+            for (half, tile) in tiles.chunks_exact_mut(ROWS * GROUPS).enumerate() {
+                let Ok(tile) = <&mut Tile>::try_from(tile) else { continue };
                 let first = lines.start + half * ROWS;
                 let lines = first..lines.end.min(first + ROWS);
                 let is_whole = lines.len() == ROWS && depths.len() == GROUPS * T::GROUP;
@@ -60,18 +62,21 @@ impl<T: Grouped> Vectorized for PackedLines<'_, T> {
                 if natural != order {
                     transpose(tile);
                 }
+                if flip != 0 {
+                    tile.iter_mut().for_each(|group| *group ^= flip);
+                }
             }
         }
     }
 }
 
-/// Fills a register from lines of contiguous elements.
+/// Fills a tile from lines of contiguous elements.
 #[inline(always)]
 fn by_lines<T: Grouped>(
     matrix: Matrix<'_, T>,
     first: usize,
     depth: usize,
-    tile: &mut Register,
+    tile: &mut Tile,
 ) -> GroupOrder {
     for (line, groups) in tile.chunks_exact_mut(GROUPS).enumerate() {
         let start = (first + line) * matrix.row_stride + depth;
@@ -82,13 +87,13 @@ fn by_lines<T: Grouped>(
     GroupOrder::ByLines
 }
 
-/// Fills a register from contiguous lines of each depth.
+/// Fills a tile from contiguous lines of each depth.
 #[inline(always)]
 fn by_groups<T: Grouped>(
     matrix: Matrix<'_, T>,
     first: usize,
     depth: usize,
-    tile: &mut Register,
+    tile: &mut Tile,
 ) -> GroupOrder {
     for (group, lines) in tile.chunks_exact_mut(ROWS).enumerate() {
         lines.fill(0);
@@ -103,13 +108,13 @@ fn by_groups<T: Grouped>(
     GroupOrder::ByGroups
 }
 
-/// Fills a register element by element, and with zeros where the matrix ends.
+/// Fills a tile element by element, and with zeros where the matrix ends.
 #[inline(always)]
 fn one_by_one<T: Grouped>(
     matrix: Matrix<'_, T>,
     lines: Range<usize>,
     depths: Range<usize>,
-    tile: &mut Register,
+    tile: &mut Tile,
 ) -> GroupOrder {
     tile.fill(0);
     for (line, groups) in lines.zip(tile.chunks_exact_mut(GROUPS)) {
@@ -123,7 +128,7 @@ fn one_by_one<T: Grouped>(
 
 /// Exchanges rows and columns.
 #[inline(always)]
-fn transpose(tile: &mut Register) {
+fn transpose(tile: &mut Tile) {
     let source = *tile;
     for (row, out) in tile.chunks_exact_mut(GROUPS).enumerate() {
         for (col, out) in out.iter_mut().enumerate() {
