@@ -7,6 +7,9 @@
 use ferroflow_ir::{DType, Expr};
 use std::sync::Arc;
 
+/// Results of so many bytes pass the caches by: they are not there any more when they are read.
+pub(crate) const STREAMED_FROM: usize = 8 << 20;
+
 /// Access to an input along a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Along {
@@ -24,6 +27,11 @@ pub(crate) enum Along {
 pub(crate) enum LineSource<'a> {
     /// Its bytes, from the first element of the line on.
     Elements(&'a [u8]),
+    /// The same, of bytes that so many programs read one after the other, of which this one is that
+    /// `turn`, from 0 on: each asks for its share of the line that comes next.
+    Shared { bytes: &'a [u8], turn: usize, turns: usize },
+    /// The same, of bytes that were used a moment ago, as they will be for the next line.
+    Near(&'a [u8]),
     /// Bytes that begin again after `period`, from `at` on. They go on for a
     /// [tile](LineProgram::tile) behind the period.
     Cycle { bytes: &'a [u8], period: usize, at: usize },
@@ -54,6 +62,14 @@ pub(crate) trait Runner: Send {
     ///
     /// When a source is too short.
     fn run(&mut self, sources: &[LineSource<'_>], out: &mut [u8]);
+
+    /// As [`run`](Runner::run), with a result that passes the caches by where there is such a store
+    /// and `out` is aligned for it: for results so large that they are not in the caches any more
+    /// when they are read. [`settle`](Runner::settle) ends a series of such calls.
+    fn stream(&mut self, sources: &[LineSource<'_>], out: &mut [u8]);
+
+    /// Orders what was [streamed](Runner::stream) before all later stores.
+    fn settle(&self);
 
     /// Puts `value` into all parts of the accumulator.
     fn start(&mut self, value: f32);

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     device::OpCall,
     elementwise::{
-        lines::{Along, LineSource, Runner},
+        lines::{Along, LineSource, Runner, STREAMED_FROM},
         scalar,
     },
     error::Result,
@@ -108,8 +108,9 @@ impl Kernel for RowRegion {
         let inputs = (0..self.operands.len())
             .map(|index| if io.is_in_place(index) { None } else { Some(io.bytes(index)) });
         let inputs: Vec<Option<&[u8]>> = inputs.collect();
+        let streams = out.len() >= STREAMED_FROM && inputs.iter().all(Option::is_some);
         io.threads().try_for_each_piece(out, rows * row_bytes, |start, out| {
-            let mut fast = Running::new(self, &self.fast, &inputs);
+            let mut fast = Running::new(self, &self.fast, &inputs, streams);
             let mut exact: Option<Running<'_>> = None;
             for (index, out) in out.chunks_mut(row_bytes).enumerate() {
                 let row = start / row_bytes + index;
@@ -117,9 +118,12 @@ impl Kernel for RowRegion {
                     continue;
                 }
                 if let Some(plan) = &self.exact {
-                    exact.get_or_insert_with(|| Running::new(self, plan, &inputs)).row(row, out)?;
+                    exact
+                        .get_or_insert_with(|| Running::new(self, plan, &inputs, streams))
+                        .row(row, out)?;
                 }
             }
+            fast.settle();
             Ok(())
         })
     }
@@ -155,9 +159,16 @@ impl RowInputs<'_> {
         let mut sources = Sources::new();
         for read in reads {
             sources.push(match *read {
-                Read::Elements(index) if self.bytes[index].is_none() => in_place,
-                Read::Elements(index) => LineSource::Elements(self.operand(index, row)),
-                Read::Kept(index) => LineSource::Elements(bytemuck::cast_slice(&kept[index])),
+                Read::Elements(index, _) if self.bytes[index].is_none() => in_place,
+                Read::Elements(index, _) if self.rows.operands[index].is_same_for_all() => {
+                    LineSource::Near(self.operand(index, row))
+                }
+                Read::Elements(index, turn) => LineSource::Shared {
+                    bytes: self.operand(index, row),
+                    turn,
+                    turns: self.plan.n_reads[index],
+                },
+                Read::Kept(index) => LineSource::Near(bytemuck::cast_slice(&kept[index])),
                 Read::Single(_) | Read::Number(_) | Read::Accumulator => LineSource::Unread,
             });
         }
@@ -177,13 +188,20 @@ struct Running<'p> {
     kept: Vec<Vec<f32>>,
     /// Whether operands that are the same for all rows have been set.
     is_set: bool,
+    /// Whether the result passes the caches by.
+    streams: bool,
 }
 
 /// Operands of the programs of a row.
 type Sources<'a> = SmallVec<[LineSource<'a>; 6]>;
 
 impl<'p> Running<'p> {
-    fn new(rows: &'p RowRegion, plan: &'p StagePlan, bytes: &'p [Option<&'p [u8]>]) -> Running<'p> {
+    fn new(
+        rows: &'p RowRegion,
+        plan: &'p StagePlan,
+        bytes: &'p [Option<&'p [u8]>],
+        streams: bool,
+    ) -> Running<'p> {
         let runners = plan.stages.iter().map(|stage| match stage {
             Stage::Keep { line, .. } | Stage::Reduce { line, .. } | Stage::Result(line) => {
                 (Some(line.program.runner()), Vec::new())
@@ -194,7 +212,15 @@ impl<'p> Running<'p> {
         let kept = vec![vec![0.0; rows.cols]; plan.n_kept];
         let numbers = vec![[0; 4]; plan.n_numbers];
         let (at, runners) = (RowInputs { rows, plan, bytes }, runners.collect());
-        Running { at, runners, numbers, kept, is_set: false }
+        Running { at, runners, numbers, kept, is_set: false, streams }
+    }
+
+    /// Orders what was streamed before all later stores.
+    fn settle(&self) {
+        let runner = self.runners.iter().find_map(|(runner, _)| runner.as_ref());
+        if let Some(runner) = runner.filter(|_| self.streams) {
+            runner.settle();
+        }
     }
 
     /// Computes a row; `false`, with nothing written, where a reciprocal is not exact enough.
@@ -235,8 +261,10 @@ impl<'p> Running<'p> {
                     self.set(index, &line.reads, row);
                     let sources =
                         self.at.sources(&line.reads, &self.kept, row, LineSource::InPlace);
-                    if let Some(runner) = &mut self.runners[index].0 {
-                        runner.run(&sources, out);
+                    match &mut self.runners[index].0 {
+                        Some(runner) if self.streams => runner.stream(&sources, out),
+                        Some(runner) => runner.run(&sources, out),
+                        None => {}
                     }
                 }
                 Stage::Single(number) => out.copy_from_slice(&self.numbers[*number][..out.len()]),
@@ -257,7 +285,7 @@ impl<'p> Running<'p> {
                     }
                 }
                 Read::Number(number) => runner.set(input, &self.numbers[number]),
-                Read::Elements(_) | Read::Kept(_) | Read::Accumulator => {}
+                Read::Elements(..) | Read::Kept(_) | Read::Accumulator => {}
             }
         }
     }
@@ -299,17 +327,21 @@ fn start(kind: ReduceKind) -> f32 {
 
 /// The reduction of the parts of an accumulator, over `n` elements.
 fn total(kind: ReduceKind, parts: &mut [f32], n: usize) -> f32 {
-    let combine = |a: f32, b: f32| match kind {
-        ReduceKind::Max if a.is_nan() || a > b => a,
-        ReduceKind::Min if a.is_nan() || a < b => a,
-        ReduceKind::Max | ReduceKind::Min => b,
-        _ => a + b,
-    };
+    match kind {
+        ReduceKind::Max => halved(parts, |a, b| if a.is_nan() || a > b { a } else { b }),
+        ReduceKind::Min => halved(parts, |a, b| if a.is_nan() || a < b { a } else { b }),
+        ReduceKind::Mean => halved(parts, |a, b| a + b) / n as f32,
+        _ => halved(parts, |a, b| a + b),
+    }
+}
+
+/// The parts, of which there is a power of two, combined pairwise.
+fn halved(parts: &mut [f32], combine: impl Fn(f32, f32) -> f32) -> f32 {
     let mut width = parts.len() / 2;
     while width > 0 {
         let (first, second) = parts.split_at_mut(width);
         first.iter_mut().zip(second).for_each(|(a, &mut b)| *a = combine(*a, b));
         width /= 2;
     }
-    if kind == ReduceKind::Mean { parts[0] / n as f32 } else { parts[0] }
+    parts[0]
 }

@@ -18,6 +18,8 @@ pub(super) struct StagePlan {
     pub(super) stages: Vec<Stage>,
     pub(super) n_numbers: usize,
     pub(super) n_kept: usize,
+    /// The number of stages that read each operand.
+    pub(super) n_reads: Vec<usize>,
     /// Whether there are divisions that became multiplications by a reciprocal.
     pub(super) has_reciprocals: bool,
 }
@@ -51,8 +53,8 @@ pub(super) struct Line {
 /// An input of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Read {
-    /// The elements of an operand.
-    Elements(usize),
+    /// The elements of an operand, which so many stages have read before.
+    Elements(usize, usize),
     /// The single element of an operand.
     Single(usize),
     /// A number of the row.
@@ -81,9 +83,9 @@ impl StagePlan {
         let expr = inverted.as_ref().unwrap_or(expr);
         let mut builder = Builder::new(expr, dtypes, along);
         builder.stages(reduces)?;
-        let Builder { stages, numbers, kept, .. } = builder;
+        let Builder { stages, numbers, kept, n_reads, .. } = builder;
         let (n_numbers, n_kept) = (numbers.len(), kept.len());
-        Some(StagePlan { stages, n_numbers, n_kept, has_reciprocals })
+        Some(StagePlan { stages, n_numbers, n_kept, n_reads, has_reciprocals })
     }
 }
 
@@ -119,6 +121,8 @@ struct Builder<'a> {
     /// Nodes that are kept.
     kept: HashMap<ExprId, usize>,
     first_kept: usize,
+    /// The number of stages that have read each operand.
+    n_reads: Vec<usize>,
     stages: Vec<Stage>,
 }
 
@@ -162,7 +166,7 @@ impl<'a> Builder<'a> {
         dtypes.extend(std::iter::repeat_n(DType::F32, n_reductions + 1));
         along.extend(std::iter::repeat_n(Along::Elements, n_reductions));
         along.push(Along::Accumulator);
-        let (kept, stages) = (HashMap::new(), Vec::new());
+        let (kept, n_reads, stages) = (HashMap::new(), vec![0; n_operands], Vec::new());
         Builder {
             expr,
             is_element,
@@ -173,6 +177,7 @@ impl<'a> Builder<'a> {
             numbers,
             kept,
             first_kept,
+            n_reads,
             stages,
         }
     }
@@ -187,7 +192,10 @@ impl<'a> Builder<'a> {
         }
         let root = self.expr.root();
         let stage = match (self.is_element[root.index()], reduces) {
-            (true, false) => Stage::Result(self.line(&self.part(root))?),
+            (true, false) => {
+                let part = self.part(root);
+                Stage::Result(self.line(&part)?)
+            }
             (false, true) => Stage::Single(*self.numbers.get(&root)?),
             (true, true) | (false, false) => return None,
         };
@@ -207,7 +215,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The program of an expression, with the inputs that it reads alone.
-    fn line(&self, expr: &Expr) -> Option<Line> {
+    fn line(&mut self, expr: &Expr) -> Option<Line> {
         let mut used: Vec<usize> = Vec::new();
         let moved: Vec<Replacement<'_>> = (0..expr.n_inputs())
             .map(|position| {
@@ -225,10 +233,13 @@ impl<'a> Builder<'a> {
         Some(Line { program: compile(&expr, &dtypes, &along)?, reads })
     }
 
-    fn read(&self, position: usize) -> Read {
+    fn read(&mut self, position: usize) -> Read {
         match self.along[position] {
             Along::Accumulator => Read::Accumulator,
-            Along::Elements if position < self.n_operands => Read::Elements(position),
+            Along::Elements if position < self.n_operands => {
+                self.n_reads[position] += 1;
+                Read::Elements(position, self.n_reads[position] - 1)
+            }
             Along::Elements => Read::Kept(position - self.first_kept),
             Along::Single if position < self.n_operands => Read::Single(position),
             Along::Single => Read::Number(position - self.n_operands),
@@ -256,7 +267,8 @@ impl<'a> Builder<'a> {
             self.stages.push(Stage::Keep { line, kept });
         }
         let accumulator = self.along.len() - 1;
-        let line = self.line(&self.part(arg).combined(prim, accumulator))?;
+        let folded = self.part(arg).combined(prim, accumulator);
+        let line = self.line(&folded)?;
         let number = *self.numbers.get(&id)?;
         self.stages.push(Stage::Reduce { line, kind, number });
         Some(())

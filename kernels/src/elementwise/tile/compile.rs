@@ -194,6 +194,10 @@ impl<'a> Builder<'a> {
         } else if let Some(run) = unary_code(prim, from) {
             self.take(args[0].index());
             self.push(run, 0, 0);
+        } else if prim == Prim::Mul && from == DType::F32 && args[0] == args[1] {
+            self.unused[args[0].index()] -= 1;
+            self.take(args[0].index());
+            self.push(Code::Square, 0, 0);
         } else if let Some((run, reversed)) = binary_code(prim, from) {
             let swap = self.hand == Some(args[1].index()) && self.hand != Some(args[0].index());
             let (run, first, second) = match (swap, reversed) {

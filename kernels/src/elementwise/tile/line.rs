@@ -3,6 +3,7 @@
 use super::{
     AHEAD, Program,
     compile::{TileContent, TileSlot},
+    lanes::store_fence,
     machine::{Tile, TileFrame, TileMachine},
     pointers::{PointerTable, StackPage},
     tile_bytes,
@@ -56,18 +57,16 @@ impl<M: TileMachine<N>, const N: usize> Runner for Line<'_, M, N> {
     }
 
     fn run(&mut self, sources: &[LineSource<'_>], out: &mut [u8]) {
-        let width = self.program.output_width;
-        let n = out.len() / width;
-        let whole = n / N * N;
-        self.tiles_of(sources, whole, Some(&mut out[..whole * width]));
-        if whole < n {
-            let (first, rest) = (whole, n - whole);
-            self.copy_ends(sources, first, rest, out);
-            self.run_copies();
-            let result = self.copies.len() - 1;
-            let end = &mut out[first * width..];
-            end.copy_from_slice(&tile_bytes(&mut self.copies[result])[..rest * width]);
-        }
+        self.line(sources, out, false);
+    }
+
+    fn stream(&mut self, sources: &[LineSource<'_>], out: &mut [u8]) {
+        let aligned = (out.as_ptr() as usize).is_multiple_of(align_of::<Tile<N>>());
+        self.line(sources, out, aligned && !self.program.streaming.is_empty());
+    }
+
+    fn settle(&self) {
+        store_fence();
     }
 
     fn start(&mut self, value: f32) {
@@ -76,7 +75,7 @@ impl<M: TileMachine<N>, const N: usize> Runner for Line<'_, M, N> {
 
     fn fold(&mut self, sources: &[LineSource<'_>], n: usize) {
         let whole = n / N * N;
-        self.tiles_of(sources, whole, None);
+        self.tiles_of(sources, whole, None, false);
         if whole < n {
             let rest = n - whole;
             self.copy_ends(sources, whole, rest, &[]);
@@ -105,9 +104,32 @@ struct Turning {
 }
 
 impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
-    /// Computes `n` elements, a multiple of a tile: into `out`, or into the accumulator.
+    /// Computes the elements of `out`.
+    fn line(&mut self, sources: &[LineSource<'_>], out: &mut [u8], streams: bool) {
+        let width = self.program.output_width;
+        let n = out.len() / width;
+        let whole = n / N * N;
+        self.tiles_of(sources, whole, Some(&mut out[..whole * width]), streams);
+        if whole < n {
+            let (first, rest) = (whole, n - whole);
+            self.copy_ends(sources, first, rest, out);
+            self.run_copies();
+            let result = self.copies.len() - 1;
+            let end = &mut out[first * width..];
+            end.copy_from_slice(&tile_bytes(&mut self.copies[result])[..rest * width]);
+        }
+    }
+
+    /// Computes `n` elements, a multiple of a tile: into the accumulator, or into `out`, past the
+    /// caches if it `streams`, which takes a program with such a store and aligned memory.
     #[expect(unsafe_code, reason = "the machine works on pointers; see the SAFETY comment")]
-    fn tiles_of(&mut self, sources: &[LineSource<'_>], n: usize, out: Option<&mut [u8]>) {
+    fn tiles_of(
+        &mut self,
+        sources: &[LineSource<'_>],
+        n: usize,
+        out: Option<&mut [u8]>,
+        streams: bool,
+    ) {
         if n == 0 {
             return;
         }
@@ -115,6 +137,7 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
         page.hold();
         let program = self.program;
         let accumulator: *mut u8 = (&raw mut self.accumulator).cast();
+        let ops = if streams { &program.streaming } else { &program.ops };
         let (result, out_step, n_out) = match out {
             Some(out) => {
                 assert!(out.len() >= n * program.output_width, "room for a line");
@@ -126,7 +149,8 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
         // Rows follow each other: while one is computed, memory is asked for the next, once where the
         // output takes the place of an input.
         let tiles = if n <= SHORT { n / N } else { AHEAD };
-        let ahead = (out_step > 0).then_some(tiles);
+        let ahead = Some(tiles);
+        let out_ahead = ahead.filter(|_| !streams);
         let mut indices = PointerTable::default();
         let in_place = sources.iter().any(|source| matches!(source, LineSource::InPlace));
         let mut turning: SmallVec<[Turning; 4]> = SmallVec::new();
@@ -134,11 +158,20 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
             let slot_index = indices.len();
             match place {
                 TileSlot::Own(tile, _) => indices.stay(base.wrapping_add(*tile).cast()),
-                TileSlot::Output => indices.go(result, out_step, ahead.filter(|_| !in_place)),
+                TileSlot::Output => indices.go(result, out_step, out_ahead.filter(|_| !in_place)),
                 TileSlot::Input(input, width) => match sources[*input] {
                     LineSource::Elements(bytes) => {
                         assert!(bytes.len() >= n * width, "the elements of a line");
                         indices.go(bytes.as_ptr().cast_mut(), N * width, ahead);
+                    }
+                    LineSource::Shared { bytes, turn, turns } => {
+                        assert!(bytes.len() >= n * width, "the elements of a line");
+                        let (first, step) = (bytes.as_ptr().cast_mut(), N * width);
+                        indices.go_sharing(first, step, ahead, (turn, turns));
+                    }
+                    LineSource::Near(bytes) => {
+                        assert!(bytes.len() >= n * width, "the elements of a line");
+                        indices.go(bytes.as_ptr().cast_mut(), N * width, None);
                     }
                     LineSource::Cycle { bytes, period, at } => {
                         assert!(at < period && period + N * width <= bytes.len(), "a whole cycle");
@@ -158,15 +191,17 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
                 },
             }
         }
-        for _ in 0..n / N {
+        // Where inputs begin again, the program runs on one tile at a time.
+        let (n_tiles, at_once) = (n / N, if turning.is_empty() { n / N } else { 1 });
+        for _ in (0..n_tiles).step_by(at_once) {
             // SAFETY: `line_program` has seen to it that the processor has the features, that the
             // program ends with a store, and that every operand is an index into `places`. Each
             // place points to a whole tile of the type the operation reads: inputs and the output to
             // the next `N` elements of theirs, of which the assertions above found `n`; cycles to as
             // many from a position before their period on; the rest to tiles. Only the output, which is the line's or the
-            // accumulator, and spills are written, and the output is written last.
-            unsafe { M::run(&program.ops, &mut TileFrame { places: indices.pointers() }) };
-            indices.advance();
+            // accumulator, and spills are written, and the output is written last. Where it passes the
+            // caches by, the line is aligned, and so is each of its tiles.
+            unsafe { M::run(ops, &mut indices.frame(), at_once) };
             for turn in &mut turning {
                 turn.at += turn.step;
                 if turn.at >= turn.period {
@@ -185,7 +220,9 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
             let to = &mut tile_bytes(&mut self.copies[copy])[..rest * width];
             copy += 1;
             match sources[*input] {
-                LineSource::Elements(bytes) => {
+                LineSource::Elements(bytes)
+                | LineSource::Shared { bytes, .. }
+                | LineSource::Near(bytes) => {
                     to.copy_from_slice(&bytes[first * width..][..rest * width])
                 }
                 LineSource::InPlace => to.copy_from_slice(&out[first * width..][..rest * width]),
@@ -222,6 +259,8 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
         }
         // SAFETY: as in `tiles_of`; every place points to a tile, which is long enough for elements
         // of any type here. There is a copy for each input, and one for the result.
-        unsafe { M::run(&self.program.ops, &mut TileFrame { places: &mut indices }) };
+        unsafe {
+            M::run(&self.program.ops, &mut TileFrame { places: &mut indices, moving: &[] }, 1)
+        };
     }
 }

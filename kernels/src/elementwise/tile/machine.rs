@@ -12,6 +12,7 @@ use super::{
     lanes::{Avx2, Avx512, Lanes},
     math,
     operations::operations,
+    pointers::MovingSlot,
 };
 use crate::elementwise::loops::BlockLoop;
 
@@ -43,6 +44,8 @@ pub(super) enum TileStep {
 /// many floats as it has, or as many elements of a narrower type.
 pub(super) struct TileFrame<'a> {
     pub(super) places: &'a mut [*mut u8],
+    /// Those that move on from tile to tile.
+    pub(super) moving: &'a [MovingSlot],
 }
 
 /// The code of an operation.
@@ -54,15 +57,16 @@ pub(super) trait TileMachine<const N: usize>: Lanes + Send + Sync + 'static {
     /// The operation that takes a step.
     fn op(step: TileStep) -> TileOp<Self>;
 
-    /// Runs a program on the tiles its frame points to.
+    /// Runs a program on the tiles its frame points to, `n` times: entries that move on, do so
+    /// after each time.
     ///
     /// # Safety
     ///
     /// The processor has the vector's instructions. `program` ends with a store. Every operand of
-    /// every operation is an index into `frame.places` that points to readable memory of a tile of
-    /// the type the operation reads; the operand of a store, and `a` of a spill, points to writable
-    /// memory.
-    unsafe fn run(program: &[TileOp<Self>], frame: &mut TileFrame<'_>);
+    /// every operation is an index into `frame.places` that points, each time, to readable memory of
+    /// a tile of the type the operation reads; the operand of a store, and `a` of a spill, points to
+    /// writable memory.
+    unsafe fn run(program: &[TileOp<Self>], frame: &mut TileFrame<'_>, n: usize);
 }
 
 /// The pointer that an operand names.
@@ -156,19 +160,24 @@ macro_rules! machine {
                     TileOp { run, a, b, fallback: None }
                 }
 
-                unsafe fn run(program: &[TileOp<V>], frame: &mut TileFrame<'_>) {
+                unsafe fn run(program: &[TileOp<V>], frame: &mut TileFrame<'_>, n: usize) {
                     #[target_feature(enable = $features)]
-                    unsafe fn start(first: *const TileOp<V>, frame: *mut TileFrame<'_>) {
+                    unsafe fn start(first: &TileOp<V>, frame: &mut TileFrame<'_>, n: usize) {
                         // SAFETY: the caller vouches for the processor, the program and its
                         // operands. What is at hand first is not used.
                         unsafe {
-                            let none = [0f32; TILE];
-                            let x = V::load(none.as_ptr().cast());
-                            ((*first).run)(first, frame, x, x, x, x, x, x, x, x)
+                            let none = [0f32; V::LEN];
+                            for _ in 0..n {
+                                let x = V::load(none.as_ptr().cast());
+                                (first.run)(first, frame, x, x, x, x, x, x, x, x);
+                                for moving in frame.moving {
+                                    moving.advance(frame.places);
+                                }
+                            }
                         }
                     }
                     // SAFETY: the caller vouches for the processor, the program and its operands.
-                    unsafe { start(program.as_ptr(), frame) }
+                    unsafe { start(&program[0], frame, n) }
                 }
             }
         }

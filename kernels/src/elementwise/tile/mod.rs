@@ -18,7 +18,7 @@ mod pointers;
 mod tests;
 
 use super::{
-    lines::{Along, LineProgram},
+    lines::{Along, LineProgram, STREAMED_FROM},
     reads_in_place,
 };
 use crate::{
@@ -46,9 +46,6 @@ const ELEMENTS_PER_PIECE: usize = 1 << 15;
 /// Memory is asked for so many tiles before it is used: programs are long, and the processor does
 /// not look as far ahead.
 const AHEAD: usize = 4;
-
-/// Results of so many bytes pass the caches by: they are not there any more when they are read.
-const STREAMED_FROM: usize = 8 << 20;
 
 /// A program for a machine with tiles of `N` floats.
 struct Program<M: TileMachine<N>, const N: usize> {
@@ -205,7 +202,9 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
                 }
             }
         }
-        for tile in 0..n_tiles {
+        // What must be filled or found for each tile makes the program run on one at a time.
+        let at_once = if gathered.is_empty() && cycles.is_empty() { n_tiles } else { 1 };
+        for tile in (0..n_tiles).step_by(at_once) {
             for (own, place) in &gathered {
                 if let TileSlot::Own(_, TileContent::Gathered(input, view, width)) = place {
                     // SAFETY: `own` is one of the tiles, and nothing else refers to it now.
@@ -226,8 +225,7 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
             // written, and the output, which may be an input in place, is written last.
             // Stores that pass the caches by write to aligned memory: pieces are whole tiles, and the
             // first was found to be aligned.
-            unsafe { M::run(ops, &mut TileFrame { places: indices.pointers() }) };
-            indices.advance();
+            unsafe { M::run(ops, &mut indices.frame(), at_once) };
         }
         if streams {
             store_fence();
@@ -291,7 +289,7 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
         }
         // SAFETY: as in `run_tiles`; every place points to a tile, which is long enough for
         // elements of any type here.
-        unsafe { M::run(&self.ops, &mut TileFrame { places: &mut indices }) };
+        unsafe { M::run(&self.ops, &mut TileFrame { places: &mut indices, moving: &[] }, 1) };
     }
 
     /// A tile of the only element of an input.

@@ -29,6 +29,7 @@ macro_rules! operations {
                 Sin sin |x| math::sin(x);
                 Cos cos |x| math::cos(x);
                 Sqrt sqrt |x| x.sqrt();
+                Square square |x| x.times(x);
                 Rsqrt rsqrt |x| x.fill(1.0).over(x.sqrt());
                 Floor floor |x| x.floor();
                 Ceil ceil |x| x.ceil();

@@ -1,6 +1,6 @@
 //! Where the operands of a tile program are, from tile to tile.
 
-use super::lanes::prefetch;
+use super::{lanes::prefetch, machine::TileFrame};
 use smallvec::SmallVec;
 
 /// A local variable that lets the frames of calls begin at a page. Operations keep registers on the
@@ -23,15 +23,38 @@ impl StackPage {
     }
 }
 
-/// The table of a running program: a pointer for each slot, and how far it moves on to the next
+/// Bytes that memory is asked for at a time.
+const LINE: usize = 64;
+
+/// A slot that moves on from tile to tile.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MovingSlot {
+    slot: usize,
+    /// Bytes of a tile.
+    step: usize,
+    /// Memory is asked for so many bytes ahead of the next tile; as many as it has, if any.
+    ahead: usize,
+    asked: usize,
+}
+
+impl MovingSlot {
+    /// Moves the pointer of the slot on.
+    #[inline(always)]
+    pub(super) fn advance(&self, pointers: &mut [*mut u8]) {
+        let pointer = pointers[self.slot].wrapping_add(self.step);
+        pointers[self.slot] = pointer;
+        if self.asked > 0 {
+            prefetch(pointer.wrapping_add(self.ahead), self.asked);
+        }
+    }
+}
+
+/// The table of a running program: a pointer for each slot, and those that move on to the next
 /// tile.
 #[derive(Default)]
 pub(super) struct PointerTable {
     pointers: SmallVec<[*mut u8; 16]>,
-    steps: SmallVec<[usize; 16]>,
-    /// Slots ahead of which memory is asked for: so many bytes ahead of the next tile, as many
-    /// bytes as one takes.
-    asked: SmallVec<[(usize, usize, usize); 4]>,
+    moving: SmallVec<[MovingSlot; 6]>,
 }
 
 impl PointerTable {
@@ -42,16 +65,30 @@ impl PointerTable {
 
     /// Adds a slot that stays where it is.
     pub(super) fn stay(&mut self, pointer: *mut u8) {
-        self.go(pointer, 0, None);
+        self.pointers.push(pointer);
     }
 
     /// Adds a slot that moves on by `step` bytes, with memory asked for so many tiles ahead.
     pub(super) fn go(&mut self, pointer: *mut u8, step: usize, ahead: Option<usize>) {
-        if let Some(tiles) = ahead {
-            self.asked.push((self.pointers.len(), tiles.saturating_sub(1) * step, step));
+        self.go_sharing(pointer, step, ahead, (0, 1));
+    }
+
+    /// As [`go`](PointerTable::go), with memory asked for a share of each tile alone: the first
+    /// of the pair out of as many as the second.
+    pub(super) fn go_sharing(
+        &mut self,
+        pointer: *mut u8,
+        step: usize,
+        ahead: Option<usize>,
+        (turn, turns): (usize, usize),
+    ) {
+        let share = |turn: usize| step.div_ceil(LINE) * turn / turns * LINE;
+        let asked = if ahead.is_some() { share(turn + 1) - share(turn) } else { 0 };
+        let ahead = ahead.unwrap_or(0).saturating_sub(1) * step + share(turn);
+        if step > 0 {
+            self.moving.push(MovingSlot { slot: self.pointers.len(), step, ahead, asked });
         }
         self.pointers.push(pointer);
-        self.steps.push(step);
     }
 
     /// The pointers.
@@ -59,16 +96,9 @@ impl PointerTable {
         &mut self.pointers
     }
 
-    /// Moves on to the next tile.
-    #[inline(always)]
-    pub(super) fn advance(&mut self) {
-        let pointers = &mut self.pointers[..];
-        for (pointer, &step) in pointers.iter_mut().zip(&self.steps[..]) {
-            *pointer = pointer.wrapping_add(step);
-        }
-        for &(index, ahead, len) in &self.asked {
-            prefetch(pointers[index].wrapping_add(ahead), len);
-        }
+    /// The frame of a program on these slots.
+    pub(super) fn frame(&mut self) -> TileFrame<'_> {
+        TileFrame { places: &mut self.pointers, moving: &self.moving }
     }
 }
 
@@ -84,8 +114,10 @@ mod tests {
         indices.stay(base);
         indices.go(base, 8, Some(2));
         indices.go(base.wrapping_add(1), 4, None);
-        indices.advance();
-        indices.advance();
+        for _ in 0..2 {
+            let TileFrame { places, moving } = indices.frame();
+            moving.iter().for_each(|moving| moving.advance(places));
+        }
         let offsets: Vec<usize> =
             indices.pointers().iter().map(|place| *place as usize - base as usize).collect();
         assert_eq!((indices.len(), offsets), (3, vec![0, 16, 9]));
