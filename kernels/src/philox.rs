@@ -51,19 +51,35 @@ impl Philox {
 
     /// The block at this position; goes on to the next.
     pub fn next_block(&mut self) -> [u32; 4] {
+        self.next_blocks::<1>().map(|[word]| word)
+    }
+
+    /// The blocks from this position on, as the first words of all, the second ones, and so on; goes
+    /// on to the next. Loops over the blocks are innermost, so that vectors can hold them.
+    #[inline(always)]
+    pub(crate) fn next_blocks<const N: usize>(&mut self) -> [[u32; N]; 4] {
         let mut key = [self.key as u32, (self.key >> 32) as u32];
-        let mut words = [0, 32, 64, 96].map(|shift| (self.counter >> shift) as u32);
-        self.counter = self.counter.wrapping_add(1);
+        let mut words = [[0; N]; 4];
+        for block in 0..N {
+            let counter = self.counter.wrapping_add(block as u128);
+            for (part, words) in words.iter_mut().enumerate() {
+                words[block] = (counter >> (32 * part)) as u32;
+            }
+        }
+        self.counter = self.counter.wrapping_add(N as u128);
         for _ in 0..ROUNDS {
-            let products =
-                [0, 1].map(|half| u64::from(MULTIPLIERS[half]) * u64::from(words[2 * half]));
-            words = [
-                (products[1] >> 32) as u32 ^ words[1] ^ key[0],
-                products[1] as u32,
-                (products[0] >> 32) as u32 ^ words[3] ^ key[1],
-                products[0] as u32,
-            ];
-            key = [0, 1].map(|half| key[half].wrapping_add(KEY_STEPS[half]));
+            let [first, second, third, fourth] = &mut words;
+            for block in 0..N {
+                let left = u64::from(MULTIPLIERS[0]) * u64::from(first[block]);
+                let right = u64::from(MULTIPLIERS[1]) * u64::from(third[block]);
+                first[block] = (right >> 32) as u32 ^ second[block] ^ key[0];
+                second[block] = right as u32;
+                third[block] = (left >> 32) as u32 ^ fourth[block] ^ key[1];
+                fourth[block] = left as u32;
+            }
+            for (key, step) in key.iter_mut().zip(KEY_STEPS) {
+                *key = key.wrapping_add(step);
+            }
         }
         words
     }
@@ -167,6 +183,17 @@ mod tests {
         assert_eq!(zeros, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
         let ones = Philox::new(u64::MAX, u128::MAX).next_block();
         assert_eq!(ones, [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
+    }
+
+    #[test]
+    fn blocks_together_are_those_one_by_one() {
+        let start = Philox::new(0x0123_4567_89AB_CDEF, u128::MAX - 5);
+        let (mut together, mut one_by_one) = (start, start);
+        let words = together.next_blocks::<16>();
+        for block in 0..16 {
+            assert_eq!(one_by_one.next_block(), words.map(|words| words[block]), "block {block}");
+        }
+        assert_eq!(together, one_by_one);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! A program runs again and again on short lines, with what does not change between them made ready
 //! once. Processors without wide vectors have no such programs.
 
-use ferroflow_ir::{DType, Expr};
+use ferroflow_ir::{DType, Expr, ReduceKind};
 use std::sync::Arc;
 
 /// Results of so many bytes pass the caches by: they are not there any more when they are read.
@@ -82,8 +82,8 @@ pub(crate) trait Runner: Send {
     /// When a source is too short.
     fn fold(&mut self, sources: &[LineSource<'_>], n: usize);
 
-    /// The parts of the accumulator.
-    fn parts(&mut self) -> &mut [f32];
+    /// The reduction of the parts of the accumulator, pairwise; a mean is a sum here.
+    fn total(&mut self, kind: ReduceKind) -> f32;
 }
 
 /// Compiles an expression whose inputs have these dtypes; `None` where there is no code for it.

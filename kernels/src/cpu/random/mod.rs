@@ -18,6 +18,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
     philox::{BLOCKS_PER_NUMBER, Philox, Words},
+    simd::{Vectorized, vectorize},
 };
 use bytemuck::Pod;
 use ferroflow_ir::{Code, DType, Error, HostTensor, workspace};
@@ -68,32 +69,56 @@ pub(in crate::cpu) fn generator(io: &Io<'_>, op: &'static str, index: usize) -> 
     Ok(Philox::new(key, u128::from(counter[0]) | u128::from(counter[1]) << 64))
 }
 
-/// Fills a result with the numbers that blocks return, `per_block` each.
-fn fill<T: Pod + Send>(
+/// Blocks that are made together.
+const TOGETHER: usize = 16;
+
+/// Fills a result with the numbers that blocks return, `N` each.
+fn fill<T: Pod + Send, const N: usize>(
     io: &Io<'_>,
     out: &mut [T],
     generator: Philox,
-    per_block: usize,
     numbers: impl Fn([u32; 4]) -> [T; 4] + Sync,
 ) {
     io.threads().for_each_piece(out, PIECE, |start, out| {
-        let mut generator = generator.skipped((start / per_block) as u128);
-        for out in out.chunks_mut(per_block) {
-            out.copy_from_slice(&numbers(generator.next_block())[..out.len()]);
-        }
+        let generator = generator.skipped((start / N) as u128);
+        vectorize(Filling::<_, _, N> { out, generator, numbers: &numbers });
     });
 }
 
+/// A piece of a result to be filled.
+struct Filling<'a, T, F, const N: usize> {
+    out: &'a mut [T],
+    generator: Philox,
+    numbers: &'a F,
+}
+
+impl<T: Pod, F: Fn([u32; 4]) -> [T; 4], const N: usize> Vectorized for Filling<'_, T, F, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Filling { out, mut generator, numbers } = self;
+        let mut made = [[T::zeroed(); N]; TOGETHER];
+        for out in out.chunks_mut(TOGETHER * N) {
+            let [first, second, third, fourth] = generator.next_blocks::<TOGETHER>();
+            for (block, made) in made.iter_mut().enumerate() {
+                let words = [first[block], second[block], third[block], fourth[block]];
+                made.copy_from_slice(&numbers(words)[..N]);
+            }
+            out.copy_from_slice(&made.as_flattened()[..out.len()]);
+        }
+    }
+}
+
 /// A kernel without parameters: key, counter and algorithm are inputs 1 to 3.
-fn plain<T: Pod + Send>(
+fn plain<T: Pod + Send, const N: usize>(
     op: &'static str,
-    per_block: usize,
-    numbers: fn([u32; 4]) -> [T; 4],
+    numbers: impl Fn([u32; 4]) -> [T; 4] + Send + Sync + 'static,
 ) -> Arc<dyn Kernel> {
     Arc::new(move |io: &mut Io<'_>| {
         let generator = generator(io, op, 1)?;
         let out = io.output::<T>(0);
-        fill(io, out, generator, per_block, numbers);
+        fill::<T, N>(io, out, generator, &numbers);
         Ok(())
     })
 }
@@ -101,10 +126,10 @@ fn plain<T: Pod + Send>(
 fn uniform(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let op = call.op.name;
     Ok(match call.outputs[0].dtype {
-        DType::F16 => Some(plain(op, f16::PER_BLOCK, f16::uniform)),
-        DType::BF16 => Some(plain(op, bf16::PER_BLOCK, bf16::uniform)),
-        DType::F32 => Some(plain(op, f32::PER_BLOCK, f32::uniform)),
-        DType::F64 => Some(plain(op, f64::PER_BLOCK, f64::uniform)),
+        DType::F16 => Some(plain::<_, { f16::PER_BLOCK }>(op, f16::uniform)),
+        DType::BF16 => Some(plain::<_, { bf16::PER_BLOCK }>(op, bf16::uniform)),
+        DType::F32 => Some(plain::<_, { f32::PER_BLOCK }>(op, f32::uniform)),
+        DType::F64 => Some(plain::<_, { f64::PER_BLOCK }>(op, f64::uniform)),
         _ => None,
     })
 }
@@ -112,10 +137,10 @@ fn uniform(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 fn normal(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let op = call.op.name;
     Ok(match call.outputs[0].dtype {
-        DType::F16 => Some(plain(op, f16::PER_BLOCK, f16::normal)),
-        DType::BF16 => Some(plain(op, bf16::PER_BLOCK, bf16::normal)),
-        DType::F32 => Some(plain(op, f32::PER_BLOCK, f32::normal)),
-        DType::F64 => Some(plain(op, f64::PER_BLOCK, f64::normal)),
+        DType::F16 => Some(plain::<_, { f16::PER_BLOCK }>(op, f16::normal)),
+        DType::BF16 => Some(plain::<_, { bf16::PER_BLOCK }>(op, bf16::normal)),
+        DType::F32 => Some(plain::<_, { f32::PER_BLOCK }>(op, f32::normal)),
+        DType::F64 => Some(plain::<_, { f64::PER_BLOCK }>(op, f64::normal)),
         _ => None,
     })
 }
@@ -123,16 +148,16 @@ fn normal(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 fn full_int(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let op = call.op.name;
     Ok(match call.outputs[0].dtype {
-        DType::I32 => Some(plain(op, i32::PER_BLOCK, i32::bits)),
-        DType::I64 => Some(plain(op, i64::PER_BLOCK, i64::bits)),
-        DType::U32 => Some(plain(op, u32::PER_BLOCK, u32::bits)),
-        DType::U64 => Some(plain(op, u64::PER_BLOCK, u64::bits)),
+        DType::I32 => Some(plain::<_, { i32::PER_BLOCK }>(op, i32::bits)),
+        DType::I64 => Some(plain::<_, { i64::PER_BLOCK }>(op, i64::bits)),
+        DType::U32 => Some(plain::<_, { u32::PER_BLOCK }>(op, u32::bits)),
+        DType::U64 => Some(plain::<_, { u64::PER_BLOCK }>(op, u64::bits)),
         _ => None,
     })
 }
 
 fn uniform_int(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn between<T: RandomBits>(op: &'static str) -> Arc<dyn Kernel> {
+    fn between<T: RandomBits, const N: usize>(op: &'static str) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let generator = generator(io, op, 1)?;
             let (low, high) = (io.scalar::<T>(4), io.scalar::<T>(5));
@@ -145,16 +170,16 @@ fn uniform_int(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 return Err(fails(op, Code::InvalidArgument, detail));
             }
             let numbers = |block| T::bits(block).map(|bits| T::between(bits, low, high));
-            fill(io, out, generator, T::PER_BLOCK, numbers);
+            fill::<T, N>(io, out, generator, numbers);
             Ok(())
         })
     }
     let op = call.op.name;
     Ok(match call.outputs[0].dtype {
-        DType::I32 => Some(between::<i32>(op)),
-        DType::I64 => Some(between::<i64>(op)),
-        DType::U32 => Some(between::<u32>(op)),
-        DType::U64 => Some(between::<u64>(op)),
+        DType::I32 => Some(between::<i32, { i32::PER_BLOCK }>(op)),
+        DType::I64 => Some(between::<i64, { i64::PER_BLOCK }>(op)),
+        DType::U32 => Some(between::<u32, { u32::PER_BLOCK }>(op)),
+        DType::U64 => Some(between::<u64, { u64::PER_BLOCK }>(op)),
         _ => None,
     })
 }

@@ -246,7 +246,10 @@ impl<'p> Running<'p> {
                     let Some(runner) = &mut self.runners[index].0 else { continue };
                     runner.start(start(*kind));
                     runner.fold(&sources, self.at.rows.cols);
-                    let total = total(*kind, runner.parts(), self.at.rows.cols);
+                    let mut total = runner.total(*kind);
+                    if *kind == ReduceKind::Mean {
+                        total /= self.at.rows.cols as f32;
+                    }
                     self.numbers[*number] = total.to_ne_bytes();
                 }
                 Stage::Number { program, inputs, out, number, is_reciprocal } => {
@@ -323,25 +326,4 @@ fn start(kind: ReduceKind) -> f32 {
         ReduceKind::Min => f32::INFINITY,
         _ => 0.0,
     }
-}
-
-/// The reduction of the parts of an accumulator, over `n` elements.
-fn total(kind: ReduceKind, parts: &mut [f32], n: usize) -> f32 {
-    match kind {
-        ReduceKind::Max => halved(parts, |a, b| if a.is_nan() || a > b { a } else { b }),
-        ReduceKind::Min => halved(parts, |a, b| if a.is_nan() || a < b { a } else { b }),
-        ReduceKind::Mean => halved(parts, |a, b| a + b) / n as f32,
-        _ => halved(parts, |a, b| a + b),
-    }
-}
-
-/// The parts, of which there is a power of two, combined pairwise.
-fn halved(parts: &mut [f32], combine: impl Fn(f32, f32) -> f32) -> f32 {
-    let mut width = parts.len() / 2;
-    while width > 0 {
-        let (first, second) = parts.split_at_mut(width);
-        first.iter_mut().zip(second).for_each(|(a, &mut b)| *a = combine(*a, b));
-        width /= 2;
-    }
-    parts[0]
 }

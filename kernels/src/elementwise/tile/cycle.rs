@@ -6,15 +6,11 @@ use ferroflow_ir::{Error, StridedView};
 
 /// Elements of a window that begins again, more than once around by a tile.
 pub(super) struct Cycle {
-    elements: Scratch<u8>,
+    pub(super) elements: Scratch<u8>,
     /// Bytes after which they begin again.
-    period: usize,
-    /// Where the next tile begins.
-    at: usize,
-    /// Bytes of a tile.
-    len: usize,
-    /// The bytes from where a tile begins to where the next does, less than the period.
-    step: usize,
+    pub(super) period: usize,
+    /// Where the first tile begins, less than the period.
+    pub(super) at: usize,
 }
 
 impl Cycle {
@@ -38,18 +34,7 @@ impl Cycle {
         let mut elements = Scratch::new((period + N) * width)?;
         gather(view, source, 0, &mut elements, width);
         let (period, at) = (period * width, start % period * width);
-        let len = N * width;
-        Ok(Some(Cycle { elements, period, at, len, step: len % period }))
-    }
-
-    /// The elements of the next tile.
-    pub(super) fn next(&mut self) -> &mut [u8] {
-        let tile = self.at..self.at + self.len;
-        self.at += self.step;
-        if self.at >= self.period {
-            self.at -= self.period;
-        }
-        &mut self.elements[tile]
+        Ok(Some(Cycle { elements, period, at }))
     }
 }
 
@@ -59,17 +44,19 @@ mod tests {
     use ferroflow_ir::view::ViewDim;
 
     #[test]
-    fn tiles_read_on_where_the_last_one_ended() {
+    fn tiles_are_whole_wherever_they_begin() {
         const N: usize = 16;
         let dim = |size, stride| ViewDim { size, stride };
         let view = |dims: [ViewDim; 2]| StridedView { offset: 0, dims: dims.as_slice().into() };
         let source: Vec<u16> = (0..7).collect();
         let bytes: &[u8] = bytemuck::cast_slice(&source);
         let rows = view([dim(20, 0), dim(7, 1)]);
-        let mut cycle = Cycle::of::<N>(&rows, bytes, 2, 3, 6).unwrap().expect("it begins again");
-        for tile in 0..6 {
-            let expected: Vec<u16> = (0..N).map(|n| ((3 + tile * N + n) % 7) as u16).collect();
-            assert_eq!(bytemuck::cast_slice::<u8, u16>(cycle.next()), expected);
+        let cycle = Cycle::of::<N>(&rows, bytes, 2, 3, 6).unwrap().expect("it begins again");
+        assert_eq!((cycle.period, cycle.at), (7 * 2, 3 * 2));
+        for at in 0..7 {
+            let expected: Vec<u16> = (at..at + N).map(|n| (n % 7) as u16).collect();
+            let tile = &cycle.elements[at * 2..][..N * 2];
+            assert_eq!(bytemuck::cast_slice::<u8, u16>(tile), expected);
         }
         assert!(Cycle::of::<N>(&rows, bytes, 2, 3, 2).unwrap().is_none(), "not often enough");
         let columns = view([dim(7, 1), dim(20, 0)]);

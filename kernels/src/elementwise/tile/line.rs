@@ -9,6 +9,7 @@ use super::{
     tile_bytes,
 };
 use crate::elementwise::lines::{LineProgram, LineSource, Runner};
+use ferroflow_ir::ReduceKind;
 use smallvec::SmallVec;
 
 impl<M: TileMachine<N>, const N: usize> LineProgram for Program<M, N> {
@@ -85,23 +86,30 @@ impl<M: TileMachine<N>, const N: usize> Runner for Line<'_, M, N> {
         }
     }
 
-    fn parts(&mut self) -> &mut [f32] {
-        &mut self.accumulator.0
+    fn total(&mut self, kind: ReduceKind) -> f32 {
+        let parts = &mut self.accumulator.0;
+        match kind {
+            ReduceKind::Max => halved(parts, |a, b| if a.is_nan() || a > b { a } else { b }),
+            ReduceKind::Min => halved(parts, |a, b| if a.is_nan() || a < b { a } else { b }),
+            _ => halved(parts, |a, b| a + b),
+        }
     }
+}
+
+/// The parts, of which there is a power of two, combined pairwise.
+fn halved<const N: usize>(parts: &mut [f32; N], combine: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut width = N / 2;
+    while width > 0 {
+        for index in 0..width {
+            parts[index] = combine(parts[index], parts[index + width]);
+        }
+        width /= 2;
+    }
+    parts[0]
 }
 
 /// Lines of more elements are not rows of which the next is still in the cache when its turn comes.
 const SHORT: usize = 1 << 13;
-
-/// Where an input begins again.
-struct Turning {
-    place: usize,
-    first: *const u8,
-    period: usize,
-    at: usize,
-    /// Less than the period.
-    step: usize,
-}
 
 impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
     /// Computes the elements of `out`.
@@ -153,9 +161,7 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
         let out_ahead = ahead.filter(|_| !streams);
         let mut indices = PointerTable::default();
         let in_place = sources.iter().any(|source| matches!(source, LineSource::InPlace));
-        let mut turning: SmallVec<[Turning; 4]> = SmallVec::new();
         for place in &program.places {
-            let slot_index = indices.len();
             match place {
                 TileSlot::Own(tile, _) => indices.stay(base.wrapping_add(*tile).cast()),
                 TileSlot::Output => indices.go(result, out_step, out_ahead.filter(|_| !in_place)),
@@ -175,10 +181,7 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
                     }
                     LineSource::Cycle { bytes, period, at } => {
                         assert!(at < period && period + N * width <= bytes.len(), "a whole cycle");
-                        let (first, step) = (bytes.as_ptr(), N * width);
-                        let step = step % period;
-                        turning.push(Turning { place: slot_index, first, period, at, step });
-                        indices.stay(first.wrapping_add(at).cast_mut());
+                        indices.turn(bytes.as_ptr().cast_mut(), at, N * width, period);
                     }
                     LineSource::InPlace => {
                         assert!(n_out >= n * width, "the elements of a line");
@@ -191,25 +194,14 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
                 },
             }
         }
-        // Where inputs begin again, the program runs on one tile at a time.
-        let (n_tiles, at_once) = (n / N, if turning.is_empty() { n / N } else { 1 });
-        for _ in (0..n_tiles).step_by(at_once) {
-            // SAFETY: `line_program` has seen to it that the processor has the features, that the
-            // program ends with a store, and that every operand is an index into `places`. Each
-            // place points to a whole tile of the type the operation reads: inputs and the output to
-            // the next `N` elements of theirs, of which the assertions above found `n`; cycles to as
-            // many from a position before their period on; the rest to tiles. Only the output, which is the line's or the
-            // accumulator, and spills are written, and the output is written last. Where it passes the
-            // caches by, the line is aligned, and so is each of its tiles.
-            unsafe { M::run(ops, &mut indices.frame(), at_once) };
-            for turn in &mut turning {
-                turn.at += turn.step;
-                if turn.at >= turn.period {
-                    turn.at -= turn.period;
-                }
-                indices.pointers()[turn.place] = turn.first.wrapping_add(turn.at).cast_mut();
-            }
-        }
+        // SAFETY: `line_program` has seen to it that the processor has the features, that the
+        // program ends with a store, and that every operand is an index into `places`. Each
+        // place points to a whole tile of the type the operation reads: inputs and the output to
+        // the next `N` elements of theirs, of which the assertions above found `n`; cycles to as
+        // many from a position before their period on; the rest to tiles. Only the output, which is
+        // the line's or the accumulator, and spills are written, and the output is written last.
+        // Where it passes the caches by, the line is aligned, and so is each of its tiles.
+        unsafe { M::run(ops, &mut indices.frame(), n / N) };
     }
 
     /// Copies the last `rest` elements of the inputs, from element `first` on.

@@ -175,8 +175,14 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
         // Memory is asked for once where the output takes the place of an input, and not at all where
         // the caches are passed by.
         let ops = if streams { &self.streaming } else { &self.ops };
-        // Places that move on and begin again, and those that are filled anew for each tile.
+        // What begins again, by place; the rest of the windows is read anew for each tile.
         let mut cycles: SmallVec<[(usize, Cycle); 2]> = SmallVec::new();
+        for (index, place) in self.places.iter().enumerate() {
+            if let TileSlot::Own(_, TileContent::Gathered(input, view, width)) = place {
+                let cycle = Cycle::of::<N>(view, io.bytes(*input), *width, start, n_tiles)?;
+                cycles.extend(cycle.map(|cycle| (index, cycle)));
+            }
+        }
         let mut gathered: SmallVec<[(usize, &TileSlot); 2]> = SmallVec::new();
         for (index, place) in self.places.iter().enumerate() {
             match place {
@@ -190,20 +196,22 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
                 TileSlot::Output => {
                     indices.go(out, N * self.output_width, (!streams).then_some(AHEAD));
                 }
+                TileSlot::Own(_, TileContent::Gathered(_, _, width))
+                    if let Some((_, cycle)) = cycles.iter_mut().find(|(own, _)| *own == index) =>
+                {
+                    let (at, period) = (cycle.at, cycle.period);
+                    indices.turn(cycle.elements.as_mut_ptr(), at, N * width, period);
+                }
                 TileSlot::Own(tile, content) => {
-                    if let TileContent::Gathered(input, view, width) = content {
-                        let source = io.bytes(*input);
-                        match Cycle::of::<N>(view, source, *width, start, n_tiles)? {
-                            Some(cycle) => cycles.push((index, cycle)),
-                            None => gathered.push((*tile, place)),
-                        }
+                    if let TileContent::Gathered(..) = content {
+                        gathered.push((*tile, place));
                     }
                     indices.stay(base.wrapping_add(*tile).cast());
                 }
             }
         }
-        // What must be filled or found for each tile makes the program run on one at a time.
-        let at_once = if gathered.is_empty() && cycles.is_empty() { n_tiles } else { 1 };
+        // Where something must be filled for each tile, the program runs on one at a time.
+        let at_once = if gathered.is_empty() { n_tiles } else { 1 };
         for tile in (0..n_tiles).step_by(at_once) {
             for (own, place) in &gathered {
                 if let TileSlot::Own(_, TileContent::Gathered(input, view, width)) = place {
@@ -213,14 +221,11 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
                     super::gather(view, source, first, &mut own[..N * width], *width);
                 }
             }
-            for (place, cycle) in &mut cycles {
-                indices.pointers()[*place] = cycle.next().as_mut_ptr();
-            }
             // SAFETY: `compile` has seen to it that the processor has the features, that the
             // program ends with a store, and that every operand is an index into `places`. Each
             // place points to a whole tile of the type the operation reads: contiguous inputs and
             // the output to the next `N` elements of theirs, of which there are `n_tiles` times
-            // as many, cycles to as many of their own, the rest to tiles of the widest type, of
+            // as many, cycles, which live until the end, to as many from a position before their period on, the rest to tiles of the widest type, of
             // which `run_piece` has made as many as there are. Only the output and spills are
             // written, and the output, which may be an input in place, is written last.
             // Stores that pass the caches by write to aligned memory: pieces are whole tiles, and the

@@ -35,13 +35,19 @@ pub(super) struct MovingSlot {
     /// Memory is asked for so many bytes ahead of the next tile; as many as it has, if any.
     ahead: usize,
     asked: usize,
+    /// The address from which on the slot has begun again, so many bytes before.
+    end: usize,
+    period: usize,
 }
 
 impl MovingSlot {
     /// Moves the pointer of the slot on.
     #[inline(always)]
     pub(super) fn advance(&self, pointers: &mut [*mut u8]) {
-        let pointer = pointers[self.slot].wrapping_add(self.step);
+        let mut pointer = pointers[self.slot].wrapping_add(self.step);
+        if pointer as usize >= self.end {
+            pointer = pointer.wrapping_sub(self.period);
+        }
         pointers[self.slot] = pointer;
         if self.asked > 0 {
             prefetch(pointer.wrapping_add(self.ahead), self.asked);
@@ -86,9 +92,21 @@ impl PointerTable {
         let asked = if ahead.is_some() { share(turn + 1) - share(turn) } else { 0 };
         let ahead = ahead.unwrap_or(0).saturating_sub(1) * step + share(turn);
         if step > 0 {
-            self.moving.push(MovingSlot { slot: self.pointers.len(), step, ahead, asked });
+            let (slot, end, period) = (self.pointers.len(), usize::MAX, 0);
+            self.moving.push(MovingSlot { slot, step, ahead, asked, end, period });
         }
         self.pointers.push(pointer);
+    }
+
+    /// Adds a slot that moves on by `step` bytes, from `at` on, and begins again at `first` after
+    /// `period` bytes.
+    pub(super) fn turn(&mut self, first: *mut u8, at: usize, step: usize, period: usize) {
+        let (slot, step) = (self.pointers.len(), step % period);
+        if step > 0 {
+            let end = first as usize + period;
+            self.moving.push(MovingSlot { slot, step, ahead: 0, asked: 0, end, period });
+        }
+        self.pointers.push(first.wrapping_add(at));
     }
 
     /// The pointers.
@@ -107,19 +125,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pointers_move_on_or_stay() {
+    fn pointers_move_on_or_stay_or_begin_again() {
         let mut bytes = [0u8; 64];
         let base = bytes.as_mut_ptr();
         let mut indices = PointerTable::default();
         indices.stay(base);
         indices.go(base, 8, Some(2));
         indices.go(base.wrapping_add(1), 4, None);
+        indices.turn(base, 3, 14, 5);
         for _ in 0..2 {
             let TileFrame { places, moving } = indices.frame();
             moving.iter().for_each(|moving| moving.advance(places));
         }
         let offsets: Vec<usize> =
             indices.pointers().iter().map(|place| *place as usize - base as usize).collect();
-        assert_eq!((indices.len(), offsets), (3, vec![0, 16, 9]));
+        assert_eq!((indices.len(), offsets), (4, vec![0, 16, 9, 1]));
     }
 }
