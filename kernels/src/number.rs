@@ -56,6 +56,12 @@ pub(crate) trait Ordered: Number + PartialOrd {
     fn larger(self, other: Self) -> Self;
     /// The smaller; NaN if either is.
     fn smaller(self, other: Self) -> Self;
+    /// The number in comparisons: TensorFlow's processors take subnormal ones for zero there, but of
+    /// `f16`, which they compare as `f32`.
+    #[inline(always)]
+    fn flushed(self) -> Self {
+        self
+    }
 }
 
 macro_rules! integers {
@@ -142,6 +148,10 @@ macro_rules! floats {
             fn smaller(self, other: $type) -> $type {
                 if self.is_nan() || self < other { self } else { other }
             }
+            #[inline(always)]
+            fn flushed(self) -> $type {
+                if self.abs() < <$type>::MIN_POSITIVE { 0.0 } else { self }
+            }
         }
     )*};
 }
@@ -149,7 +159,7 @@ macro_rules! floats {
 floats! { f32 f64 }
 
 macro_rules! halves {
-    ($($type:ty)*) => {$(
+    ($($type:ty: $x:ident flushed $flushed:expr;)*) => {$(
         impl Number for $type {
             type Acc = f32;
             type Wide = f32;
@@ -180,11 +190,19 @@ macro_rules! halves {
             fn smaller(self, other: $type) -> $type {
                 if self.is_nan() || self < other { self } else { other }
             }
+            #[inline(always)]
+            fn flushed(self) -> $type {
+                let $x = self;
+                $flushed
+            }
         }
     )*};
 }
 
-halves! { f16 bf16 }
+halves! {
+    f16: x flushed x;
+    bf16: x flushed if x.to_bits() & 0x7f80 == 0 { bf16::ZERO } else { x };
+}
 
 macro_rules! complexes {
     ($($part:ty)*) => {$(

@@ -5,6 +5,7 @@ use crate::{
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
+    number::Ordered,
 };
 use ferroflow_ir::{DType, Shape};
 use std::sync::Arc;
@@ -13,21 +14,16 @@ pub(super) const KERNELS: &[(&str, Build)] =
     &[("LowerBound", |call| bound(call, false)), ("UpperBound", |call| bound(call, true))];
 
 fn bound(call: &OpCall<'_>, upper: bool) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: bytemuck::Pod + PartialOrd>(
-        row: usize,
-        dtype: DType,
-        shape: Shape,
-        upper: bool,
-    ) -> Arc<dyn Kernel> {
+    fn kernel<T: Ordered>(row: usize, dtype: DType, shape: Shape, upper: bool) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (sorted, values): (&[T], &[T]) = (io.input(0), io.input(1));
             let n = shape[1];
             let index = |(index, value): (usize, &T)| {
-                let sorted = &sorted[index / n * row..][..row];
+                let (sorted, value) = (&sorted[index / n * row..][..row], value.flushed());
                 if upper {
-                    sorted.partition_point(|x| !(value < x))
+                    sorted.partition_point(|x| !(value < x.flushed()))
                 } else {
-                    sorted.partition_point(|x| x < value)
+                    sorted.partition_point(|x| x.flushed() < value)
                 }
             };
             put_integers(io, 0, dtype, &shape, values.iter().enumerate().map(index))

@@ -8,7 +8,7 @@ use crate::{
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
-    number::Number,
+    number::{Number, Ordered},
 };
 use ferroflow_ir::{Code, DType, Error};
 use num_traits::AsPrimitive;
@@ -87,8 +87,8 @@ fn bucketize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     }
     let boundaries = call.attrs.floats("boundaries")?.to_vec();
     Ok(match call.dtype(0) {
-        DType::F32 => Some(searching::<f32>(boundaries, |b, x| x < b)),
-        DType::F64 => Some(searching::<f64>(boundaries, |b, x| x < f64::from(b))),
+        DType::F32 => Some(searching::<f32>(boundaries, |b, x| x.flushed() < b.flushed())),
+        DType::F64 => Some(searching::<f64>(boundaries, |b, x| x.flushed() < b.flushed().into())),
         DType::I32 => Some(searching::<i32>(boundaries, |b, x| (x as f32) < b)),
         DType::I64 => Some(searching::<i64>(boundaries, |b, x| (x as f32) < b)),
         _ => None,

@@ -1,6 +1,6 @@
 //! Where extreme elements are: `ArgMax`, `ArgMin`.
 //!
-//! NaN is never extreme; where nothing is, the answer is 0.
+//! NaN is never extreme; where nothing is, the answer is 0. Subnormal numbers are zeros.
 
 use super::{
     Build,
@@ -114,7 +114,8 @@ fn of_row<T: Ordered, S: Side>(row: &[T]) -> usize {
     if !S::beats(extreme, S::start()) {
         return 0;
     }
-    row.iter().position(|&x| x == extreme).unwrap_or(0)
+    let extreme = extreme.flushed();
+    row.iter().position(|&x| x.flushed() == extreme).unwrap_or(0)
 }
 
 fn of_columns<T: Ordered, S: Side>(block: &[T], inner: usize) -> Vec<usize> {
@@ -122,6 +123,7 @@ fn of_columns<T: Ordered, S: Side>(block: &[T], inner: usize) -> Vec<usize> {
     let mut positions = vec![0; inner];
     for (n, row) in block.chunks_exact(inner).enumerate() {
         for ((extreme, position), &x) in extremes.iter_mut().zip(&mut positions).zip(row) {
+            let x = x.flushed();
             let beats = S::beats(x, *extreme);
             *extreme = if beats { x } else { *extreme };
             *position = if beats { n } else { *position };
@@ -146,5 +148,7 @@ mod tests {
         check(&[nan, 2.0, 1.0, 2.0, 1.0], 1, 2);
         check(&[nan, nan], 0, 0);
         check(&[f32::NEG_INFINITY, f32::NEG_INFINITY, f32::INFINITY], 2, 0);
+        check(&[-1e-40, 1e-40, -0.0], 0, 0);
+        check(&[2.0, 0.0, -1e-40], 0, 1);
     }
 }

@@ -1,7 +1,7 @@
 //! The largest elements of rows: `TopK`, `TopKV2`, `NthElement`, `InTopK`.
 //!
 //! Elements are compared as integers whose order is that of the elements; NaN is larger than
-//! anything. Of equal elements the first one comes first.
+//! anything, and subnormal numbers are zeros. Of equal elements the first one comes first.
 
 use super::{
     Build,
@@ -13,7 +13,7 @@ use crate::{
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
-    number::Number,
+    number::Ordered,
     simd::{Vectorized, vectorize},
 };
 use ferroflow_ir::{DType, Error, budget, workspace};
@@ -31,7 +31,7 @@ pub(super) const KERNELS: &[(&str, Build)] = &[
 const PIECE: usize = 1 << 15;
 
 /// An element type with a total order.
-trait Ranked: Number {
+trait Ranked: Ordered {
     /// The order as that of unsigned integers.
     fn rank(self) -> u64;
 }
@@ -70,7 +70,7 @@ macro_rules! floats {
                 let sign: $bits = 1 << (<$bits>::BITS - 1);
                 let bits = self.to_bits();
                 // Zeros of either sign are equal, and so are all NaN.
-                let bits = if bits == sign { 0 } else { bits };
+                let bits = if self.flushed() == <$type>::default() { 0 } else { bits };
                 let bits = if self.is_nan() { !sign } else { bits };
                 u64::from(if bits & sign == 0 { bits | sign } else { !bits })
             }
@@ -278,7 +278,7 @@ fn among_largest(scores: &[f32], score: f32, k: i64) -> bool {
         if !other.is_finite() {
             return false;
         }
-        larger += i64::from(other > score);
+        larger += i64::from(other.flushed() > score.flushed());
         if larger > k {
             return false;
         }
@@ -292,9 +292,11 @@ mod tests {
 
     #[test]
     fn ranks_are_in_the_order_of_the_elements() {
-        let floats = [f32::NEG_INFINITY, -2.0, -1e-40, 0.0, 1e-40, 3.0, f32::INFINITY, f32::NAN];
+        let floats = [f32::NEG_INFINITY, -2.0, -1e-37, 0.0, 1e-37, 3.0, f32::INFINITY, f32::NAN];
         assert!(floats.is_sorted_by(|a, b| a.rank() < b.rank()));
         assert_eq!((-0.0f64).rank(), 0.0f64.rank());
+        assert_eq!([-1e-40f32, 1e-40].map(Ranked::rank), [0.0f32.rank(); 2]);
+        assert!(half::f16::from_f32(6e-8).rank() > half::f16::ZERO.rank());
         assert!([i8::MIN, -1, 0, 1, i8::MAX].is_sorted_by(|a, b| a.rank() < b.rank()));
     }
 

@@ -1,13 +1,15 @@
 //! `Unique…` and `ListDiff`.
 //!
 //! Elements are looked up in a hash table with open addressing. Floats are equal by value: zeros of
-//! either sign are, NaN never is.
+//! either sign and subnormal numbers are, NaN never is. Of 16 bits, whose hashes are those of their
+//! bits in TensorFlow, zeros of different signs are not.
 
 use super::{Build, cell::Cell, dispatch::with_stored, index::put_integers};
 use crate::{
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
+    number::Ordered,
 };
 use bytes::Bytes;
 use ferroflow_ir::{DType, Error, Shape, budget, infer::normalize_axis};
@@ -54,8 +56,24 @@ macro_rules! floats {
         impl Key for $type {
             #[inline(always)]
             fn hash(&self) -> u64 {
-                let zero = <$type>::default();
-                if *self == zero { 0 } else { u64::from(self.to_bits()) }
+                u64::from(self.flushed().to_bits())
+            }
+            #[inline(always)]
+            fn same(&self, other: &Self) -> bool {
+                self.flushed() == other.flushed()
+            }
+        }
+    )*};
+}
+
+floats! { f32 f64 }
+
+macro_rules! halves {
+    ($($type:ty)*) => {$(
+        impl Key for $type {
+            #[inline(always)]
+            fn hash(&self) -> u64 {
+                u64::from(self.to_bits())
             }
             #[inline(always)]
             fn same(&self, other: &Self) -> bool {
@@ -65,7 +83,7 @@ macro_rules! floats {
     )*};
 }
 
-floats! { f32 f64 half::f16 half::bf16 }
+halves! { half::f16 half::bf16 }
 
 impl Key for [u64; 2] {
     fn hash(&self) -> u64 {

@@ -64,11 +64,6 @@ pub(super) struct PointerTable {
 }
 
 impl PointerTable {
-    /// The number of slots.
-    pub(super) fn len(&self) -> usize {
-        self.pointers.len()
-    }
-
     /// Adds a slot that stays where it is.
     pub(super) fn stay(&mut self, pointer: *mut u8) {
         self.pointers.push(pointer);
@@ -109,11 +104,6 @@ impl PointerTable {
         self.pointers.push(first.wrapping_add(at));
     }
 
-    /// The pointers.
-    pub(super) fn pointers(&mut self) -> &mut [*mut u8] {
-        &mut self.pointers
-    }
-
     /// The frame of a program on these slots.
     pub(super) fn frame(&mut self) -> TileFrame<'_> {
         TileFrame { places: &mut self.pointers, moving: &self.moving }
@@ -137,8 +127,8 @@ mod tests {
             let TileFrame { places, moving } = indices.frame();
             moving.iter().for_each(|moving| moving.advance(places));
         }
-        let offsets: Vec<usize> =
-            indices.pointers().iter().map(|place| *place as usize - base as usize).collect();
-        assert_eq!((indices.len(), offsets), (4, vec![0, 16, 9, 1]));
+        let places = indices.frame().places.iter();
+        let offsets: Vec<usize> = places.map(|place| *place as usize - base as usize).collect();
+        assert_eq!(offsets, [0, 16, 9, 1]);
     }
 }
