@@ -15,6 +15,7 @@ use ferroflow_ir::{
     pass::{
         attention::attention,
         cse::cse,
+        depthwise::depthwise,
         fuse::fuse,
         hoist::hoist,
         outline::outline,
@@ -102,6 +103,7 @@ pub(crate) fn optimize(
     if options.fuse {
         function.for_each_body(&mut update_stacks)?;
         check(&function, "updates of stacks")?;
+        function.for_each_body(&mut depthwise)?;
         function.for_each_body(&mut move_strides)?;
         check(&function, "strides")?;
     }

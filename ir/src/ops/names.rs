@@ -42,6 +42,8 @@ pub const CONST: &str = "Const";
 pub const CONV_2D: &str = "Conv2D";
 /// `DecodeImage`.
 pub const DECODE_IMAGE: &str = "DecodeImage";
+/// `DepthwiseConv2dNative`.
+pub const DEPTHWISE_CONV_2D_NATIVE: &str = "DepthwiseConv2dNative";
 /// `Div`.
 pub const DIV: &str = "Div";
 /// `_FusedAttention`.
