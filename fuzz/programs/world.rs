@@ -432,9 +432,12 @@ impl Run<'_> {
             let items = items.map(|(tensor, is_exact)| WorldValue { tensor, is_exact }).collect();
             let results = self.block(block, env, items)?;
             is_exact.set(results.iter().all(|item| item.is_exact));
+            // A loop may have given argument and result different sizes.
+            let like = inner[0].clone();
             let backward = move |dys: &[Tensor]| {
+                let sum = ops::sum(&dys[0].reshape(&[-1])?, &Tensor::from(0))?;
                 let mut gradients = vec![None; n];
-                gradients[0] = Some((&dys[0] * factor as f64)?);
+                gradients[0] = Some((ops::zeros_like(&like)? + (&sum * factor as f64)?)?);
                 Ok(gradients)
             };
             Ok((tensors(results), backward))
