@@ -91,7 +91,11 @@ const UNSAFE_FILES: &[&str] = &[
 
 /// The sets of vector instructions that code is compiled for: those that `kernels/src/simd.rs` looks for.
 /// With fewer, what a set lacks becomes calls, or instructions that nobody has looked for.
-const VECTOR_SETS: &[&str] = &["avx2,fma,f16c", "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"];
+const VECTOR_SETS: &[&str] = &[
+    "avx2,fma,f16c",
+    "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c",
+    "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c",
+];
 
 /// Macros that are for work in progress.
 const UNFINISHED: &[&str] = &["todo", "unimplemented", "dbg"];

@@ -62,7 +62,7 @@ pub(in crate::cpu) fn gemm_of_bytes<A: Byte, B: Byte>(
 #[cfg(target_arch = "x86_64")]
 const FLOAT_WORK: u64 = 1 << 15;
 
-/// So many products of bytes are added in `f32` without rounding: their sum stays below 2²⁴.
+/// The number of bytes times bytes that `f32` adds without rounding: their sum stays below 2²⁴.
 #[cfg(target_arch = "x86_64")]
 const EXACT: usize = (1 << 24) / (255 * 255);
 
@@ -142,9 +142,9 @@ mod tests {
         by_floats(&Threads::single(), GemmSizes { m, k, n }, a, b, output);
         for (at, &found) in out.iter().enumerate() {
             let (row, col) = (at / n, at % n);
-            let product =
+            let term =
                 |step: usize| i32::from(a.data[row * k + step]) * i32::from(b.data[col * k + step]);
-            assert_eq!(found, 7 + (0..k).map(product).sum::<i32>(), "{row} {col}");
+            assert_eq!(found, 7 + (0..k).map(term).sum::<i32>(), "{row} {col}");
         }
     }
 }

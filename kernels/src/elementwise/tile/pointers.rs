@@ -127,8 +127,9 @@ mod tests {
             let TileFrame { places, moving } = indices.frame();
             moving.iter().for_each(|moving| moving.advance(places));
         }
-        let places = indices.frame().places.iter();
-        let offsets: Vec<usize> = places.map(|place| *place as usize - base as usize).collect();
+        let pointers = indices.frame().places.iter();
+        let offsets: Vec<usize> =
+            pointers.map(|&pointer| pointer as usize - base as usize).collect();
         assert_eq!(offsets, [0, 16, 9, 1]);
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct ByteSigns {
     pub(super) b: bool,
 }
 
-/// What multiplies packed blocks: proof that the processor has the instructions.
+/// A unit that multiplies packed blocks: proof that the processor has the instructions.
 pub(super) trait BlockUnit: Copy + Send + Sync {
     /// The element types that it knows.
     type Kind: Copy + Send + Sync;

@@ -140,7 +140,7 @@ fn sums_of_columns(signs: ByteSigns, b: &[u32]) -> [__m512i; 2] {
 ///
 /// There are more registers of groups than that.
 #[inline]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
 unsafe fn register(groups: &[u32], number: usize) -> __m512i {
     // SAFETY: the caller vouches for the memory.
     unsafe { _mm512_loadu_si512(groups.as_ptr().add(number * GROUPS).cast()) }
