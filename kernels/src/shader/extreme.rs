@@ -22,9 +22,10 @@ fn argument_of_extreme(call: &OpCall<'_>, caps: Caps, largest: bool) -> Result<O
     let (size, inner, sign) = (dims.size, dims.inner.max(1), if largest { ">" } else { "<" });
     let body = format!(
         "let base = n / {inner}u * {}u + n % {inner}u;\nvar best = {start};\nvar place = 0u;\n\
-         for (var i = 0u; i < {size}u; i++) {{\nlet x = in0[base + i * {inner}u];\n\
+         for (var i = 0u; i < {size}u; i++) {{\nlet x = {};\n\
          if (x {sign} best) {{ best = x; place = i; }}\n}}\nout0[n] = {}(place);\n",
         size * inner,
+        inputs[0].1.compared(&format!("in0[base + i * {inner}u]")),
         word.name(),
     );
     Ok(Some(Shader::plain(inputs, vec![word], body, dims.outer * dims.inner)))

@@ -31,6 +31,11 @@ pub(crate) enum ScalarType {
 }
 
 impl ScalarType {
+    /// A value as comparisons take it: subnormal numbers are zeros, as on the host.
+    pub(crate) fn compared(self, value: &str) -> String {
+        if self == ScalarType::F32 { format!("flush_({value})") } else { value.to_string() }
+    }
+
     /// The scalar type of a dtype, if the device can hold it.
     pub(crate) fn of(dtype: DType, caps: Caps) -> Option<ScalarType> {
         match dtype {

@@ -86,17 +86,19 @@ fn top_k(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     }
     let (larger, equal) = match word {
         ScalarType::F32 => (
-            "(other > own || (is_nan_(other) && !is_nan_(own)))",
-            "(other == own || (is_nan_(other) && is_nan_(own)))",
+            "(other > key || (is_nan_(other) && !is_nan_(key)))",
+            "(other == key || (is_nan_(other) && is_nan_(key)))",
         ),
-        _ => ("other > own", "other == own"),
+        _ => ("other > key", "other == key"),
     };
     let body = format!(
-        "let base = n / {row}u * {row}u;\nlet place = n % {row}u;\nlet own = in0[n];\nvar rank = 0u;\n\
-         for (var i = 0u; i < {row}u; i++) {{\nlet other = in0[base + i];\n\
+        "let base = n / {row}u * {row}u;\nlet place = n % {row}u;\nlet own = in0[n];\nlet key = {};\n\
+         var rank = 0u;\nfor (var i = 0u; i < {row}u; i++) {{\nlet other = {};\n\
          if ({larger} || ({equal} && i < place)) {{ rank++; }}\n}}\n\
          if (rank < {k}u) {{\nlet at = n / {row}u * {k}u + rank;\n\
          out0[at] = own;\nout1[at] = {}(place);\n}}\n",
+        word.compared("own"),
+        word.compared("in0[base + i]"),
         index.name(),
     );
     let count = if k == 0 { 0 } else { call.shape(0).num_elements() };

@@ -13,21 +13,24 @@ pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("InTopK", in_top_k),
     ("InTopKV2", in_top_k),
     ("InvertPermutation", invert),
-    ("LowerBound", |call, caps| bound(call, caps, "in0[base + middle] < value")),
+    ("LowerBound", |call, caps| bound(call, caps, "own < value")),
     ("NthElement", nth),
-    ("UpperBound", |call, caps| bound(call, caps, "!(value < in0[base + middle])")),
+    ("UpperBound", |call, caps| bound(call, caps, "!(value < own)")),
 ];
 
 /// Halves what is left of a row until it is found how many elements come before a value.
 fn bound(call: &OpCall<'_>, caps: Caps, comes_before: &str) -> Result<Option<Shader>> {
     let Some((inputs, index)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
     let (row, values) = (call.shape(0)[1], call.shape(1)[1].max(1));
+    let compared = |value: &str| inputs[0].1.compared(value);
     let body = format!(
-        "let base = n / {values}u * {row}u;\nlet value = in1[n];\nvar low = 0u;\nvar high = {row}u;\n\
+        "let base = n / {values}u * {row}u;\nlet value = {};\nvar low = 0u;\nvar high = {row}u;\n\
          for (var i = 0u; i < 32u; i++) {{\nif (low >= high) {{ break; }}\n\
-         let middle = (low + high) / 2u;\n\
+         let middle = (low + high) / 2u;\nlet own = {};\n\
          if ({comes_before}) {{ low = middle + 1u; }} else {{ high = middle; }}\n}}\n\
          out0[n] = {}(low);\n",
+        compared("in1[n]"),
+        compared("in0[base + middle]"),
         index.name(),
     );
     let count = call.output_shape(0)?.num_elements();
@@ -37,7 +40,7 @@ fn bound(call: &OpCall<'_>, caps: Caps, comes_before: &str) -> Result<Option<Sha
 /// Integers are compared as floats, as the boundaries are.
 fn bucketize(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let Some((inputs, index)) = scalar_types(call, caps, [0]) else { return Ok(None) };
-    let mut body = "let value = f32(in0[n]);\nvar bucket = 0;\n".to_string();
+    let mut body = "let value = flush_(f32(in0[n]));\nvar bucket = 0;\n".to_string();
     for boundary in call.attrs.floats("boundaries")? {
         body += &format!("if (!(value < {})) {{ bucket = bucket + 1; }}\n", float(*boundary));
     }
@@ -64,7 +67,7 @@ fn in_top_k(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
          var larger = 0;\nvar finite = (to_bits(own) & 0x7f800000u) != 0x7f800000u;\n\
          for (var i = 0u; i < {row}u; i++) {{\nlet other = in0[n * {row}u + i];\n\
          finite = finite && (to_bits(other) & 0x7f800000u) != 0x7f800000u;\n\
-         if (other > own) {{ larger = larger + 1; }}\n}}\n\
+         if (flush_(other) > flush_(own)) {{ larger = larger + 1; }}\n}}\n\
          found = finite && {few};\n}}\n{store}",
         target = inputs[1].1.as_index("given"),
         store = word.store("out0", "n", "found"),
@@ -84,13 +87,15 @@ fn nth(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let wanted = if call.attrs.bool("reverse")? { format!("{last}u - {wanted}") } else { wanted };
     let is_nan =
         |x: &str| if word == ScalarType::F32 { format!("is_nan_({x})") } else { "false".into() };
-    let (own_nan, other_nan) = (is_nan("own"), is_nan("other"));
+    let (own_nan, other_nan) = (is_nan("key"), is_nan("other"));
     let body = format!(
-        "let base = n / {row}u * {row}u;\nlet place = n % {row}u;\nlet own = in0[n];\nvar rank = 0u;\n\
-         for (var i = 0u; i < {row}u; i++) {{\nlet other = in0[base + i];\n\
-         let same = other == own || ({other_nan} && {own_nan});\n\
-         if (other < own || ({own_nan} && !{other_nan}) || (same && i < place)) {{ rank++; }}\n}}\n\
+        "let base = n / {row}u * {row}u;\nlet place = n % {row}u;\nlet own = in0[n];\nlet key = {};\n\
+         var rank = 0u;\nfor (var i = 0u; i < {row}u; i++) {{\nlet other = {};\n\
+         let same = other == key || ({other_nan} && {own_nan});\n\
+         if (other < key || ({own_nan} && !{other_nan}) || (same && i < place)) {{ rank++; }}\n}}\n\
          if (rank == {wanted}) {{ out0[n / {row}u] = own; }}\n",
+        word.compared("own"),
+        word.compared("in0[base + i]"),
     );
     Ok(Some(Shader::plain(inputs, vec![word], body, call.shape(0).num_elements())))
 }
