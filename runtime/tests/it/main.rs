@@ -6,6 +6,7 @@ mod aliasing;
 mod attention;
 mod budgets;
 mod collectives;
+mod depthwise;
 mod devices;
 mod eager;
 mod functions;
