@@ -56,8 +56,8 @@ pub(crate) trait Ordered: Number + PartialOrd {
     fn larger(self, other: Self) -> Self;
     /// The smaller; NaN if either is.
     fn smaller(self, other: Self) -> Self;
-    /// The number in comparisons: TensorFlow's processors take subnormal ones for zero there, but of
-    /// `f16`, which they compare as `f32`.
+    /// The number as TensorFlow's comparisons take it: 0 for a zero of either sign and for one that
+    /// is subnormal, in `f32` where it is a 16-bit float.
     #[inline(always)]
     fn flushed(self) -> Self {
         self
@@ -159,7 +159,7 @@ macro_rules! floats {
 floats! { f32 f64 }
 
 macro_rules! halves {
-    ($($type:ty: $x:ident flushed $flushed:expr;)*) => {$(
+    ($($type:ty)*) => {$(
         impl Number for $type {
             type Acc = f32;
             type Wide = f32;
@@ -192,17 +192,13 @@ macro_rules! halves {
             }
             #[inline(always)]
             fn flushed(self) -> $type {
-                let $x = self;
-                $flushed
+                if self.to_f32().abs() < f32::MIN_POSITIVE { <$type>::ZERO } else { self }
             }
         }
     )*};
 }
 
-halves! {
-    f16: x flushed x;
-    bf16: x flushed if x.to_bits() & 0x7f80 == 0 { bf16::ZERO } else { x };
-}
+halves! { f16 bf16 }
 
 macro_rules! complexes {
     ($($part:ty)*) => {$(

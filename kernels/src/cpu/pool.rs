@@ -294,7 +294,7 @@ fn average_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 /// Where, of these positions, a channel is largest: the first position if there are several. NaN
-/// stays if it comes first and is passed over otherwise.
+/// stays if it comes first and is passed over otherwise; subnormal numbers are zeros.
 fn index_of_largest<T: Number<Acc: Ordered>>(
     x: &[T],
     positions: &[usize],
@@ -303,8 +303,9 @@ fn index_of_largest<T: Number<Acc: Ordered>>(
 ) -> Option<usize> {
     let mut indices = positions.iter().map(|position| position * channels + channel);
     let first = indices.next()?;
-    let (index, _) = indices.fold((first, x[first].to_acc()), |(place, largest), next| {
-        let x = x[next].to_acc();
+    let element = |index: usize| x[index].to_acc().flushed();
+    let (index, _) = indices.fold((first, element(first)), |(place, largest), next| {
+        let x = element(next);
         if x > largest { (next, x) } else { (place, largest) }
     });
     Some(index)
@@ -349,11 +350,11 @@ fn add_largest<T: Number<Acc: Ordered>, const N: usize>(
     let Some((&first, rest)) = positions.split_first() else { return };
     let at = |position: usize| -> &[T] { &x[position * channels + channel..][..N] };
     let x = at(first);
-    let mut largest: [T::Acc; N] = std::array::from_fn(|index| x[index].to_acc());
+    let mut largest: [T::Acc; N] = std::array::from_fn(|index| x[index].to_acc().flushed());
     let mut indices = [0u32; N];
     for (number, &position) in (1..).zip(rest) {
         for ((largest, place), x) in largest.iter_mut().zip(&mut indices).zip(at(position)) {
-            let x = x.to_acc();
+            let x = x.to_acc().flushed();
             let is_larger = x > *largest;
             *largest = if is_larger { x } else { *largest };
             *place = if is_larger { number } else { *place };

@@ -66,6 +66,10 @@ const FLOAT_WORK: u64 = 1 << 15;
 #[cfg(target_arch = "x86_64")]
 const EXACT: usize = (1 << 24) / (255 * 255);
 
+/// Rows whose sums are held at a time.
+#[cfg(target_arch = "x86_64")]
+const HELD_ROWS: usize = 512;
+
 /// Computes a matmul by those of `f32`, of parts of the summed dimension that are exact.
 #[cfg(target_arch = "x86_64")]
 fn by_floats<A: Byte, B: Byte>(
@@ -75,22 +79,26 @@ fn by_floats<A: Byte, B: Byte>(
     b: Matrix<'_, B>,
     out: GemmOutput<'_, i32>,
 ) {
-    let mut accumulates = out.accumulate;
-    let mut sums = vec![0.0; m * n];
+    let mut sums = vec![0.0; m.min(HELD_ROWS) * n];
     for first in (0..k).step_by(EXACT) {
         let depth = EXACT.min(k - first);
-        let part_a = floats(a.right_of(first), m, depth);
         let part_b = floats(b.below(first), depth, n);
-        let (part_a, part_b) = (Matrix::row_major(&part_a, depth), Matrix::row_major(&part_b, n));
-        let sizes = GemmSizes { m, k: depth, n };
-        gemm(threads, sizes, part_a, part_b, GemmOutput::row_major(&mut sums, n));
-        for (out, sums) in out.data.chunks_mut(out.row_stride).zip(sums.chunks(n)) {
-            for (out, &sum) in out.iter_mut().zip(sums) {
-                let before = if accumulates { *out } else { 0 };
-                *out = before.wrapping_add(sum as i32);
+        let part_b = Matrix::row_major(&part_b, n);
+        let accumulates = out.accumulate || first > 0;
+        for start in (0..m).step_by(HELD_ROWS) {
+            let rows = HELD_ROWS.min(m - start);
+            let part_a = floats(a.right_of(first).below(start), rows, depth);
+            let part_a = Matrix::row_major(&part_a, depth);
+            let sizes = GemmSizes { m: rows, k: depth, n };
+            gemm(threads, sizes, part_a, part_b, GemmOutput::row_major(&mut sums, n));
+            let outs = out.data.chunks_mut(out.row_stride).skip(start).take(rows);
+            for (out, sums) in outs.zip(sums.chunks(n)) {
+                for (out, &sum) in out.iter_mut().zip(sums) {
+                    let before = if accumulates { *out } else { 0 };
+                    *out = before.wrapping_add(sum as i32);
+                }
             }
         }
-        accumulates = true;
     }
 }
 
@@ -132,7 +140,7 @@ mod tests {
 
     #[test]
     fn sums_in_floats_are_exact() {
-        let (m, k, n) = (3, 2 * EXACT + 5, 19);
+        let (m, k, n) = (HELD_ROWS + 3, 2 * EXACT + 5, 19);
         let a: Vec<u8> = (0..m * k).map(|at| if at % 7 == 0 { at as u8 } else { 255 }).collect();
         let b: Vec<i8> = (0..k * n).map(|at| if at % 5 == 0 { at as i8 } else { -128 }).collect();
         let b = Matrix::row_major(&b[..], k).transposed();

@@ -7,7 +7,7 @@ use crate::{
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
-    number::Number,
+    number::{Number, Ordered as _},
     wide::WideElement,
 };
 use ferroflow_ir::{DType, Error, Shape};
@@ -64,6 +64,12 @@ struct Rule {
     sigma: f32,
 }
 
+impl Rule {
+    fn is_above(&self, score: f32) -> bool {
+        score.flushed() > self.score.flushed()
+    }
+}
+
 /// A box that may be chosen. The best is the largest: a high score, then a low index.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Candidate {
@@ -83,14 +89,14 @@ impl PartialOrd for Candidate {
 
 impl Ord for Candidate {
     fn cmp(&self, other: &Candidate) -> Ordering {
-        self.score.total_cmp(&other.score).then(other.index.cmp(&self.index))
+        self.score.flushed().total_cmp(&other.score.flushed()).then(other.index.cmp(&self.index))
     }
 }
 
 /// The chosen boxes with their scores, best first.
 fn choose(rule: Rule, overlap: impl Fn(usize, usize) -> f32, scores: &[f32]) -> Vec<(usize, f32)> {
     let candidate = |(index, &score): (usize, &f32)| {
-        (score > rule.score).then_some(Candidate { score, index, compared: 0 })
+        rule.is_above(score).then_some(Candidate { score, index, compared: 0 })
     };
     let mut queue: BinaryHeap<Candidate> =
         scores.iter().enumerate().filter_map(candidate).collect();
@@ -108,7 +114,7 @@ fn choose(rule: Rule, overlap: impl Fn(usize, usize) -> f32, scores: &[f32]) -> 
             } else if common > rule.overlap {
                 excluded = true;
             }
-            if excluded || next.score <= rule.score {
+            if excluded || !rule.is_above(next.score) {
                 break;
             }
         }
@@ -118,7 +124,7 @@ fn choose(rule: Rule, overlap: impl Fn(usize, usize) -> f32, scores: &[f32]) -> 
         }
         if next.score == before {
             chosen.push((next.index, next.score));
-        } else if next.score > rule.score {
+        } else if rule.is_above(next.score) {
             queue.push(next);
         }
     }
@@ -245,7 +251,7 @@ fn combined(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 let chosen = choose(rule, among(&boxes), &scores);
                 found.extend(chosen.into_iter().map(|(index, score)| (score, class, boxes[index])));
             }
-            found.sort_by(|a, b| b.0.total_cmp(&a.0));
+            found.sort_by(|a, b| b.0.flushed().total_cmp(&a.0.flushed()));
             found.truncate(most);
             counts[image] = found.len() as i32;
             for (place, (score, class, corners)) in found.into_iter().enumerate() {
@@ -270,6 +276,9 @@ mod tests {
     fn equal_boxes_exclude_each_other() {
         let rule = Rule { most: 3, overlap: 0.5, score: 0.0, sigma: 0.0 };
         assert_eq!(choose(rule, among(&BOXES), &[0.5, 0.5, 0.4]), [(0, 0.5), (2, 0.4)]);
+        let tiny = choose(Rule { score: -1.0, ..rule }, among(&BOXES), &[-0.0, -1.0, 1e-40]);
+        assert_eq!(tiny, [(0, -0.0), (2, 1e-40)], "equal scores");
+        assert!(choose(rule, among(&BOXES), &[1e-40; 3]).is_empty(), "not above 0");
         assert_eq!(choose(Rule { most: 1, ..rule }, among(&BOXES), &[0.5, 0.6, 0.4]), [(1, 0.6)]);
     }
 

@@ -327,3 +327,41 @@ fn start(kind: ReduceKind) -> f32 {
         _ => 0.0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        kernel::{Operand, Target},
+        threads::Threads,
+    };
+    use ferroflow_ir::{HostTensor, pass::region::softmax};
+
+    fn run(x: &[f32], cols: usize) -> Option<HostTensor> {
+        let shape = Shape::new([x.len() / cols, cols]).expect("a shape");
+        let expr = softmax(&Expr::input(0, DType::F32), false).expect("an expression");
+        let kernel = RowRegion::of_one(&expr, DType::F32, &shape)?;
+        let mut out = HostTensor::recycled(DType::F32, shape).expect("room");
+        let (operands, threads) = ([Operand::Plain(bytemuck::cast_slice(x))], Threads::single());
+        let target = [Target::Plain(out.bytes_mut())];
+        kernel.run(&mut Io::new(operands, target, &threads, usize::MAX)).expect("a result");
+        Some(out)
+    }
+
+    /// With rows that are whole tiles, and with others.
+    #[test]
+    fn rows_that_pass_the_caches_by_are_the_same() {
+        for cols in [1024, 1000] {
+            let few = 50;
+            let rows = (STREAMED_FROM / (size_of::<f32>() * cols)).next_multiple_of(few) + few;
+            let number = |at: usize| ((at * 7919) % 1009) as f32 / 64.0 - 7.0;
+            let x: Vec<f32> = (0..rows * cols).map(number).collect();
+            let Some(all) = run(&x, cols) else { return };
+            let all = all.as_slice::<f32>().expect("floats");
+            for (x, found) in x.chunks(few * cols).zip(all.chunks(few * cols)) {
+                let expected = run(x, cols).expect("the same code");
+                assert!(found == expected.as_slice::<f32>().expect("floats"), "rows of {cols}");
+            }
+        }
+    }
+}

@@ -225,9 +225,10 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
             // program ends with a store, and that every operand is an index into `places`. Each
             // place points to a whole tile of the type the operation reads: contiguous inputs and
             // the output to the next `N` elements of theirs, of which there are `n_tiles` times
-            // as many, cycles, which live until the end, to as many from a position before their period on, the rest to tiles of the widest type, of
-            // which `run_piece` has made as many as there are. Only the output and spills are
-            // written, and the output, which may be an input in place, is written last.
+            // as many, cycles, which live until the end, to as many from a position before their
+            // period on, the rest to tiles of the widest type, of which `run_piece` has made as many
+            // as there are. Only the output and spills are written, and the output, which may be an
+            // input in place, is written last.
             // Stores that pass the caches by write to aligned memory: pieces are whole tiles, and the
             // first was found to be aligned.
             unsafe { M::run(ops, &mut indices.frame(), at_once) };
