@@ -9,9 +9,9 @@ use super::{
 use crate::{
     context::{self, Inside},
     control_flow::{
-        stage::{self, ChoiceKind, Closed, RegionTrace, choose, generalized, repeat},
+        stage::{self, ChoiceKind, Closed, RegionTrace, choose, repeat},
         structure::{difference, names as leaf_names, tensors, with_tensors},
-        while_loop::{arguments, unchanged},
+        while_loop::{arguments, unchanged, widen},
     },
     error::{Error, Result},
     func_graph::Mark,
@@ -401,11 +401,7 @@ impl AutographLoop {
             }
         }
         let found = side.vars.iter().flat_map(tensors).map(|tensor| tensor.value_type());
-        let wide: Vec<ValueType> =
-            self.types.iter().zip(found).map(|(ty, found)| generalized(ty, &found)).collect();
-        let is_wider = wide.iter().zip(&self.types).any(|(wide, ty)| wide.shape != ty.shape);
-        self.types = wide;
-        Ok(is_wider)
+        Ok(widen(&mut self.types, found))
     }
 
     /// Stages the loop; returns its variables after it.

@@ -146,29 +146,35 @@ fn staged<S: Nest>(
         initial.push(counter);
     }
 
-    let part = RegionTrace::open("while_cond")?;
-    let params = arguments(&part, &names, &types)?;
-    let goes_on = condition(&S::from_value(with_tensors(&before, &mut params.iter().cloned()))?)?;
-    let goes_on = match stage::condition(&goes_on)? {
-        Condition::Known(known) => Tensor::from(known),
-        Condition::Staged(holds) => holds,
-    };
-    let goes_on = match (maximum, params.last()) {
-        (Some(maximum), Some(counter)) => counter.less(maximum)?.logical_and(&goes_on)?,
-        _ => goes_on,
-    };
-    let condition = part.close(vec![goes_on])?;
+    let (condition, body) = loop {
+        let part = RegionTrace::open("while_cond")?;
+        let params = arguments(&part, &names, &types)?;
+        let entered = S::from_value(with_tensors(&before, &mut params.iter().cloned()))?;
+        let goes_on = match stage::condition(&condition(&entered)?)? {
+            Condition::Known(known) => Tensor::from(known),
+            Condition::Staged(holds) => holds,
+        };
+        let goes_on = match (maximum, params.last()) {
+            (Some(maximum), Some(counter)) => counter.less(maximum)?.logical_and(&goes_on)?,
+            _ => goes_on,
+        };
+        let closed = part.close(vec![goes_on])?;
 
-    let part = RegionTrace::open("while_body")?;
-    let params = arguments(&part, &names, &types)?;
-    let entered = with_tensors(&before, &mut params.iter().cloned());
-    let after = body(S::from_value(entered.clone())?)?.to_value();
-    unchanged("while_loop", &entered, &after, "the state", &types, &names)?;
-    let mut outputs = tensors(&after);
-    if let (Some(_), Some(counter)) = (maximum, params.last()) {
-        outputs.push((counter + 1)?);
-    }
-    let body = part.close(outputs)?;
+        let part = RegionTrace::open("while_body")?;
+        let params = arguments(&part, &names, &types)?;
+        let entered = with_tensors(&before, &mut params.iter().cloned());
+        let after = body(S::from_value(entered.clone())?)?.to_value();
+        unchanged("while_loop", &entered, &after, "the state", &types, &names)?;
+        let mut outputs = tensors(&after);
+        // An iteration may leave lists of other elements: both parts are traced for what all have.
+        if widen(&mut types, outputs.iter().map(Tensor::value_type)) {
+            continue;
+        }
+        if let (Some(_), Some(counter)) = (maximum, params.last()) {
+            outputs.push((counter + 1)?);
+        }
+        break (closed, part.close(outputs)?);
+    };
 
     let parallel_iterations = options.parallel_iterations;
     let repeated =
@@ -217,6 +223,17 @@ fn node_name(name: &str) -> String {
     let name: String =
         letters.map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
     name.trim_matches('_').into()
+}
+
+/// Makes types hold for what an iteration left too; tells whether one of them did not.
+pub(crate) fn widen(types: &mut [ValueType], found: impl Iterator<Item = ValueType>) -> bool {
+    let mut is_wider = false;
+    for (ty, found) in types.iter_mut().zip(found) {
+        let wide = generalized(ty, &found);
+        is_wider |= wide != *ty;
+        *ty = wide;
+    }
+    is_wider
 }
 
 const KEEPS: &str = "variables of loops keep their structure and dtypes";

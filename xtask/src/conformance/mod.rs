@@ -42,6 +42,9 @@ pub(crate) struct Flags {
     /// Build the worker as tests are built, not for speed.
     #[arg(long)]
     dev: bool,
+    /// A worker that is built already, on a machine that has a device but no compiler, say.
+    #[arg(long, conflicts_with = "dev")]
+    worker: Option<PathBuf>,
     /// Run the cases on this device, such as `WGPU`, and tell what ran there and what did not.
     #[arg(long)]
     device: Option<String>,
@@ -120,7 +123,10 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     // Devices that wgpu reaches are there by default.
     let on = |kind: &str| flags.device.as_ref().is_some_and(|device| device.starts_with(kind));
     let features = if on("GPU") { "conformance,cuda" } else { "conformance" };
-    let path = command::build_workers(root, features, &["conformance"], profile)?;
+    let path = match &flags.worker {
+        Some(path) => path.clone(),
+        None => command::build_workers(root, features, &["conformance"], profile)?,
+    };
     let device = flags.device.iter().flat_map(|device| ["--device".to_string(), device.clone()]);
     let program = WorkerProgram { path, arguments: device.collect() };
     let wanted = |name: &str| flags.case.is_empty() || flags.case.iter().any(|p| fits(p, name));

@@ -238,6 +238,51 @@ fn arrays_are_filled_in_loops() -> Result<()> {
     Ok(())
 }
 
+/// A list of two matrices, and one whose second element is the matrix transposed.
+fn lists(x: &Tensor) -> Result<[Tensor; 2]> {
+    let any = Tensor::from([-1, -1]);
+    let before = tf::tensor_list_from_tensor(&tf::pack(&[x, x])?, &any)?;
+    let other = tf::tensor_list_reserve(&any, &Tensor::from(1), x.dtype())?;
+    Ok([before, tf::tensor_list_push_back(&other, &x.transpose(&[1, 0])?)?])
+}
+
+/// The sums of the columns of a list's second matrix.
+fn column_sums(list: &Tensor) -> Result<Tensor> {
+    let (second, any) = (Tensor::from(1), Tensor::from([-1, -1]));
+    tf::tensor_list_get_item(list, &second, &any, DType::F32)?.sum(&[0])
+}
+
+#[test]
+fn loops_may_leave_lists_of_other_elements() -> Result<()> {
+    let by_hand = |args: Vec<Tensor>| {
+        let [n, x] = [&args[0], &args[1]];
+        let [before, other] = lists(x)?;
+        let (_, list) = while_loop(
+            |(i, _): &(Tensor, Tensor)| i.less(n),
+            |(i, _)| Ok(((&i + 1.0)?, other.clone())),
+            (Tensor::from(0.0f32), before),
+        )?;
+        column_sums(&list)
+    };
+    #[function]
+    fn rewritten(args: &[Tensor]) -> Result<Tensor> {
+        let [mut list, other] = lists(&args[1])?;
+        let mut i = Tensor::from(0.0f32);
+        while i.less(&args[0])? {
+            list = other.clone();
+            i = (i + 1.0)?;
+        }
+        column_sums(&list)
+    }
+    let x = Tensor::from([[1.0f32, 2.0, 3.0], [10.0, 20.0, 30.0]]);
+    for (n, sums) in [(0.0f32, vec![11.0, 22.0, 33.0]), (2.0, vec![6.0, 60.0])] {
+        let args = vec![Tensor::from(n), x.clone()];
+        assert_eq!(same(by_hand, &args)?.to_vec::<f32>()?, sums);
+        assert_eq!(rewritten::function().call((args,))?.to_vec::<f32>()?, sums);
+    }
+    Ok(())
+}
+
 #[test]
 fn arrays_grow_and_are_read() -> Result<()> {
     let f = |args: Vec<Tensor>| {

@@ -54,6 +54,9 @@ pub(super) struct Flags {
     /// Build ours as tests are, which is quick to build and slow to run.
     #[arg(long)]
     dev: bool,
+    /// Ours, built already, on a machine that has a device but no compiler, say.
+    #[arg(long, conflicts_with = "dev")]
+    worker: Option<PathBuf>,
     /// Write all figures to this file.
     #[arg(long)]
     json: Option<PathBuf>,
@@ -83,7 +86,10 @@ impl Mode {
 pub(super) fn run(root: &Path, flags: &Flags) -> Result<()> {
     let profile = if flags.dev { BuildProfile::Dev } else { BuildProfile::Release };
     // With CUDA compiled in, whatever the device: what is missing is told by its reason.
-    let program = command::build_workers(root, "bench,cuda", &["bench"], profile)?;
+    let program = match &flags.worker {
+        Some(path) => path.clone(),
+        None => command::build_workers(root, "bench,cuda", &["bench"], profile)?,
+    };
     let names = chosen(names(root, &program, flags)?, &flags.only)?;
     let mut sides = vec![BenchSide::start("ours", with_flags(ours(&program, flags), flags))?];
     if !flags.alone {
