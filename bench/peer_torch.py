@@ -66,7 +66,7 @@ def find(name, mode):
 
 
 def captured(function, args):
-    """The function as a CUDA graph. Its result is the same memory each time."""
+    """The function as a CUDA graph, which reads `args` where they are. Its result is the same memory each time."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -77,7 +77,7 @@ def captured(function, args):
     with torch.cuda.graph(graph):
         result = function(*args)
 
-    def replay():
+    def replay(_kept=args):
         graph.replay()
         return result
 

@@ -65,6 +65,7 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/src/cuda/driver.rs",
     "kernels/src/cuda/graph.rs",
     "kernels/src/cuda/memory.rs",
+    "kernels/src/cuda/staging.rs",
     "kernels/src/cuda/probe.rs",
     "kernels/src/cuda/matmul/library.rs",
     "kernels/src/cuda/matmul/multiply.rs",

@@ -9,6 +9,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(most)
 #define __shared__ static
+#define __align__(n)
 #define __restrict__ __restrict
 #define __popc __builtin_popcount
 
@@ -34,6 +35,11 @@ static inline float fmaxf_(float x, float y) { return __builtin_fmaxf(x, y); }
 static inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
 static inline float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
 
+struct uint4 {
+    unsigned x, y, z, w;
+};
+static inline float __simulated_exp(float x) { return __builtin_exp2f(x * 1.44269504f); }
+
 #if GROUPS
 #include <ucontext.h>
 
@@ -57,6 +63,45 @@ static float __shfl_xor_sync(unsigned, float x, int far) {
     wait_(WAITS_FOR_WARP);
     return found;
 }
+
+// Instructions on matrices that a warp holds: everybody tells what it has and computes its own part.
+static unsigned parts[1024][6];
+static const unsigned short* rows[1024];
+template <class W>
+static void __simulated_mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, W wide) {
+    for (int i = 0; i < 4; i++) parts[current][i] = a[i];
+    parts[current][4] = b0;
+    parts[current][5] = b1;
+    wait_(WAITS_FOR_WARP);
+    unsigned first = current / WARP * WARP, lane = current % WARP;
+    auto half = [&](unsigned from, unsigned part, unsigned at) {
+        return wide((unsigned short)(parts[first + from][part] >> 16 * (at % 2)));
+    };
+    for (unsigned e = 0; e < 4; e++) {
+        unsigned row = lane / 4, column = lane % 4 * 2 + e % 2;
+        for (unsigned k = 0; k < 16; k++) {
+            float x = half(row * 4 + k % 8 / 2, e / 2 + k / 8 * 2, k);
+            float y = half(column * 4 + k % 8 / 2, 4 + k / 8, k);
+            c[e] += x * y;
+        }
+    }
+    wait_(WAITS_FOR_WARP);
+}
+static void __simulated_load(unsigned (&b)[4], const unsigned short* at, bool turned) {
+    rows[current] = at;
+    wait_(WAITS_FOR_WARP);
+    unsigned first = current / WARP * WARP, lane = current % WARP;
+    for (unsigned i = 0; i < 4; i++) {
+        const unsigned short** own = rows + first + i * 8;
+        unsigned near = lane / 4, pair = lane % 4 * 2;
+        unsigned low = turned ? own[pair][near] : own[near][pair];
+        unsigned high = turned ? own[pair + 1][near] : own[near][pair + 1];
+        b[i] = low | high << 16;
+    }
+    wait_(WAITS_FOR_WARP);
+}
+static void __simulated_ldmatrix(unsigned (&b)[4], const unsigned short* at) { __simulated_load(b, at, false); }
+static void __simulated_ldmatrix_trans(unsigned (&b)[4], const unsigned short* at) { __simulated_load(b, at, true); }
 #endif
 
 // The program.

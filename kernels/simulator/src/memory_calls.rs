@@ -9,6 +9,7 @@ use crate::{
 };
 use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUresult, CUstream};
 use std::{
+    alloc::{self, Layout, LayoutError},
     ffi::{c_uchar, c_uint, c_void},
     ptr,
     sync::Arc,
@@ -160,6 +161,43 @@ extern "C" fn cuMemsetD8Async(
         Ok(())
     });
     enqueue(stream, job)
+}
+
+/// The host's memory is of one kind here: any may be read by the device.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemHostAlloc(to: *mut *mut c_void, bytes: usize, _: c_uint) -> CUresult {
+    let Ok(layout) = host_layout(bytes) else { return CUresult::CUDA_ERROR_INVALID_VALUE };
+    // SAFETY: the size is not zero, and there is room for its own number before the memory.
+    let at = unsafe {
+        let whole = alloc::alloc(layout);
+        if whole.is_null() {
+            return CUresult::CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        whole.cast::<usize>().write(bytes);
+        whole.add(HOST_ALIGNMENT)
+    };
+    // SAFETY: the caller gives a place for the result.
+    answer(unsafe { put(to, at.cast()) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemFreeHost(at: *mut c_void) -> CUresult {
+    // SAFETY: the caller has it from the function above, which wrote its size before it.
+    unsafe {
+        let whole = at.cast::<u8>().sub(HOST_ALIGNMENT);
+        match host_layout(whole.cast::<usize>().read()) {
+            Ok(layout) => alloc::dealloc(whole, layout),
+            Err(_) => return CUresult::CUDA_ERROR_INVALID_VALUE,
+        }
+    }
+    CUresult::CUDA_SUCCESS
+}
+
+const HOST_ALIGNMENT: usize = 256;
+
+/// Memory of so many bytes, after as many as its alignment is.
+fn host_layout(bytes: usize) -> Result<Layout, LayoutError> {
+    Layout::from_size_align(bytes.saturating_add(HOST_ALIGNMENT), HOST_ALIGNMENT)
 }
 
 #[unsafe(no_mangle)]

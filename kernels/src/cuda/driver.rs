@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "the driver is called through pointers")]
 
-use super::{compile::Architecture, memory::CudaMemory};
+use super::{compile::Architecture, free_list::FreeList, memory::CudaMemory, staging::StagingRing};
 use crate::{
     error::{Error, Result},
     schedule::MOST_LANES,
@@ -18,6 +18,9 @@ use cudarc::{
 use ferroflow_ir::device_name::DeviceName;
 use parking_lot::Mutex;
 use std::sync::Arc;
+
+/// Free memory is kept up to this part of all.
+const KEPT: usize = 4;
 
 /// A device.
 #[derive(Debug)]
@@ -36,6 +39,10 @@ pub(super) struct Driver {
     pub(super) capturing: Mutex<()>,
     /// Whether memory can be taken and freed in the order of a queue.
     pub(super) has_pool: bool,
+    /// Memory that was given back, in the order of the main queue.
+    pub(super) free: FreeList,
+    /// Where small values wait for the main queue.
+    pub(super) staging: Mutex<StagingRing>,
     /// Why the device is lost, once it is.
     loss: Mutex<Option<String>>,
 }
@@ -53,6 +60,7 @@ impl Driver {
         let (major, minor) = context.compute_capability()?;
         let architecture =
             Architecture { major: major.unsigned_abs(), minor: minor.unsigned_abs() };
+        let (_, total) = result::mem_get_info()?;
         let stream = || context.new_stream();
         Ok(Driver {
             name: DeviceName::local("GPU", index).to_string().into(),
@@ -63,6 +71,8 @@ impl Driver {
             lanes: [stream()?, stream()?, stream()?, stream()?],
             capturing: Mutex::default(),
             has_pool,
+            free: FreeList::new(total / KEPT),
+            staging: Mutex::default(),
             context,
             loss: Mutex::default(),
         })
@@ -89,6 +99,34 @@ impl Driver {
             let pool = result::device::get_default_mem_pool(own)?;
             sys::cuMemPoolSetAccess(pool, &access, 1).result()
         }
+    }
+
+    /// Gives memory back to the driver, after what the main queue has to do with it. What goes wrong
+    /// is told by whoever uses the device next.
+    pub(super) fn free(&self, memory: Vec<sys::CUdeviceptr>) {
+        for at in memory {
+            // SAFETY: nobody names this memory any more, and it is given back in the order of what
+            // was to be done with it.
+            let freed = unsafe {
+                match self.has_pool {
+                    true => result::free_async(at, self.main.cu_stream()),
+                    false => self.main.synchronize().and_then(|()| result::free_sync(at)),
+                }
+            };
+            if let Err(error) = freed {
+                let _ = self.failed(error);
+            }
+        }
+    }
+
+    /// Gives all free memory back to the driver, and tells how many pieces that were.
+    pub(super) fn release(&self) -> usize {
+        let free = self.free.drain();
+        let n = free.len();
+        self.free(free);
+        // The driver's pool may give others only what the device is done with.
+        let _ = self.main.synchronize();
+        n
     }
 
     /// Waits for all that was started.

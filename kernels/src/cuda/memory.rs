@@ -1,12 +1,15 @@
 //! Memory of a device, in the order of its work.
 //!
-//! Memory is taken from the driver's pool and given back to it in the order of the main queue, so
-//! that nothing waits: calls that were made before still find it. What comes from the host comes on
-//! a queue of its own and is there when the call returns: copies do not wait for work.
+//! Memory is taken and given back in the order of the main queue, so that nothing waits: calls that
+//! were made before still find it. What is given back is kept for what is taken next
+//! ([`FreeList`](super::free_list::FreeList)), and comes from the driver's pool before. Large values
+//! come from the host on a queue of their own and are there when the call returns: copies do not
+//! wait for work. Small ones come in the order of the main queue
+//! ([`StagingRing`](super::staging::StagingRing)).
 
 #![expect(unsafe_code, reason = "memory of devices is reached through pointers")]
 
-use super::driver::Driver;
+use super::{driver::Driver, free_list, staging};
 use crate::{
     buffer::{DeviceBuffer, DeviceMemory},
     error::{Error, Result},
@@ -21,6 +24,8 @@ pub(super) struct CudaMemory {
     pub(super) driver: Arc<Driver>,
     at: sys::CUdeviceptr,
     len: usize,
+    /// Bytes that were allocated.
+    size: usize,
     /// Allocation that it is a part of, which is freed instead of it.
     whole: Option<Arc<CudaMemory>>,
 }
@@ -32,18 +37,35 @@ impl CudaMemory {
     ///
     /// [`Error::OutOfMemory`], [`Error::DeviceLost`].
     pub(super) fn new(driver: &Arc<Driver>, bytes: usize) -> Result<CudaMemory> {
-        CudaMemory::on(driver, &driver.main, bytes)
+        driver.ready()?;
+        let size = free_list::size_of(bytes);
+        if let Some(at) = driver.free.take(size) {
+            return Ok(CudaMemory {
+                driver: driver.clone(),
+                at,
+                len: bytes.max(1),
+                size,
+                whole: None,
+            });
+        }
+        match CudaMemory::on(driver, &driver.main, bytes) {
+            Err(Error::OutOfMemory { .. }) if driver.release() > 0 => {
+                CudaMemory::on(driver, &driver.main, bytes)
+            }
+            outcome => outcome,
+        }
     }
 
+    /// Memory of the driver's.
     fn on(driver: &Arc<Driver>, stream: &CudaStream, bytes: usize) -> Result<CudaMemory> {
         driver.ready()?;
-        let len = bytes.max(1);
+        let (len, size) = (bytes.max(1), free_list::size_of(bytes));
         // SAFETY: the context is current, and programs and copies write memory before anything
         // reads it.
         let at = unsafe {
             match driver.has_pool {
-                true => result::malloc_async(stream.cu_stream(), len),
-                false => result::malloc_sync(len),
+                true => result::malloc_async(stream.cu_stream(), size),
+                false => result::malloc_sync(size),
             }
         };
         let at = at.map_err(|error| match error.0 {
@@ -53,14 +75,20 @@ impl CudaMemory {
             }
             _ => driver.failed(error),
         })?;
-        Ok(CudaMemory { driver: driver.clone(), at, len, whole: None })
+        Ok(CudaMemory { driver: driver.clone(), at, len, size, whole: None })
     }
 
     /// A copy of host memory, which has been read when this returns.
     pub(super) fn upload(driver: &Arc<Driver>, bytes: &[u8]) -> Result<CudaMemory> {
-        // Nothing would wait for the queue of copies, which alone knows memory taken there till then.
-        if bytes.is_empty() {
-            return CudaMemory::new(driver, 0);
+        if bytes.len() <= staging::MOST {
+            // Memory of the queue of copies is not for small values: nothing that came before waits
+            // for it, so that it could not be what the main queue used just now.
+            let memory = CudaMemory::new(driver, bytes.len())?;
+            if !bytes.is_empty() {
+                let copied = driver.staging.lock().copy(bytes, memory.at, &driver.main);
+                copied.map_err(|error| driver.failed(error))?;
+            }
+            return Ok(memory);
         }
         let memory = CudaMemory::on(driver, &driver.copies, bytes.len())?;
         let stream = driver.copies.cu_stream();
@@ -96,7 +124,7 @@ impl CudaMemory {
     pub(super) fn part(whole: &Arc<CudaMemory>, start: usize, len: usize) -> Result<CudaMemory> {
         whole.at_least(start.saturating_add(len))?;
         let (driver, at) = (whole.driver.clone(), whole.at + start as u64);
-        Ok(CudaMemory { driver, at, len, whole: Some(whole.clone()) })
+        Ok(CudaMemory { driver, at, len, size: len, whole: Some(whole.clone()) })
     }
 
     /// The memory of a buffer, which must be of this device and hold `size` bytes: programs do not
@@ -164,18 +192,7 @@ impl Drop for CudaMemory {
         if self.whole.is_some() || self.driver.ready().is_err() {
             return;
         }
-        let main = &self.driver.main;
-        // SAFETY: nobody names this memory any more, and it is given back in the order of what was
-        // to be done with it.
-        let freed = unsafe {
-            match self.driver.has_pool {
-                true => result::free_async(self.at, main.cu_stream()),
-                false => main.synchronize().and_then(|()| result::free_sync(self.at)),
-            }
-        };
-        if let Err(error) = freed {
-            let _ = self.driver.failed(error);
-        }
+        self.driver.free(self.driver.free.put(self.at, self.size));
     }
 }
 

@@ -18,12 +18,14 @@
 
 mod compile;
 mod driver;
+mod free_list;
 mod graph;
 mod kernel_graph;
 mod matmul;
 mod memory;
 mod probe;
 mod programs;
+mod staging;
 #[cfg(test)]
 mod tests;
 
@@ -48,8 +50,9 @@ use programs::Programs;
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
-/// Capabilities of every device of NVIDIA's.
-const CAPS: Caps = Caps { int64: true, tiles: true, subgroups: true, halves: false };
+/// Capabilities of NVIDIA's devices; the matrices came with generation 8.
+const CAPS: Caps =
+    Caps { int64: true, tiles: true, subgroups: true, warps: true, matrices: true, halves: false };
 
 /// A device of NVIDIA's.
 #[derive(Debug)]
@@ -94,6 +97,10 @@ impl CudaDevice {
     /// Why the programs of this crate are used instead.
     pub fn has_library(&self) -> Result<(), String> {
         self.products.open(&self.driver).map(|_| ()).map_err(String::from)
+    }
+
+    fn caps(&self) -> Caps {
+        Caps { matrices: self.driver.architecture.major >= 8, ..CAPS }
     }
 
     /// Bytes of an element, if the device holds such.
@@ -178,20 +185,22 @@ impl Device for CudaDevice {
         if call.with_anchor(|anchor, _| self.products.kernel(&self.driver, anchor))?.is_some() {
             return Ok(None);
         }
-        self.launch(call, shader::shader(call, CAPS)?)
+        self.launch(call, shader::shader(call, self.caps())?)
     }
 
-    /// The library multiplies with parts of the processor that no program here uses. Where it is
-    /// found, only memory is to be gained by attention in one call.
+    /// The library multiplies with parts of the processor that programs here use for attention of
+    /// 16-bit floats alone. Where it is found, only memory is to be gained by other attention in one
+    /// call.
     fn support(&self, call: &OpCall<'_>) -> Result<Support> {
         if self.of_library(call)?.is_some() {
             return Ok(Support::Pays);
         }
         let anchor = call.with_anchor(|anchor, _| self.products.kernel(&self.driver, anchor))?;
-        if anchor.is_some() || shader::shader(call, CAPS)?.is_none() {
+        if anchor.is_some() || shader::shader(call, self.caps())?.is_none() {
             return Ok(Support::Missing);
         }
         let pays = call.op.name != "_FusedAttention"
+            || shader::attends_by_matrices(call, self.caps())?
             || Attention::new(call)?.scores() >= MANY_SCORES
             || self.has_library().is_err();
         Ok(if pays { Support::Pays } else { Support::Runs })

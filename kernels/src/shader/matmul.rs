@@ -17,6 +17,12 @@ pub(super) const SHADERS: &[(&str, super::BuildMatmul)] =
 /// Rows and columns of the result that one invocation computes.
 pub(super) const BLOCK: usize = 4;
 
+/// So few results do not keep a device busy with an invocation for several.
+const FEW: usize = 1 << 14;
+
+/// Sums of so few products are written out, for all of them to be read at once.
+const SHORT: usize = 32;
+
 fn matmul(call: &OpCall<'_>, caps: Caps, finish: &EpilogueWriter) -> Result<Option<Shader>> {
     let a = MatmulSide::new(call.shape(0), call.attrs.bool("transpose_a")?, &[])?;
     let b = MatmulSide::new(call.shape(1), call.attrs.bool("transpose_b")?, &[])?;
@@ -74,36 +80,39 @@ fn batched(
     if caps.tiles && word == ScalarType::F32 && tiles::fits(m, k, n) {
         return Some(tiles::matmul(inputs, finish, a, b, batch));
     }
-    let (down, across) = (m.div_ceil(BLOCK), n.div_ceil(BLOCK));
+    let block = if caps.tiles && batch * m * n <= FEW { 1 } else { BLOCK };
+    let pairs = || pairs(block.min(m), block.min(n));
+    let (down, across) = (m.div_ceil(block), n.div_ceil(block));
     let mut body = format!(
-        "let column = n % {across}u * {BLOCK}u;\nlet row = n / {across}u % {down}u * {BLOCK}u;\n\
+        "let column = n % {across}u * {block}u;\nlet row = n / {across}u % {down}u * {block}u;\n\
          let matrix = n / {}u;\nlet a = {};\nlet b = {};\n",
         across * down,
         index::position(&a.matrices, "matrix"),
         index::position(&b.matrices, "matrix"),
     );
     // Rows beyond the last are computed as the last one, and not stored.
-    for i in 0..BLOCK.min(m) {
+    for i in 0..block.min(m) {
         body += &format!("let a{i} = a + min(row + {i}u, {}u) * {}u;\n", m - 1, a.row_step);
     }
-    for j in 0..BLOCK.min(n) {
+    for j in 0..block.min(n) {
         body += &format!("let b{j} = b + min(column + {j}u, {}u) * {}u;\n", n - 1, b.col_step);
     }
-    for (i, j) in pairs(m, n) {
+    for (i, j) in pairs() {
         body += &format!("var c{i}{j} = {};\n", word.zero());
     }
-    body += &format!("for (var i = 0u; i < {k}u; i++) {{\n");
-    for i in 0..BLOCK.min(m) {
+    let unroll = if k <= SHORT { "unroll_ " } else { "" };
+    body += &format!("{unroll}for (var i = 0u; i < {k}u; i++) {{\n");
+    for i in 0..block.min(m) {
         body += &format!("let x{i} = in0[a{i} + i * {}u];\n", a.col_step);
     }
-    for j in 0..BLOCK.min(n) {
+    for j in 0..block.min(n) {
         body += &format!("let y{j} = in1[b{j} + i * {}u];\n", b.row_step);
     }
-    for (i, j) in pairs(m, n) {
+    for (i, j) in pairs() {
         body += &format!("c{i}{j} = c{i}{j} + x{i} * y{j};\n");
     }
     body += &format!("}}\nlet c = matrix * {}u;\n", m * n);
-    for (i, j) in pairs(m, n) {
+    for (i, j) in pairs() {
         let at = format!("c + (row + {i}u) * {n}u + column + {j}u");
         let store = finish.store(&at, &format!("c{i}{j}"));
         body += &format!("if (row + {i}u < {m}u && column + {j}u < {n}u) {{ {store} }}\n");
@@ -112,6 +121,6 @@ fn batched(
 }
 
 /// Positions in a block.
-pub(super) fn pairs(m: usize, n: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..BLOCK.min(m)).flat_map(move |i| (0..BLOCK.min(n)).map(move |j| (i, j)))
+pub(super) fn pairs(down: usize, across: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..down).flat_map(move |i| (0..across).map(move |j| (i, j)))
 }

@@ -48,6 +48,7 @@ mod projection;
 mod random;
 mod reduce;
 mod resize;
+mod rows;
 mod scalar_type;
 mod scan;
 mod scatter;
@@ -68,9 +69,10 @@ use crate::{
     device::{OpCall, OperandSpec, Then},
     error::Result,
 };
+pub(crate) use attention::attends_by_matrices;
 pub(crate) use dialect::{Grid, ShaderDialect};
 use epilogue::EpilogueWriter;
-use ferroflow_ir::{DType, Lowering};
+use ferroflow_ir::{DType, Lowering, ops::names};
 pub(crate) use scalar_type::{Caps, ScalarType};
 
 /// A program for one call.
@@ -97,6 +99,9 @@ pub(crate) struct Shader {
     /// any, groups are of [`tiles::TEAM`] invocations, and the body tells `team` and `lane` instead
     /// of `n`; `barrier_()` waits for the whole group.
     pub(crate) shared: Vec<(&'static str, usize)>,
+    /// Arrays of floats that each invocation has for itself, with their lengths. Loops over them
+    /// begin with `unroll_`, so that compilers see where in an array each step is.
+    pub(crate) arrays: Vec<(String, usize)>,
 }
 
 impl Shader {
@@ -107,8 +112,8 @@ impl Shader {
         body: String,
         count: usize,
     ) -> Shader {
-        let (tables, dtypes, halves, shared) = Default::default();
-        Shader { inputs, tables, outputs, dtypes, halves, body, count, shared }
+        let (tables, dtypes, halves, shared, arrays) = Default::default();
+        Shader { inputs, tables, outputs, dtypes, halves, body, count, shared, arrays }
     }
 
     /// The shader with the dtypes of its call and of its epilogue.
@@ -181,6 +186,7 @@ pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         Lowering::Elementwise(_) | Lowering::Fused => elementwise::shader(call, caps),
         Lowering::Reduce(kind) => reduce::shader(call, caps, kind),
         Lowering::View(rule) => copy::shader(call, caps, rule),
+        Lowering::Kernel if call.op.name == names::REGION => rows::region(call, caps),
         Lowering::Kernel if call.expr.is_none() || call.op.name == attention::OP => {
             match (by_name(SHADERS, call.op.name), by_name(PRODUCTS, call.op.name)) {
                 (Some(build), _) => build(call, caps),

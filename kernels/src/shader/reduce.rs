@@ -112,7 +112,7 @@ fn by_groups(rule: &Rule, kept: &StridedView, folded: &StridedView, caps: Caps) 
         rule.start,
         rule.length,
         rule.combine("acc", &load),
-        fold.text("acc", "folded", caps),
+        fold.text("acc", "folded", TEAM, caps),
         rule.finish("folded"),
     );
     let count = kept.num_elements() * TEAM;

@@ -11,6 +11,10 @@ pub(crate) struct Caps {
     pub(crate) tiles: bool,
     /// Whether neighbours of a group can tell each other numbers without memory.
     pub(crate) subgroups: bool,
+    /// Whether those neighbours are 32, whose numbers each may ask for.
+    pub(crate) warps: bool,
+    /// Whether those multiply matrices of 16-bit floats, which is CUDA C++ alone.
+    pub(crate) matrices: bool,
     /// Whether 16-bit floats of WebGPU can be stored as such.
     pub(crate) halves: bool,
 }

@@ -1,15 +1,12 @@
-//! Softmax along the last dimension, its logarithm, and the losses made of it: an invocation per
-//! row, or a group where rows are long and groups pay.
+//! Softmax along the last dimension, its logarithm, and the losses made of it.
 
 use super::{
-    Shader,
+    Shader, rows,
     scalar_type::{Caps, ScalarType, cut, float},
     scalar_types,
-    tiles::TEAM,
-    workgroup::{Fold, PARTS},
 };
 use crate::{device::OpCall, error::Result};
-use ferroflow_ir::DType;
+use ferroflow_ir::{DType, Expr, pass::region};
 
 pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("LogSoftmax", log_softmax),
@@ -29,48 +26,14 @@ fn sums(row: usize, at: &str) -> String {
     )
 }
 
-/// Elements of a row from which on groups work on it.
-const LONG: usize = 256;
-
 fn softmax(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    rows(call, caps, "exp_(in0[base + i] - largest) / sum")
+    Ok(region::softmax(&Expr::input(0, call.dtype(0)), false)
+        .and_then(|expr| rows::of_one(call, &expr, caps)))
 }
 
 fn log_softmax(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    rows(call, caps, "in0[base + i] - largest - log_(sum)")
-}
-
-fn rows(call: &OpCall<'_>, caps: Caps, value: &str) -> Result<Option<Shader>> {
-    let row = call.shape(0).last().copied().unwrap_or(1);
-    let count = call.shape(0).num_elements().checked_div(row).unwrap_or(0);
-    let value = cut(call.dtype(0), value);
-    if caps.tiles && row >= LONG {
-        return Ok(scalar_types(call, caps, [0]).map(|(inputs, word)| {
-            let (body, shared) = (long_rows(row, &value, caps), vec![PARTS]);
-            Shader { shared, ..Shader::plain(inputs, vec![word], body, count * TEAM) }
-        }));
-    }
-    let body = format!(
-        "let base = n * {row}u;\n{}for (var i = 0u; i < {row}u; i++) {{ out0[base + i] = {value}; }}\n",
-        sums(row, "base + i")
-    );
-    let shader = |(inputs, word)| Shader::plain(inputs, vec![word], body, count);
-    Ok(scalar_types(call, caps, [0]).map(shader))
-}
-
-/// A group per row.
-fn long_rows(row: usize, value: &str, caps: Caps) -> String {
-    let each =
-        |body: &str| format!("for (var i = lane; i < {row}u; i = i + {TEAM}u) {{ {body} }}\n");
-    format!(
-        "let base = team * {row}u;\nvar own_largest = {};\n{}{}var own_sum = 0.0f;\n{}{}{}",
-        float(f32::MIN),
-        each("own_largest = max(own_largest, in0[base + i]);"),
-        Fold::Max.text("own_largest", "largest", caps),
-        each("own_sum = own_sum + exp_(in0[base + i] - largest);"),
-        Fold::Sum.text("own_sum", "sum", caps),
-        each(&format!("out0[base + i] = {value};")),
-    )
+    Ok(region::softmax(&Expr::input(0, call.dtype(0)), true)
+        .and_then(|expr| rows::of_one(call, &expr, caps)))
 }
 
 /// Logits and labels `[batch, classes]`, either of which may have one row only → loss `[batch]` and

@@ -84,6 +84,8 @@ impl Gpu {
             // In software barriers cost more than memory.
             tiles: adapter.get_info().device_type != wgpu::DeviceType::Cpu,
             subgroups: adapter.features().contains(wgpu::Features::SUBGROUP),
+            warps: false,
+            matrices: false,
             halves: adapter.features().contains(wgpu::Features::SHADER_F16),
         };
         let wanted =

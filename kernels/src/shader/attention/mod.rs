@@ -6,6 +6,7 @@
 //! an invocation takes a block of queries and of columns. Sums are those of
 //! `kernels/src/cpu/attention/`, in another order.
 
+mod matrices;
 mod plain;
 mod tiled;
 
@@ -57,6 +58,13 @@ fn attention(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         let shader = |body| Shader::plain(inputs, vec![ScalarType::F32], body, n);
         return Ok(text.plain().map(shader));
     }
+    if is_of_matrices(call, &attention, caps) {
+        let n = attention.count() * queries.div_ceil(matrices::ROWS) * TEAM;
+        let shared = matrices::shared(&attention);
+        let shader =
+            |body| Shader { shared, ..Shader::plain(inputs, vec![ScalarType::F32], body, n) };
+        return Ok(text.by_matrices().map(shader));
+    }
     if queries < LEAST || keys < LEAST || width > MOST_COLUMNS {
         return Ok(None);
     }
@@ -65,6 +73,20 @@ fn attention(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let n = attention.count() * queries.div_ceil(TILE) * TEAM;
     let shader = |body| Shader { shared, ..Shader::plain(inputs, vec![ScalarType::F32], body, n) };
     Ok(text.tiled().map(shader))
+}
+
+/// Whether warps compute a call of the op by multiplying matrices.
+///
+/// # Errors
+///
+/// When the call's attributes do not fit its op.
+pub(crate) fn attends_by_matrices(call: &OpCall<'_>, caps: Caps) -> Result<bool> {
+    Ok(is_of_matrices(call, &Attention::new(call)?, caps))
+}
+
+fn is_of_matrices(call: &OpCall<'_>, attention: &Attention, caps: Caps) -> bool {
+    let fits = attention.queries >= LEAST && attention.keys >= LEAST;
+    caps.matrices && fits && matrices::fits(call, attention)
 }
 
 /// Writes the body.

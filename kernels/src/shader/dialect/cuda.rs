@@ -2,7 +2,7 @@
 
 use super::{
     super::{Shader, math},
-    ShaderDialect, narrow,
+    ShaderDialect, matrices, narrow,
 };
 use std::fmt::Write;
 
@@ -19,6 +19,7 @@ typedef unsigned long long u64;
 #define round rintf
 #define countOneBits __popc
 #define barrier_ __syncthreads
+#define unroll_ _Pragma(\"unroll\")
 template <class T> __device__ __forceinline__ T select(T no, T yes, bool which) {
 return which ? yes : no;
 }
@@ -35,9 +36,8 @@ __device__ __forceinline__ f32 subgroup_sum_(f32 x) {
 for (int far = 16; far > 0; far /= 2) { x += __shfl_xor_sync(0xffffffffu, x, far); }
 return x;
 }
-__device__ __forceinline__ f32 subgroup_max_(f32 x) {
-for (int far = 16; far > 0; far /= 2) { x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, far)); }
-return x;
+__device__ __forceinline__ f32 subgroup_xor_(f32 x, u32 far) {
+return __shfl_xor_sync(0xffffffffu, x, far);
 }
 ";
 
@@ -61,6 +61,12 @@ pub(super) fn print(shader: &Shader) -> String {
     }
     let (read, written) = (&shader.dtypes.0, &shader.dtypes.1);
     text.push_str(&narrow::definitions(read.iter().chain(written).copied()));
+    if shader.body.contains("multiply_<") {
+        text.push_str(matrices::DEFINITIONS);
+        let elements = ["Half_", "Brain_"];
+        let used = elements.iter().filter(|name| shader.body.contains(&format!("<{name}>")));
+        text.extend(used.map(|name| matrices::of(name)));
+    }
     let (mut buffers, mut opening) = (Vec::new(), String::new());
     for (at, ((_, word), &dtype)) in shader.inputs.iter().zip(read).enumerate() {
         let (scalar, name) = (word.storage(), format!("in{at}"));
@@ -79,7 +85,10 @@ pub(super) fn print(shader: &Shader) -> String {
         "extern \"C\" __global__ void __launch_bounds__({group}) {entry}({buffers}) {{\n{opening}"
     );
     for (name, length) in &shader.shared {
-        let _ = writeln!(text, "__shared__ f32 {name}[{length}];");
+        let _ = writeln!(text, "__shared__ __align__(16) f32 {name}[{length}];");
+    }
+    for (name, length) in &shader.arrays {
+        let _ = writeln!(text, "f32 {name}[{length}];");
     }
     let _ = match &shader.shared[..] {
         [] => write!(

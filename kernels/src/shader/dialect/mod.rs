@@ -2,6 +2,7 @@
 
 mod cuda;
 mod halves;
+mod matrices;
 mod narrow;
 mod wgsl;
 

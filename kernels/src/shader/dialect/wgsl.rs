@@ -11,7 +11,6 @@ use std::fmt::Write;
 /// would enable it.
 const SUBGROUPS: &str = "\
 fn subgroup_sum_(x: f32) -> f32 { return subgroupAdd(x); }
-fn subgroup_max_(x: f32) -> f32 { return subgroupMax(x); }
 ";
 
 /// The names of their positions.
@@ -69,7 +68,12 @@ pub(super) fn print(shader: &Shader) -> String {
     }
     let dialect = ShaderDialect::Wgsl;
     let (group, entry, width) = (dialect.group(shader), dialect.entry(), dialect.grid(shader).0);
-    let (count, body) = (shader.count, halves::narrowed(&shader.body, &half));
+    let mut body = String::new();
+    for (name, length) in &shader.arrays {
+        let _ = writeln!(body, "var {name}: array<f32, {length}>;");
+    }
+    body += &halves::narrowed(&shader.body.replace("unroll_ ", ""), &half);
+    let count = shader.count;
     let _ = match &shader.shared[..] {
         [] => write!(
             text,

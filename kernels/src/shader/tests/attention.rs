@@ -96,7 +96,19 @@ pub(super) fn large() -> Vec<Case> {
             cases.push(case);
         }
     }
-    let dims: [[&[usize]; 2]; 2] = [[&[130, 64], &[128, 64]], [&[128, 128], &[]]];
-    cases.push(attention(DType::F32, dims, STRAIGHT));
+    // Such as warps multiply, where they do.
+    for dtype in [DType::F16, DType::BF16] {
+        let of_warps = |other| {
+            let values: [&[usize]; 2] = [&[2, 67, 2, 48], other];
+            attention(dtype, [[&[2, 150, 2, 32], &[2, 67, 2, 32]], values], HEADS)
+        };
+        cases.push(of_warps(&[2, 2, 150, 67]));
+        cases.push(masked(of_warps(&[]), &[2, 1, 1, 67], false));
+        cases.push(masked(of_warps(&[]), &[2, 1, 150, 67], true));
+    }
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let dims: [[&[usize]; 2]; 2] = [[&[130, 64], &[128, 64]], [&[128, 128], &[]]];
+        cases.push(attention(dtype, dims, STRAIGHT));
+    }
     cases
 }

@@ -1,0 +1,207 @@
+//! Attention of 16-bit floats on warps that multiply matrices: CUDA C++ alone.
+//!
+//! A warp takes 16 queries, a group 128, and 64 keys at a time. Queries, scores and sums stay in the
+//! registers of the warp, as its instructions hold matrices: of a matrix of 16 rows, lane `l` has
+//! two neighbours each in the rows `l / 4` and `l / 4 + 8`. Keys and values go through shared memory,
+//! whose rows are eight elements longer, so that eight of them lie in different banks. Weights are
+//! rounded to 16 bits on their way to the values.
+//!
+//! Source: PTX ISA, "Matrix multiply-accumulate operation using mma instruction" (m16n8k16) and
+//! "ldmatrix"; Dao, FlashAttention-2 (2023).
+
+use super::{
+    super::{scalar_type::float, tiles::TEAM},
+    Text,
+};
+use crate::{
+    device::OpCall,
+    plan::attention::{Attention, Matrices},
+};
+use ferroflow_ir::DType;
+
+/// Queries of a group, 16 for each warp.
+pub(super) const ROWS: usize = TEAM / 32 * 16;
+
+/// Keys at a time.
+const KEYS: usize = 64;
+
+/// Elements of 16 bits that are read at once.
+const CHUNK: usize = 8;
+
+/// Rows and columns of matrices that are multiplied are multiples of this.
+const STEP: usize = 16;
+
+/// The most elements of a query, key or value: more do not fit the registers.
+const MOST: usize = 128;
+
+/// Elements of a row of shared memory.
+fn pitch(size: usize) -> usize {
+    size + CHUNK
+}
+
+/// Shared memory for keys and values, in words.
+pub(super) fn shared(attention: &Attention) -> Vec<(&'static str, usize)> {
+    let words = |size: usize| KEYS * pitch(size) / 2;
+    vec![("keys", words(attention.depth)), ("values", words(attention.width))]
+}
+
+/// Whether the matrices of a call are such.
+pub(super) fn fits(call: &OpCall<'_>, attention: &Attention) -> bool {
+    let Attention { depth, width, query, key, value, .. } = attention;
+    let is_half = matches!(call.dtype(0), DType::F16 | DType::BF16);
+    let is_read_in_chunks = |matrices: &Matrices| {
+        let steps = matrices.first.dims.iter().map(|dim| dim.stride.unsigned_abs());
+        let whole = |step: usize| step.is_multiple_of(CHUNK);
+        let first = matrices.first.offset.unsigned_abs();
+        matrices.col_step == 1 && steps.chain([matrices.row_step, first]).all(whole)
+    };
+    is_half
+        && [depth, width].iter().all(|&&size| size > 0 && size <= MOST && size % STEP == 0)
+        && [query, key, value].into_iter().all(is_read_in_chunks)
+}
+
+impl Text<'_> {
+    /// The name of the elements.
+    fn element(&self) -> &'static str {
+        if self.call.dtype(0) == DType::F16 { "Half_" } else { "Brain_" }
+    }
+
+    /// A group for 128 queries.
+    pub(super) fn by_matrices(&self) -> Option<String> {
+        let Attention { queries, keys, depth, width, query, .. } = self.attention;
+        let (steps, columns, tiles) = (depth / STEP, width / 8, KEYS / 8);
+        let down = queries.div_ceil(ROWS);
+        let mut body = format!(
+            "let matrix = team / {down}u;\n{}\
+             let row_0 = team % {down}u * {ROWS}u + lane / 32u * 16u + lane % 32u / 4u;\n\
+             let row_1 = row_0 + 8u;\n\
+             let query_0 = min(row_0, {last}u);\nlet query_1 = min(row_1, {last}u);\n\
+             let pair = lane % 4u * 2u;\n\
+             unsigned short* keys_ = (unsigned short*)keys;\n\
+             unsigned short* values_ = (unsigned short*)values;\n\
+             u32 query[{steps}][4];\n\
+             unroll_ for (u32 s = 0u; s < {steps}u; s++) {{\nunroll_ for (u32 i = 0u; i < 4u; i++) {{\n\
+             let at = q + (i % 2u == 0u ? query_0 : query_1) * {row_step}u + s * {STEP}u + i / 2u * 8u + pair;\n\
+             query[s][i] = *(const u32*)(in0.at + at);\n}}\n}}\n\
+             f32 sums[{columns}][4];\n\
+             unroll_ for (u32 n = 0u; n < {columns}u; n++) {{\n\
+             unroll_ for (u32 e = 0u; e < 4u; e++) {{ sums[n][e] = 0.0f; }}\n}}\n",
+            self.matrices(),
+            last = queries - 1,
+            row_step = query.row_step,
+        );
+        for i in 0..2 {
+            body += &format!(
+                "var largest{i} = {};\nvar total{i} = 0.0f;\nvar counts{i} = 0.0f;\n",
+                float(f32::MIN)
+            );
+        }
+        body +=
+            &format!("for (u32 start = 0u; start < {keys}u; start += {KEYS}u) {{\nbarrier_();\n");
+        body += &self.shared_rows("keys_", "in1.at + k", &self.attention.key, *depth);
+        body += &self.shared_rows("values_", "in2.at + v", &self.attention.value, *width);
+        body += &format!(
+            "barrier_();\nf32 c[{tiles}][4];\n\
+             unroll_ for (u32 n = 0u; n < {tiles}u; n += 2u) {{\n\
+             unroll_ for (u32 e = 0u; e < 4u; e++) {{ c[n][e] = 0.0f; c[n + 1u][e] = 0.0f; }}\n\
+             unroll_ for (u32 s = 0u; s < {steps}u; s++) {{\nu32 b[4];\n\
+             matrices_(b, keys_ + (n * 8u + lane % 32u / 16u * 8u + lane % 8u) * {pitch}u + s * {STEP}u + lane % 16u / 8u * 8u);\n\
+             multiply_<{element}>(c[n], query[s], b[0], b[1]);\n\
+             multiply_<{element}>(c[n + 1u], query[s], b[2], b[3]);\n}}\n}}\n",
+            pitch = pitch(*depth),
+            element = self.element(),
+        );
+        body += &self.weights(tiles, columns)?;
+        body += &format!(
+            "unroll_ for (u32 s = 0u; s < {}u; s++) {{\nu32 a[4];\n\
+             unroll_ for (u32 i = 0u; i < 4u; i++) {{\n\
+             let n = s * 2u + i / 2u;\nlet e = i % 2u * 2u;\n\
+             a[i] = packed_<{element}>(c[n][e], c[n][e + 1u]);\n}}\n\
+             unroll_ for (u32 n = 0u; n < {columns}u; n += 2u) {{\nu32 b[4];\n\
+             turned_(b, values_ + (s * {STEP}u + lane % 16u) * {pitch}u + n * 8u + lane % 32u / 16u * 8u);\n\
+             multiply_<{element}>(sums[n], a, b[0], b[1]);\n\
+             multiply_<{element}>(sums[n + 1u], a, b[2], b[3]);\n}}\n}}\n}}\n",
+            KEYS / STEP,
+            pitch = pitch(*width),
+            element = self.element(),
+        );
+        body += &self.results(columns);
+        Some(body)
+    }
+
+    /// The statements that share the rows of some keys.
+    fn shared_rows(&self, to: &str, from: &str, matrices: &Matrices, size: usize) -> String {
+        let keys = self.attention.keys;
+        let chunks = size / CHUNK;
+        format!(
+            "unroll_ for (u32 s = lane; s < {all}u; s += {TEAM}u) {{\n\
+             let key = start + s / {chunks}u;\nlet chunk = s % {chunks}u * {CHUNK}u;\n\
+             uint4 x = {{0u, 0u, 0u, 0u}};\n\
+             if (key < {keys}u) {{ x = *(const uint4*)({from} + key * {step}u + chunk); }}\n\
+             *(uint4*)({to} + s / {chunks}u * {pitch}u + chunk) = x;\n}}\n",
+            all = KEYS * chunks,
+            step = matrices.row_step,
+            pitch = pitch(size),
+        )
+    }
+
+    /// The statements that make weights of scores, under the largest score so far.
+    fn weights(&self, tiles: usize, columns: usize) -> Option<String> {
+        let row = "(e < 2u ? query_0 : query_1)";
+        let col = "(start + n * 8u + pair + e % 2u)";
+        let each = |body: &str| {
+            format!(
+                "unroll_ for (u32 n = 0u; n < {tiles}u; n++) {{\n\
+                 unroll_ for (u32 e = 0u; e < 4u; e++) {{\n{body}}}\n}}\n"
+            )
+        };
+        let mut text = each(&self.mapped("c[n][e]", row, col)?);
+        for i in 0..2 {
+            text += &format!(
+                "var high{i} = largest{i};\n\
+                 unroll_ for (u32 n = 0u; n < {tiles}u; n++) {{ \
+                 high{i} = max(high{i}, max(c[n][{first}], c[n][{second}])); }}\n\
+                 high{i} = max(high{i}, subgroup_xor_(high{i}, 1u));\n\
+                 high{i} = max(high{i}, subgroup_xor_(high{i}, 2u));\n\
+                 let shrink{i} = near_exp_(largest{i} - high{i});\nlargest{i} = high{i};\n\
+                 total{i} = total{i} * shrink{i};\n\
+                 unroll_ for (u32 n = 0u; n < {columns}u; n++) {{ \
+                 sums[n][{first}] *= shrink{i}; sums[n][{second}] *= shrink{i}; }}\n",
+                first = 2 * i,
+                second = 2 * i + 1,
+            );
+        }
+        for (i, name) in ["e < 2u", "e >= 2u"].iter().enumerate() {
+            let kept = self.kept("c[n][e]", &format!("counts{i}"), row, col);
+            text += &each(&format!(
+                "if ({name}) {{\nc[n][e] = near_exp_(c[n][e] - high{i});\n\
+                 total{i} = total{i} + c[n][e];\n{kept}}}\n"
+            ));
+        }
+        Some(text)
+    }
+
+    /// The statements that store what the sums are.
+    fn results(&self, columns: usize) -> String {
+        let mut text = String::new();
+        for i in 0..2 {
+            for (name, fold) in [("total", "+"), ("counts", "max")] {
+                for far in [1, 2] {
+                    let (own, other) =
+                        (format!("{name}{i}"), format!("subgroup_xor_({name}{i}, {far}u)"));
+                    text += &match fold {
+                        "+" => format!("{own} = {own} + {other};\n"),
+                        fold => format!("{own} = {fold}({own}, {other});\n"),
+                    };
+                }
+            }
+        }
+        let value =
+            self.result("sums[n][e]", "(e < 2u ? total0 : total1)", "(e < 2u ? counts0 : counts1)");
+        let store = self.output("(e < 2u ? row_0 : row_1)", "(n * 8u + pair + e % 2u)", &value);
+        text + &format!(
+            "unroll_ for (u32 n = 0u; n < {columns}u; n++) {{\n\
+             unroll_ for (u32 e = 0u; e < 4u; e++) {{\n{store}}}\n}}\n"
+        )
+    }
+}
