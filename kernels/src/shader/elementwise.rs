@@ -12,6 +12,10 @@ use crate::{
 use ferroflow_ir::{DType, Expr, Shape};
 use std::borrow::Cow;
 
+/// Elements that an invocation computes where there are many: more reads are under way at a time.
+const TURNS: usize = 4;
+const MANY: usize = 1 << 20;
+
 /// The value that an operand in buffer `source`, broadcast to a shape, has for an element of that
 /// shape; `None` where it does not broadcast, or devices do not hold it.
 pub(super) fn element(
@@ -56,5 +60,7 @@ pub(super) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let Some((lines, result)) = expr::print(&expr, &values, caps) else { return Ok(None) };
     let Some(word) = ScalarType::of(expr.dtype(), caps) else { return Ok(None) };
     let body = lines + &word.store("out0", "n", &result);
-    Ok(Some(Shader::plain(inputs, vec![word], body, output.num_elements())))
+    let count = output.num_elements();
+    let turns = if caps.tiles && count >= MANY { TURNS } else { 1 };
+    Ok(Some(Shader { turns, ..Shader::plain(inputs, vec![word], body, count) }))
 }

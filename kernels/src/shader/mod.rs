@@ -95,6 +95,8 @@ pub(crate) struct Shader {
     pub(crate) body: String,
     /// The number of invocations.
     pub(crate) count: usize,
+    /// Numbers `n` that one invocation takes in turn, where invocations know nothing of each other.
+    pub(crate) turns: usize,
     /// Arrays of floats that the invocations of a group share, with their lengths. Where there are
     /// any, groups are of [`tiles::TEAM`] invocations, and the body tells `team` and `lane` instead
     /// of `n`; `barrier_()` waits for the whole group.
@@ -113,7 +115,7 @@ impl Shader {
         count: usize,
     ) -> Shader {
         let (tables, dtypes, halves, shared, arrays) = Default::default();
-        Shader { inputs, tables, outputs, dtypes, halves, body, count, shared, arrays }
+        Shader { inputs, tables, outputs, dtypes, halves, body, count, turns: 1, shared, arrays }
     }
 
     /// The shader with the dtypes of its call and of its epilogue.

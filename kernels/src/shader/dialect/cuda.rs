@@ -91,9 +91,16 @@ pub(super) fn print(shader: &Shader) -> String {
         let _ = writeln!(text, "f32 {name}[{length}];");
     }
     let _ = match &shader.shared[..] {
-        [] => write!(
+        [] if shader.turns == 1 => write!(
             text,
             "let n = blockIdx.x * {group}u + threadIdx.x;\nif (n < {count}u) {{\n{body}}}\n}}\n"
+        ),
+        [] => write!(
+            text,
+            "unroll_ for (u32 turn = 0u; turn < {turns}u; turn++) {{\n\
+             let n = (blockIdx.x * {turns}u + turn) * {group}u + threadIdx.x;\n\
+             if (n < {count}u) {{\n{body}}}\n}}\n}}\n",
+            turns = shader.turns,
         ),
         _ => write!(
             text,

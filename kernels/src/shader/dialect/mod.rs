@@ -56,7 +56,7 @@ impl ShaderDialect {
 
     /// The grid that has the invocations of a shader at least.
     pub(crate) fn grid(self, shader: &Shader) -> Grid {
-        let groups = shader.count.div_ceil(self.group(shader)).max(1);
+        let groups = shader.count.div_ceil(self.group(shader) * shader.turns).max(1);
         let rows = groups.div_ceil(self.most_groups());
         (groups.div_ceil(rows) as u32, rows as u32)
     }

@@ -67,7 +67,8 @@ pub(super) fn print(shader: &Shader) -> String {
         let _ = writeln!(text, "var<workgroup> {name}: array<f32, {length}>;");
     }
     let dialect = ShaderDialect::Wgsl;
-    let (group, entry, width) = (dialect.group(shader), dialect.entry(), dialect.grid(shader).0);
+    let (group, entry) = (dialect.group(shader), dialect.entry());
+    let (width, rows) = dialect.grid(shader);
     let mut body = String::new();
     for (name, length) in &shader.arrays {
         let _ = writeln!(body, "var {name}: array<f32, {length}>;");
@@ -75,6 +76,17 @@ pub(super) fn print(shader: &Shader) -> String {
     body += &halves::narrowed(&shader.body.replace("unroll_ ", ""), &half);
     let count = shader.count;
     let _ = match &shader.shared[..] {
+        [] if shader.turns > 1 => write!(
+            text,
+            "@compute @workgroup_size({group})\n\
+             fn {entry}(@builtin(global_invocation_id) place: vec3<u32>) {{\n\
+             for (var turn = 0u; turn < {turns}u; turn++) {{\n\
+             let n = place.x + place.y * {row}u + turn * {all}u;\n\
+             if (n < {count}u) {{\n{body}}}\n}}\n}}\n",
+            turns = shader.turns,
+            row = width as usize * group,
+            all = width as usize * rows as usize * group,
+        ),
         [] => write!(
             text,
             "@compute @workgroup_size({group})\n\

@@ -54,6 +54,8 @@ pub(crate) fn tiled() -> Vec<Case> {
     let inputs =
         vec![positive(DType::F32, &[1, 5, 4, 6, 3]), positive(DType::F32, &[2, 2, 3, 3, 64])];
     cases.push(Case { op: "Conv3D", attrs, inputs });
+    let inputs = vec![numbers(DType::F32, &[1049, 1000]), numbers(DType::F32, &[1000])];
+    cases.push(Case { op: "AddV2", attrs: Attrs::new(), inputs });
     for op in ["Softmax", "LogSoftmax"] {
         for dtype in [DType::F32, DType::F16] {
             cases.push(Case { op, attrs: Attrs::new(), inputs: vec![numbers(dtype, &[3, 777])] });
