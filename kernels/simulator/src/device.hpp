@@ -30,6 +30,8 @@ static inline float sqrt(float x) { return __builtin_sqrtf(x); }
 static inline float rintf_(float x) { return __builtin_rintf(x); }
 static inline float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 static inline float fmaxf_(float x, float y) { return __builtin_fmaxf(x, y); }
+static inline float expf_(float x) { return __builtin_expf(x); }
+#define expf expf_
 #define rintf rintf_
 #define fmaxf fmaxf_
 static inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }

@@ -94,8 +94,13 @@ impl Rows<'_> {
     }
 
     fn shader(&self, reduces: bool) -> Option<Shader> {
+        let output = ScalarType::of(self.expr.dtype(), self.caps)?;
         let row = self.row();
-        let rows = self.space.num_elements().checked_div(row).unwrap_or(0);
+        if self.space.num_elements() == 0 {
+            // There is nothing to compute, and nothing that rows could be told by.
+            return (!reduces).then(|| Shader::plain(Vec::new(), vec![output], String::new(), 0));
+        }
+        let rows = self.space.num_elements() / row;
         let lanes = self.lanes(rows);
         let mut inputs = Vec::new();
         for (position, operand) in self.operands.iter().enumerate() {
@@ -105,7 +110,6 @@ impl Rows<'_> {
         if is_element[self.expr.root().index()] == reduces {
             return None;
         }
-        let output = ScalarType::of(self.expr.dtype(), self.caps)?;
         let steps = row.div_ceil(lanes);
         let mut body = match lanes {
             1 => "let row = n;\n".to_string(),

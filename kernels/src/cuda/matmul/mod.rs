@@ -47,8 +47,9 @@ pub(super) struct MatmulLibrary(OnceLock<Result<Arc<Opened>, String>>);
 pub(super) struct Opened {
     driver: Arc<Driver>,
     library: CublasLibrary,
-    /// For each queue.
-    workspaces: Vec<CudaMemory>,
+    /// For each queue, held while a matmul is started: it may be several pieces of work, of which
+    /// the first leave parts of sums to the next.
+    workspaces: Vec<Mutex<CudaMemory>>,
     /// Whether algorithms are compared by running them.
     measures: bool,
     /// Algorithm found for each problem; none where the library cannot compute it.
@@ -116,8 +117,8 @@ impl Opened {
         driver.ready().map_err(|error| error.to_string())?;
         let library =
             CublasLibrary::open().map_err(|why| format!("cuBLASLt cannot be used: {why}"))?;
-        let workspaces = (0..=MOST_LANES).map(|_| CudaMemory::new(driver, WORKSPACE));
-        let workspaces: Result<Vec<CudaMemory>> = workspaces.collect();
+        let workspace = |_| CudaMemory::new(driver, WORKSPACE).map(Mutex::new);
+        let workspaces: Result<Vec<Mutex<CudaMemory>>> = (0..=MOST_LANES).map(workspace).collect();
         Ok(Opened {
             driver: driver.clone(),
             library,

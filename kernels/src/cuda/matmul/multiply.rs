@@ -35,12 +35,13 @@ impl Opened {
         }
         debug_assert_eq!(bias.is_some(), problem.epilogue != LibraryEpilogue::None);
         let address = |memory: &CudaMemory| *memory.address();
+        let workspace = self.workspaces[queue].lock();
         let memory = Operands {
             first: address(first),
             second: address(second),
             result: address(result),
             bias: bias.map(address),
-            workspace: (address(&self.workspaces[queue]), WORKSPACE),
+            workspace: (address(&workspace), WORKSPACE),
         };
         let all = [memory.first, memory.second, memory.result, memory.workspace.0];
         if all.into_iter().chain(memory.bias).any(|address| address % ALIGNMENT != 0) {
@@ -49,9 +50,10 @@ impl Opened {
         }
         let stream = self.driver.queue(queue).cu_stream();
         // SAFETY: the context is current; addresses are aligned and sizes are as was just seen. Memory
-        // is given back in the order of the main queue, where this product is or will be. Products
-        // of one queue use its workspace one after the other; lanes are those of one graph at a time,
-        // as graphs run in the main queue. Who runs a kernel gives outputs that nothing else uses.
+        // is given back in the order of the main queue, where this product is or will be. The
+        // workspace is held, so that products of one queue use it one after the other; lanes are those
+        // of one graph at a time, as graphs run in the main queue. Who runs a kernel gives outputs that
+        // nothing else uses.
         let outcome = unsafe { self.library.multiply(plan, algorithm, memory, stream) };
         outcome.map_err(|error| self.failed(error))
     }

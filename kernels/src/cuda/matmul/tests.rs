@@ -163,6 +163,30 @@ fn what_follows_is_part_of_the_product() {
 }
 
 #[test]
+fn threads_multiply_at_the_same_time() {
+    let Some(device) = device() else { return };
+    // Large enough for algorithms that add up parts.
+    let check = |thread: usize| {
+        for [m, k, n] in [[256, 256, 256], [256, 320, 256], [320, 256, 256], [256, 256, 320]] {
+            // Rows of one number, so that each element of the result is known.
+            let factor = (thread + 1) as f32;
+            let ones = HostTensor::from_slice(sizes(&[k, n]), &vec![1.0f32; k * n]).unwrap();
+            let rows: Vec<f32> = (0..m * k).map(|at| (at / k % 5) as f32 * factor).collect();
+            let rows = HostTensor::from_slice(sizes(&[m, k]), &rows).unwrap();
+            let attrs = ("MatMul", Attrs::new());
+            let found = run(device, attrs, &[rows, ones], Precision::Full).unwrap();
+            for (at, &y) in found.iter().enumerate() {
+                assert_eq!(y, (at / n % 5 * k) as f32 * factor, "{at} of {m}x{k}x{n}");
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|thread| scope.spawn(move || check(thread))).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
 fn algorithms_are_measured_once_for_a_problem() {
     let Some(device) = device() else { return };
     let of = |seed: usize| {

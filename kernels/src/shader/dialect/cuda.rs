@@ -4,7 +4,7 @@ use super::{
     super::{Shader, math},
     ShaderDialect, matrices, narrow,
 };
-use std::fmt::Write;
+use std::{borrow::Cow, fmt::Write};
 
 /// The names of the common language. Conversions to whole numbers saturate as in WGSL: that is what
 /// the processor does. `round` goes to even numbers at halves.
@@ -48,6 +48,29 @@ let subgroup = threadIdx.x / 32u;
 let subgroups = blockDim.x / 32u;
 ";
 
+/// The body of a function where the processor, or NVIDIA's library of its functions, does the same
+/// in fewer instructions.
+fn native(name: &str, body: &'static str) -> Cow<'static, str> {
+    let instruction = match name {
+        "exp_" => return "return expf(x);\n".into(),
+        "is_nan_" => return "return x != x;\n".into(),
+        "max_" => "max.NaN.f32 %0, %1, %2;\" : \"=f\"(z) : \"f\"(x), \"f\"(y)",
+        "min_" => "min.NaN.f32 %0, %1, %2;\" : \"=f\"(z) : \"f\"(x), \"f\"(y)",
+        "round_f16_" => {
+            "{ .reg .b16 h; cvt.rn.f16.f32 h, %1; cvt.f32.f16 %0, h; }\" : \"=f\"(z) : \"f\"(x)"
+        }
+        "round_bf16_" => {
+            "{ .reg .b16 h; .reg .b16 n; mov.b16 n, 0; cvt.rn.bf16.f32 h, %1; mov.b32 %0, {n, h}; }\" \
+             : \"=f\"(z) : \"f\"(x)"
+        }
+        _ => return body.into(),
+    };
+    format!(
+        "#if __CUDA_ARCH__ >= 800\nf32 z;\nasm(\"{instruction});\nreturn z;\n#else\n{body}#endif\n"
+    )
+    .into()
+}
+
 pub(super) fn print(shader: &Shader) -> String {
     let mut text = PRELUDE.to_string();
     let subgroups = shader.body.contains("subgroup_");
@@ -57,6 +80,7 @@ pub(super) fn print(shader: &Shader) -> String {
     for math::ShaderFunction { name, args, result, body } in math::needed(&shader.body) {
         let args: Vec<String> = args.iter().map(|(name, ty)| format!("{ty} {name}")).collect();
         let args = args.join(", ");
+        let body = &native(name, body);
         let _ = write!(text, "__device__ __forceinline__ {result} {name}({args}) {{\n{body}}}\n");
     }
     let (read, written) = (&shader.dtypes.0, &shader.dtypes.1);
