@@ -103,6 +103,11 @@ impl MatmulProblem {
         Ok(MatmulProblem { operation, layouts, sizes: [m, n, k] })
     }
 
+    /// Whether sums are made in parts: such a matmul has no algorithm without a workspace.
+    pub(crate) fn is_large(&self) -> bool {
+        self.sizes.iter().product::<usize>() >= 1 << 24
+    }
+
     /// The matmul without where its bias is.
     pub(crate) fn anywhere(&self) -> MatmulProblem {
         MatmulProblem { operation: Operation { bias: 0, ..self.operation }, ..self.clone() }

@@ -105,7 +105,9 @@ unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
         let most = usize::try_from(most).ok().filter(|&most| most > 0).ok_or(INVALID)?;
         let may = |algorithm: &&(u64, u32, usize, bool)| {
             let (_, reduction, workspace, _) = **algorithm;
-            workspace <= preference.workspace && reduction & !preference.reductions == 0
+            (workspace > 0 || preference.workspace == 0 || !described.is_large())
+                && workspace <= preference.workspace
+                && reduction & !preference.reductions == 0
         };
         let mut found = 0;
         for &(parts, _, workspace, works) in ALGORITHMS.iter().filter(may).take(most) {

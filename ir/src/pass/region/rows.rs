@@ -8,7 +8,7 @@ use crate::{
     graph::{NodeId, OpRef, Outlet},
     host_tensor::HostTensor,
     infer::reduced_axes,
-    op::{Lowering, OpDef, ReduceKind},
+    op::{AliasKind, Lowering, OpDef, ReduceKind},
     ops::names,
     registry,
     shape::Shape,
@@ -48,7 +48,8 @@ pub(super) fn around(search: &Search<'_>, root: NodeId) -> Option<Region> {
     }
     let space = find_space(search, root)?;
     let members = absorb(search, root, &space);
-    if members.len() < 2 || !members.iter().any(|&id| reduction(search, id).is_some()) {
+    let computed = members.iter().filter(|&&id| kept(search, id).is_none());
+    if computed.count() < 2 || !members.iter().any(|&id| reduction(search, id).is_some()) {
         return None;
     }
     let mut build =
@@ -83,9 +84,10 @@ fn find_space(search: &Search<'_>, root: NodeId) -> Option<Space> {
     let own = search.shape(root.into())?;
     let (mut queue, mut seen) = (VecDeque::from([root]), HashSet::from([root]));
     while let Some(id) = queue.pop_front() {
-        if let Some((kind, space)) = reduction(search, id) {
+        let of_kept = kept(search, id);
+        if let Some((kind, space)) = reduction(search, of_kept.unwrap_or(id)) {
             let rows = space.rows()?;
-            let drops = matches!(kind, Reduction::Op { keep_dims: false, .. });
+            let drops = of_kept.is_none() && matches!(kind, Reduction::Op { keep_dims: false, .. });
             let fits = own == space.shape || own == rows;
             if space.shape != rows && space.shape.num_elements() > 0 && (fits || id == root) {
                 return (id == root || !drops).then_some(space);
@@ -114,6 +116,14 @@ fn absorb(search: &Search<'_>, root: NodeId, space: &Space) -> HashSet<NodeId> {
     loop {
         let inputs = members.iter().flat_map(|&id| search.graph[id].inputs());
         let next = inputs.map(|input| input.node).find(|&id| {
+            let joins = |id: NodeId, members: &HashSet<NodeId>| {
+                !members.contains(&id) && search.may_join(id, root, members)
+            };
+            if let Some(reduced) = kept(search, id) {
+                let is_own = reduction(search, reduced).is_some_and(|(_, own)| own == *space);
+                let with: HashSet<NodeId> = members.iter().copied().chain([id]).collect();
+                return is_own && joins(id, &members) && joins(reduced, &with);
+            }
             let fits = || match reduction(search, id) {
                 Some((Reduction::Op { keep_dims: false, .. }, _)) => false,
                 Some((_, own)) => own == *space,
@@ -123,13 +133,29 @@ fn absorb(search: &Search<'_>, root: NodeId, space: &Space) -> HashSet<NodeId> {
                     fits && formula(search.graph, id).is_some()
                 }
             };
-            !members.contains(&id) && search.may_join(id, root, &members) && fits()
+            joins(id, &members) && fits()
         });
         match next {
-            Some(id) => members.insert(id),
+            Some(id) => {
+                members.insert(id);
+                members.extend(kept(search, id));
+            }
             None => return members,
-        };
+        }
     }
+}
+
+/// The reduction whose dimensions a node brings back, with size 1: a reshape or the like, as the
+/// result of some programs has in place of `keep_dims`.
+fn kept(search: &Search<'_>, id: NodeId) -> Option<NodeId> {
+    let node = &search.graph[id];
+    if !matches!(node.op.def()?.lowering, Lowering::Alias(AliasKind::Reinterpret)) {
+        return None;
+    }
+    let reduced = node.inputs().first()?.node;
+    let (kind, space) = reduction(search, reduced)?;
+    let drops = matches!(kind, Reduction::Op { keep_dims: false, .. });
+    (drops && search.shape(id.into()) == space.rows()).then_some(reduced)
 }
 
 /// The reduction that a node is, and where it is computed.
@@ -194,6 +220,9 @@ impl Build<'_> {
 
     fn member(&mut self, id: NodeId) -> Option<Expr> {
         let search = self.search;
+        if let Some(reduced) = kept(search, id) {
+            return self.value(reduced.into());
+        }
         if let Some((reduction, _)) = reduction(search, id) {
             let input = self.value(search.graph[id].inputs()[0])?;
             return match reduction {

@@ -70,6 +70,27 @@ fn rows_take_what_is_before_between_and_after() {
 }
 
 #[test]
+fn dimensions_that_come_back_are_kept() {
+    check(
+        |b, [x, _, _, _]| {
+            let axes = b.constant("axes", HostTensor::vector(&[-1i32]).unwrap()).unwrap();
+            let mean = b.call("Mean", "mean", &[x, axes]).unwrap()[0];
+            let axis = b.constant("axis", HostTensor::scalar(-1i32)).unwrap();
+            let mean = b.call("ExpandDims", "means", &[mean, axis]).unwrap()[0];
+            let centred = b.call("Sub", "centred", &[x, mean]).unwrap()[0];
+            let squares = b.call("Square", "squares", &[centred]).unwrap()[0];
+            let sum = b.call("Sum", "sum", &[squares, axes]).unwrap()[0];
+            let shape = b.constant("shape", HostTensor::vector(&[8i32, 1]).unwrap()).unwrap();
+            let sum = b.call("Reshape", "sums", &[sum, shape]).unwrap()[0];
+            b.call("Mul", "scaled", &[centred, sum]).unwrap()
+        },
+        &expect![[r#"
+            %scaled = _Region(%x) {T: float32, Tin: [float32], anchor: @, axes: [1], keep_dims: true, reduces: false} = Mul(Sub($0, Row.Mean($0)), Row.Sum(Mul(Sub($0, Row.Mean($0)), Sub($0, Row.Mean($0))))) : float32[8,16]
+        "#]],
+    );
+}
+
+#[test]
 fn values_that_are_results_stay() {
     check(
         |b, [x, w, bias, _]| {

@@ -6,8 +6,8 @@ use super::{
     problem::{FactorLayout, LibraryEpilogue, LibraryProblem, MatmulElement},
 };
 use crate::{
-    Buffer, CpuDevice, Device, DeviceBuffer, Io, OpCall, Operand, OperandSpec, Precision, Target,
-    Threads,
+    Buffer, CpuDevice, Device, DeviceBuffer, Io, Kernel, OpCall, Operand, OperandSpec, Precision,
+    Target, Threads,
     cuda::{CudaDevice, devices},
     shader::tests::{check, is_required, products::products},
 };
@@ -162,28 +162,51 @@ fn what_follows_is_part_of_the_product() {
     assert!(run(device, ("_FusedMatMul", attrs), &inputs, Precision::Full).is_none());
 }
 
+/// Products that each thread starts before it looks at one.
+const STARTED: usize = 6;
+
 #[test]
 fn threads_multiply_at_the_same_time() {
     let Some(device) = device() else { return };
+    let op = registry::find("MatMul").unwrap();
+    let attrs = op.complete_attrs(Attrs::new().with("T", DType::F32)).unwrap();
     // Large enough for algorithms that add up parts.
-    let check = |thread: usize| {
-        for [m, k, n] in [[256, 256, 256], [256, 320, 256], [320, 256, 256], [256, 256, 320]] {
+    for [m, k, n] in [[256, 256, 256], [256, 320, 256], [320, 256, 256]] {
+        let specs = [[m, k], [k, n]].map(|dims| OperandSpec::new(DType::F32, sizes(&dims)));
+        let call = OpCall::new(op, &attrs, &specs, None).unwrap();
+        // One for each thread, as calls of one wait for each other. The first finds the algorithm.
+        let kernels = [(); 4].map(|()| device.kernel(&call).unwrap().unwrap());
+        let ones = HostTensor::from_slice(sizes(&[k, n]), &vec![1.0f32; k * n]).unwrap();
+        let ones = upload(device, &ones);
+        let check = |thread: usize, kernel: &dyn Kernel| {
             // Rows of one number, so that each element of the result is known.
-            let factor = (thread + 1) as f32;
-            let ones = HostTensor::from_slice(sizes(&[k, n]), &vec![1.0f32; k * n]).unwrap();
-            let rows: Vec<f32> = (0..m * k).map(|at| (at / k % 5) as f32 * factor).collect();
-            let rows = HostTensor::from_slice(sizes(&[m, k]), &rows).unwrap();
-            let attrs = ("MatMul", Attrs::new());
-            let found = run(device, attrs, &[rows, ones], Precision::Full).unwrap();
-            for (at, &y) in found.iter().enumerate() {
-                assert_eq!(y, (at / n % 5 * k) as f32 * factor, "{at} of {m}x{k}x{n}");
+            let row = |at: usize| ((at % 5 + 1) * (thread + 1)) as f32;
+            let rows: Vec<f32> = (0..m * k).map(|at| row(at / k)).collect();
+            let rows = upload(device, &HostTensor::from_slice(sizes(&[m, k]), &rows).unwrap());
+            let outputs: Vec<DeviceBuffer> = (0..STARTED)
+                .map(|_| {
+                    let output = device.allocate(DType::F32, &sizes(&[m, n])).unwrap();
+                    let Buffer::Device(output) = output else { panic!("not there") };
+                    let operands = [&rows, &ones].map(Operand::Device);
+                    let (target, threads) = (Target::Device(&output), Threads::single());
+                    kernel.run(&mut Io::new(operands, [target], &threads, usize::MAX)).unwrap();
+                    output
+                })
+                .collect();
+            for output in outputs {
+                let found = output.host().unwrap().as_slice::<f32>().unwrap().to_vec();
+                for (at, &y) in found.iter().enumerate() {
+                    assert_eq!(y, row(at / n) * k as f32, "{at} of {m}x{k}x{n}");
+                }
             }
-        }
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..4).map(|thread| scope.spawn(move || check(thread))).collect();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
-    });
+        };
+        std::thread::scope(|scope| {
+            let (check, kernels) = (&check, kernels.iter().enumerate());
+            let threads: Vec<_> =
+                kernels.map(|(at, kernel)| scope.spawn(move || check(at, &**kernel))).collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+    }
 }
 
 #[test]
