@@ -37,9 +37,9 @@ static inline float expf_(float x) { return __builtin_expf(x); }
 static inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
 static inline float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
 
-struct uint4 {
-    unsigned x, y, z, w;
-};
+static inline void __simulated_copy(unsigned short* to, const unsigned short* from, bool is_there) {
+    for (int i = 0; i < 8; i++) to[i] = is_there ? from[i] : 0;
+}
 static inline float __simulated_exp(float x) { return __builtin_exp2f(x * 1.44269504f); }
 
 #if GROUPS

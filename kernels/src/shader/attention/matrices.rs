@@ -3,11 +3,11 @@
 //! A warp takes 16 queries, a group 128, and 64 keys at a time. Queries, scores and sums stay in the
 //! registers of the warp, as its instructions hold matrices: of a matrix of 16 rows, lane `l` has
 //! two neighbours each in the rows `l / 4` and `l / 4 + 8`. Keys and values go through shared memory,
-//! whose rows are eight elements longer, so that eight of them lie in different banks. Weights are
-//! rounded to 16 bits on their way to the values.
+//! whose rows are eight elements longer, so that eight of them lie in different banks; the next ones
+//! are fetched while these are worked on. Weights are rounded to 16 bits on their way to the values.
 //!
-//! Source: PTX ISA, "Matrix multiply-accumulate operation using mma instruction" (m16n8k16) and
-//! "ldmatrix"; Dao, FlashAttention-2 (2023).
+//! Source: PTX ISA, "Matrix multiply-accumulate operation using mma instruction" (m16n8k16),
+//! "ldmatrix" and "cp.async"; Dao, FlashAttention-2 (2023).
 
 use super::{
     super::{scalar_type::float, tiles::TEAM},
@@ -39,9 +39,18 @@ fn pitch(size: usize) -> usize {
     size + CHUNK
 }
 
-/// Shared memory for keys and values, in words.
+/// Bytes of shared memory that a program may have without asking.
+const MOST_SHARED: usize = 48 << 10;
+
+/// Words of keys and values, twice.
+fn words(attention: &Attention) -> usize {
+    KEYS * (pitch(attention.depth) + pitch(attention.width))
+}
+
+/// Shared memory for keys and values, in words: twice, where there is room.
 pub(super) fn shared(attention: &Attention) -> Vec<(&'static str, usize)> {
-    let words = |size: usize| KEYS * pitch(size) / 2;
+    let turns = if words(attention) * 4 <= MOST_SHARED { 2 } else { 1 };
+    let words = |size: usize| turns * KEYS * pitch(size) / 2;
     vec![("keys", words(attention.depth)), ("values", words(attention.width))]
 }
 
@@ -77,8 +86,6 @@ impl Text<'_> {
              let row_1 = row_0 + 8u;\n\
              let query_0 = min(row_0, {last}u);\nlet query_1 = min(row_1, {last}u);\n\
              let pair = lane % 4u * 2u;\n\
-             unsigned short* keys_ = (unsigned short*)keys;\n\
-             unsigned short* values_ = (unsigned short*)values;\n\
              u32 query[{steps}][4];\n\
              unroll_ for (u32 s = 0u; s < {steps}u; s++) {{\nunroll_ for (u32 i = 0u; i < 4u; i++) {{\n\
              let at = q + (i % 2u == 0u ? query_0 : query_1) * {row_step}u + s * {STEP}u + i / 2u * 8u + pair;\n\
@@ -96,18 +103,28 @@ impl Text<'_> {
                 float(f32::MIN)
             );
         }
-        body +=
-            &format!("for (u32 start = 0u; start < {keys}u; start += {KEYS}u) {{\nbarrier_();\n");
-        body += &self.shared_rows("keys_", "in1.at + k", &self.attention.key, *depth);
-        body += &self.shared_rows("values_", "in2.at + v", &self.attention.value, *width);
+        let next = format!("start + {KEYS}u");
+        if self.is_ahead() {
+            body += &self.fetched("0u");
+        }
+        body += &format!("for (u32 start = 0u; start < {keys}u; start += {KEYS}u) {{\n");
+        body += &match self.is_ahead() {
+            // The next keys are on their way while these are worked on.
+            true => format!(
+                "copied_();\nbarrier_();\nif ({next} < {keys}u) {{\n{}}}\n",
+                self.fetched(&next)
+            ),
+            false => format!("barrier_();\n{}copied_();\nbarrier_();\n", self.fetched("start")),
+        };
         body += &format!(
-            "barrier_();\nf32 c[{tiles}][4];\n\
+            "{own}f32 c[{tiles}][4];\n\
              unroll_ for (u32 n = 0u; n < {tiles}u; n += 2u) {{\n\
              unroll_ for (u32 e = 0u; e < 4u; e++) {{ c[n][e] = 0.0f; c[n + 1u][e] = 0.0f; }}\n\
              unroll_ for (u32 s = 0u; s < {steps}u; s++) {{\nu32 b[4];\n\
              matrices_(b, keys_ + (n * 8u + lane % 32u / 16u * 8u + lane % 8u) * {pitch}u + s * {STEP}u + lane % 16u / 8u * 8u);\n\
              multiply_<{element}>(c[n], query[s], b[0], b[1]);\n\
              multiply_<{element}>(c[n + 1u], query[s], b[2], b[3]);\n}}\n}}\n",
+            own = self.buffers("start"),
             pitch = pitch(*depth),
             element = self.element(),
         );
@@ -129,17 +146,44 @@ impl Text<'_> {
         Some(body)
     }
 
-    /// The statements that share the rows of some keys.
-    fn shared_rows(&self, to: &str, from: &str, matrices: &Matrices, size: usize) -> String {
+    /// Whether there is room to fetch keys and values ahead.
+    fn is_ahead(&self) -> bool {
+        words(self.attention) * 4 <= MOST_SHARED
+    }
+
+    /// The places of the keys from `start` on, and of their values.
+    fn buffers(&self, start: &str) -> String {
+        let turn = if self.is_ahead() { format!("({start}) / {KEYS}u % 2u") } else { "0u".into() };
+        let Attention { depth, width, .. } = self.attention;
+        format!(
+            "unsigned short* keys_ = (unsigned short*)keys + {turn} * {}u;\n\
+             unsigned short* values_ = (unsigned short*)values + {turn} * {}u;\n",
+            KEYS * pitch(*depth),
+            KEYS * pitch(*width),
+        )
+    }
+
+    /// The statements that have the keys from `from` on and their values fetched.
+    fn fetched(&self, from: &str) -> String {
+        let Attention { key, value, depth, width, .. } = self.attention;
+        format!(
+            "{{\n{}{}{}}}\n",
+            self.buffers(from),
+            self.rows("keys_", "in1.at + k", key, *depth, from),
+            self.rows("values_", "in2.at + v", value, *width, from),
+        )
+    }
+
+    fn rows(&self, to: &str, source: &str, matrices: &Matrices, size: usize, from: &str) -> String {
         let keys = self.attention.keys;
         let chunks = size / CHUNK;
         format!(
             "unroll_ for (u32 s = lane; s < {all}u; s += {TEAM}u) {{\n\
-             let key = start + s / {chunks}u;\nlet chunk = s % {chunks}u * {CHUNK}u;\n\
-             uint4 x = {{0u, 0u, 0u, 0u}};\n\
-             if (key < {keys}u) {{ x = *(const uint4*)({from} + key * {step}u + chunk); }}\n\
-             *(uint4*)({to} + s / {chunks}u * {pitch}u + chunk) = x;\n}}\n",
+             let key = {from} + s / {chunks}u;\nlet chunk = s % {chunks}u * {CHUNK}u;\n\
+             let found = {source} + min(key, {last}u) * {step}u + chunk;\n\
+             copy_({to} + s / {chunks}u * {pitch}u + chunk, found, key < {keys}u);\n}}\n",
             all = KEYS * chunks,
+            last = keys - 1,
             step = matrices.row_step,
             pitch = pitch(size),
         )

@@ -1,7 +1,8 @@
 //! Matrices of 16-bit floats that a warp multiplies, in CUDA C++. The host's compiler, which tests
 //! use, has the same under other names.
 
-/// Functions on matrices, and others whose results are rounded to 16 bits anyway.
+/// Functions on matrices, copies to shared memory that nobody waits for (`copied_` does), and an
+/// exponential for what is rounded to 16 bits anyway.
 pub(super) const DEFINITIONS: &str = "\
 template <class E> struct Matrix_;
 #ifdef __CUDA_ARCH__
@@ -10,6 +11,11 @@ f32 y;
 asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(y) : \"f\"(x * 1.44269504f));
 return y;
 }
+__device__ __forceinline__ void copy_(unsigned short* to, const unsigned short* from, bool is_there) {
+asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16, %2;\"
+:: \"r\"((u32)__cvta_generic_to_shared(to)), \"l\"(from), \"r\"(is_there ? 16 : 0) : \"memory\");
+}
+__device__ __forceinline__ void copied_() { asm volatile(\"cp.async.wait_all;\" ::: \"memory\"); }
 __device__ __forceinline__ void matrices_(u32 (&b)[4], const unsigned short* at) {
 asm volatile(\"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\"
 : \"=r\"(b[0]), \"=r\"(b[1]), \"=r\"(b[2]), \"=r\"(b[3]) : \"r\"((u32)__cvta_generic_to_shared(at)) : \"memory\");
@@ -34,6 +40,8 @@ asm volatile(\"mma.sync.aligned.m16n8k16.row.col.f32.\" type \".\" type \".f32 \
 };
 #else
 #define near_exp_ __simulated_exp
+#define copy_ __simulated_copy
+#define copied_()
 #define matrices_ __simulated_ldmatrix
 #define turned_ __simulated_ldmatrix_trans
 #define MATRIX_(E, type) \\
