@@ -14,7 +14,7 @@
 //! says by giving no kernel.
 //!
 //! Every program is compiled in tests for two generations, and all of this runs with a simulated
-//! driver (`kernels/simulator`); none of it has run on a device yet.
+//! driver (`kernels/simulator`); what it does on a device is in `docs/benchmarks.md`.
 
 mod compile;
 mod driver;
