@@ -39,7 +39,7 @@ pub(super) struct Driver {
     pub(super) capturing: Mutex<()>,
     /// Whether memory can be taken and freed in the order of a queue.
     pub(super) has_pool: bool,
-    /// Memory that was given back, in the order of the main queue.
+    /// Free memory, in the order of the main queue.
     pub(super) free: FreeList,
     /// Where small values wait for the main queue.
     pub(super) staging: Mutex<StagingRing>,
@@ -101,8 +101,8 @@ impl Driver {
         }
     }
 
-    /// Gives memory back to the driver, after what the main queue has to do with it. What goes wrong
-    /// is told by whoever uses the device next.
+    /// Returns memory to the driver, after the work of the main queue so far. The next user of the
+    /// device reports what goes wrong.
     pub(super) fn free(&self, memory: Vec<sys::CUdeviceptr>) {
         for at in memory {
             // SAFETY: nobody names this memory any more, and it is given back in the order of what
@@ -119,7 +119,7 @@ impl Driver {
         }
     }
 
-    /// Gives all free memory back to the driver, and tells how many pieces that were.
+    /// Returns all free memory to the driver, and the number of allocations that were free.
     pub(super) fn release(&self) -> usize {
         let free = self.free.drain();
         let n = free.len();

@@ -32,7 +32,7 @@ struct Kept {
 #[derive(Debug)]
 struct Stack {
     size: usize,
-    /// When the size was last asked for or given back.
+    /// Number of the last use of the size.
     used: u64,
     free: Vec<CUdeviceptr>,
 }
@@ -67,9 +67,9 @@ impl FreeList {
         while kept.bytes + size > self.limit {
             let oldest = kept.stacks.iter_mut().filter(|stack| !stack.free.is_empty());
             let Some(oldest) = oldest.min_by_key(|stack| stack.used) else { break };
-            let (given, freed) = (oldest.free.pop(), oldest.size);
-            gone.extend(given);
-            kept.bytes -= freed;
+            let (evicted, size) = (oldest.free.pop(), oldest.size);
+            gone.extend(evicted);
+            kept.bytes -= size;
         }
         kept.stack(size).free.push(at);
         kept.bytes += size;

@@ -20,7 +20,7 @@ pub(super) const BLOCK: usize = 4;
 /// So few results do not keep a device busy with an invocation for several.
 const FEW: usize = 1 << 14;
 
-/// Sums of so few products are written out, for all of them to be read at once.
+/// Sums of so few terms are unrolled, for all of them to be read at once.
 const SHORT: usize = 32;
 
 fn matmul(call: &OpCall<'_>, caps: Caps, finish: &EpilogueWriter) -> Result<Option<Shader>> {

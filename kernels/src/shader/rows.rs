@@ -231,7 +231,7 @@ impl Rows<'_> {
     }
 }
 
-/// Whether computing a primitive again takes longer than keeping what it gave.
+/// Whether computing a primitive again takes longer than keeping its result.
 fn is_costly(prim: Prim) -> bool {
     use Prim::*;
     !matches!(prim, Neg | Abs | Add | Sub | Mul | Max | Min | Flush | Select | Cast)
@@ -251,7 +251,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// What a node is called where it is known.
+    /// The name of a node whose value is known.
     fn name(&self, id: ExprId) -> Option<String> {
         let node = &self.rows.expr.nodes()[id.index()];
         Some(match node.kind {

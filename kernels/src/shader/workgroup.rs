@@ -17,7 +17,7 @@ pub(super) enum Fold<'a> {
 }
 
 impl Fold<'_> {
-    /// What becomes of two parts.
+    /// The expression that combines two parts.
     pub(super) fn combine(self, a: &str, b: &str) -> String {
         match self {
             Fold::Sum => format!("{a} + {b}"),
@@ -56,7 +56,7 @@ impl Fold<'_> {
         text
     }
 
-    /// What subgroups have is told through memory.
+    /// The subgroups exchange their results through shared memory.
     fn of_subgroups(self, near: &str, whole: &str) -> String {
         let step = self.combine(whole, "parts[i]");
         format!(

@@ -22,6 +22,9 @@ use ferroflow_ir::DType;
 /// Queries of a group, 16 for each warp.
 pub(super) const ROWS: usize = TEAM / 32 * 16;
 
+/// Bytes of an element.
+const BYTES: usize = 2;
+
 /// Keys at a time.
 const KEYS: usize = 64;
 
@@ -42,16 +45,17 @@ fn pitch(size: usize) -> usize {
 /// Bytes of shared memory that a program may have without asking.
 const MOST_SHARED: usize = 48 << 10;
 
-/// Words of keys and values, twice.
-fn words(attention: &Attention) -> usize {
+/// Elements of shared memory for some keys and their values.
+fn shared_elements(attention: &Attention) -> usize {
     KEYS * (pitch(attention.depth) + pitch(attention.width))
 }
 
-/// Shared memory for keys and values, in words: twice, where there is room.
+/// Shared arrays for keys and values, with their lengths in `f32`: for twice as many keys where there
+/// is room.
 pub(super) fn shared(attention: &Attention) -> Vec<(&'static str, usize)> {
-    let turns = if words(attention) * 4 <= MOST_SHARED { 2 } else { 1 };
-    let words = |size: usize| turns * KEYS * pitch(size) / 2;
-    vec![("keys", words(attention.depth)), ("values", words(attention.width))]
+    let turns = if 2 * BYTES * shared_elements(attention) <= MOST_SHARED { 2 } else { 1 };
+    let length = |size: usize| turns * KEYS * pitch(size) / 2;
+    vec![("keys", length(attention.depth)), ("values", length(attention.width))]
 }
 
 /// Whether the matrices of a call are such.
@@ -148,10 +152,10 @@ impl Text<'_> {
 
     /// Whether there is room to fetch keys and values ahead.
     fn is_ahead(&self) -> bool {
-        words(self.attention) * 4 <= MOST_SHARED
+        2 * BYTES * shared_elements(self.attention) <= MOST_SHARED
     }
 
-    /// The places of the keys from `start` on, and of their values.
+    /// The declarations of the arrays that hold the keys from `start` on, and their values.
     fn buffers(&self, start: &str) -> String {
         let turn = if self.is_ahead() { format!("({start}) / {KEYS}u % 2u") } else { "0u".into() };
         let Attention { depth, width, .. } = self.attention;

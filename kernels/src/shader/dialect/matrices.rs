@@ -1,8 +1,8 @@
 //! Matrices of 16-bit floats that a warp multiplies, in CUDA C++. The host's compiler, which tests
 //! use, has the same under other names.
 
-/// Functions on matrices, copies to shared memory that nobody waits for (`copied_` does), and an
-/// exponential for what is rounded to 16 bits anyway.
+/// Functions on matrices, asynchronous copies to shared memory (`copied_` waits for them), and an
+/// exponential for results that are rounded to 16 bits.
 pub(super) const DEFINITIONS: &str = "\
 template <class E> struct Matrix_;
 #ifdef __CUDA_ARCH__
