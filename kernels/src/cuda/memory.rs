@@ -38,27 +38,26 @@ impl CudaMemory {
     /// [`Error::OutOfMemory`], [`Error::DeviceLost`].
     pub(super) fn new(driver: &Arc<Driver>, bytes: usize) -> Result<CudaMemory> {
         driver.ready()?;
-        let size = free_list::size_of(bytes);
-        if let Some(at) = driver.free.take(size) {
-            return Ok(CudaMemory {
-                driver: driver.clone(),
-                at,
-                len: bytes.max(1),
-                size,
-                whole: None,
-            });
+        let (len, size) = (bytes.max(1), free_list::size_of(bytes));
+        match driver.free.take(size) {
+            Some(at) => Ok(CudaMemory { driver: driver.clone(), at, len, size, whole: None }),
+            None => CudaMemory::on(driver, &driver.main, bytes),
         }
-        match CudaMemory::on(driver, &driver.main, bytes) {
+    }
+
+    /// Memory that the driver allocates on a queue. Where there is none, all that is kept is released
+    /// first.
+    fn on(driver: &Arc<Driver>, stream: &CudaStream, bytes: usize) -> Result<CudaMemory> {
+        driver.ready()?;
+        match CudaMemory::allocated(driver, stream, bytes) {
             Err(Error::OutOfMemory { .. }) if driver.release() > 0 => {
-                CudaMemory::on(driver, &driver.main, bytes)
+                CudaMemory::allocated(driver, stream, bytes)
             }
             outcome => outcome,
         }
     }
 
-    /// Memory of the driver's.
-    fn on(driver: &Arc<Driver>, stream: &CudaStream, bytes: usize) -> Result<CudaMemory> {
-        driver.ready()?;
+    fn allocated(driver: &Arc<Driver>, stream: &CudaStream, bytes: usize) -> Result<CudaMemory> {
         let (len, size) = (bytes.max(1), free_list::size_of(bytes));
         // SAFETY: the context is current, and programs and copies write memory before anything
         // reads it.

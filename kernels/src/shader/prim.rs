@@ -78,6 +78,9 @@ fn float(prim: Prim, dtype: DType, texts: &[&str]) -> Option<String> {
         NextAfter if dtype == DType::F32 => named("next_after_"),
         Max => named("max_"),
         Min => named("min_"),
+        // Drivers may take it that there is no NaN, and a number to be equal to itself.
+        Eq if a == b => format!("!is_nan_({a})"),
+        Ne if a == b => format!("is_nan_({a})"),
         Eq => format!("{a} == {b}"),
         // naga's `!=` is false of NaN.
         Ne => format!("!({a} == {b})"),

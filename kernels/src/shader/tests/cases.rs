@@ -343,6 +343,7 @@ pub(super) fn cases() -> Vec<Case> {
         resized(),
         super::attention::small(),
         super::groups::tiled(),
+        super::groups::many_and_none(),
         random(),
         elementwise(),
         reductions(),

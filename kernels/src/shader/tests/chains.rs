@@ -7,7 +7,10 @@ use super::{
     cases::{cast, run_on_cpu},
     difference, launched, one_of_each_kind,
 };
-use crate::{Device, OpCall, OperandSpec};
+use crate::{
+    Device, OpCall, OperandSpec,
+    shader::{Caps, expr},
+};
 use ferroflow_ir::{
     Attrs, DType, Expr, HostTensor,
     expr::{Constant, Replacement},
@@ -115,5 +118,22 @@ fn check_casts_from(dtypes: &[DType]) {
         }
         assert!(wrong.is_empty(), "{} of {n}:\n{}", wrong.len(), wrong.join("\n"));
         assert!(n > 100, "{n} programs were compared");
+    }
+}
+
+/// Drivers that take it that there is no NaN make a constant of a comparison of a number with itself.
+#[test]
+fn comparisons_with_itself_find_nan_by_its_bits() {
+    for op in ["Equal", "NotEqual"] {
+        let record = registry::find(op).unwrap();
+        let attrs = record.complete_attrs(Attrs::new().with("T", DType::F32)).unwrap();
+        let expr = Expr::of(record, &attrs, &[DType::F32; 2], DType::Bool).unwrap();
+        let expr = expr.substitute(&[Replacement::Input(0, DType::F32); 2]);
+        let (text, _) = expr::print(&expr, &["in0[n]".into()], Caps::default()).unwrap();
+        assert!(text.contains("is_nan_("), "{text}");
+        let input = HostTensor::vector(&[1.0f32, f32::NAN, f32::INFINITY]).unwrap();
+        for device in one_of_each_kind() {
+            assert_eq!(compared(&*device, &expr, &input), Some(None), "{op}");
+        }
     }
 }
