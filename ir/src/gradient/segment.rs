@@ -46,22 +46,22 @@ pub(crate) fn extreme<'e>(b: &Backprop<'e>) -> Grads<'e> {
 fn product_of_others<'e>(
     b: &Backprop<'e>,
     reduce: impl Fn(&str, Value<'e>) -> Value<'e>,
-    fetch: impl Fn(Value<'e>) -> Value<'e>,
+    fetch: impl Fn(Value<'e>) -> Option<Value<'e>>,
 ) -> Grads<'e> {
     let (x, y, dy) = (b.x(0), b.y(0), b.dy(0));
     let is_zero = x.equal(0.0);
     let n_zeros = reduce("Sum", is_zero.cast(DType::I32));
     let dy = n_zeros.greater(n_zeros.literal(1i32)).select(dy.like(0.0), dy);
     let others = is_zero.select(x.like(1.0), x);
-    let without_zeros = fetch(reduce("Prod", others));
-    let slope = is_zero.select(without_zeros, fetch(y) / others);
-    grads([fetch(dy) * slope])
+    let fetched = [reduce("Prod", others), y, dy].map(fetch);
+    let [Some(without_zeros), Some(y), Some(dy)] = fetched else { return b.postponed(RANK) };
+    grads([dy * is_zero.select(without_zeros, y / others)])
 }
 
 pub(crate) fn product<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let ids = b.x(1);
     let reduce = |kind: &str, value: Value<'e>| call(&format!("Segment{kind}"), [value, ids]);
-    product_of_others(b, reduce, |value| rows(value, ids))
+    product_of_others(b, reduce, |value| Some(rows(value, ids)))
 }
 
 /// The rows of segments; zeros for rows of no segment.
@@ -102,9 +102,7 @@ pub(crate) fn unsorted_product<'e>(b: &Backprop<'e>) -> Grads<'e> {
     }
     let reduce =
         |kind: &str, value: Value<'e>| call(&format!("UnsortedSegment{kind}"), [value, ids, n]);
-    product_of_others(b, reduce, |value| {
-        unsorted_rows(b, value).unwrap_or_else(|| value.zeros_like())
-    })
+    product_of_others(b, reduce, |value| unsorted_rows(b, value))
 }
 
 /// Of a reduction of chosen rows, by the op that does this backwards.
