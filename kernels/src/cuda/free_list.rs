@@ -1,10 +1,10 @@
 //! Free memory of a device, kept for what is allocated next.
 //!
 //! Runs that follow each other find their inputs and outputs where earlier ones had them only if
-//! memory of a size comes back in the order in which it was given back. The driver's pool promises
-//! no order, and its answers depend on how far the device is. So each size has a stack here: what was
-//! given back last is taken first. The order of the main queue makes that safe: whoever takes memory
-//! uses it after all that was to be done with it before.
+//! memory of a size returns in a fixed order. The driver's pool promises no order, and its answers
+//! depend on the progress of the device. So each size has a stack here: the memory freed last is
+//! allocated first. The order of the main queue makes that safe: the next owner uses memory after all
+//! work of the last one.
 
 use cudarc::driver::sys::CUdeviceptr;
 use parking_lot::Mutex;

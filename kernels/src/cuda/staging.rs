@@ -29,7 +29,7 @@ pub(super) struct StagingRing {
 #[derive(Debug)]
 struct Locked(*mut c_void);
 
-// SAFETY: it is plain memory, reached by whoever holds the ring alone.
+// SAFETY: it is plain memory, which only the holder of the ring reaches.
 unsafe impl Send for Locked {}
 
 impl Drop for Locked {

@@ -10,7 +10,7 @@
 use super::{
     Shader,
     elementwise::element,
-    prim::emit,
+    expr,
     reduce::extreme,
     scalar_type::{Caps, ScalarType, cut, float, literal},
     tiles::TEAM,
@@ -227,7 +227,12 @@ impl Rows<'_> {
                 kept.insert(id);
             }
         }
-        kept.into_iter().take(MOST_KEPT / steps).collect()
+        // The arrays are of `f32`: other scalars would lose digits there.
+        let is_float = |id: &ExprId| {
+            let dtype = self.expr.nodes()[id.index()].dtype;
+            ScalarType::of(dtype, self.caps) == Some(ScalarType::F32)
+        };
+        kept.into_iter().filter(is_float).take(MOST_KEPT / steps).collect()
     }
 }
 
@@ -263,16 +268,7 @@ impl Writer<'_> {
 
     /// The value of a primitive.
     fn applied(&self, id: ExprId) -> Option<String> {
-        let nodes = self.rows.expr.nodes();
-        let ExprKind::Apply(prim, args) = &nodes[id.index()].kind else { return None };
-        let dtypes: Vec<DType> = args.iter().map(|arg| nodes[arg.index()].dtype).collect();
-        let names: Vec<String> = args.iter().map(|&arg| self.name(arg)).collect::<Option<_>>()?;
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let divisor = args.get(1).and_then(|arg| match nodes[arg.index()].kind {
-            ExprKind::Const(value) => Some(value),
-            ExprKind::Input(_) | ExprKind::Apply(..) | ExprKind::Reduce(..) => None,
-        });
-        emit(*prim, &dtypes, nodes[id.index()].dtype, &names, divisor)
+        expr::applied(self.rows.expr, id, |arg| self.name(arg))
     }
 
     /// An element of an operand.
@@ -359,8 +355,8 @@ impl Writer<'_> {
                 "for (var i = 0u; i < {row}u; i++) {{\nlet at = base + i;\n{lines}}}\n"
             ));
         }
-        let guard = if row % lanes == 0 { "" } else { "if (i < ROW) " };
-        let guard = guard.replace("ROW", &format!("{row}u"));
+        let is_whole = row.is_multiple_of(lanes);
+        let guard = if is_whole { String::new() } else { format!("if (i < {row}u) ") };
         let unroll = if self.steps <= MOST_STEPS { "unroll_ " } else { "" };
         Some(format!(
             "{unroll}for (var k = 0u; k < {steps}u; k++) {{\nlet i = first + k * {lanes}u;\n\

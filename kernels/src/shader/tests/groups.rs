@@ -69,7 +69,9 @@ pub(crate) fn tiled() -> Vec<Case> {
     cases.push(Case { op: "Conv3D", attrs, inputs });
     for op in ["Softmax", "LogSoftmax"] {
         for dtype in [DType::F32, DType::F16] {
-            cases.push(Case { op, attrs: Attrs::new(), inputs: vec![numbers(dtype, &[3, 777])] });
+            for dims in [[3, 777], [13, 100]] {
+                cases.push(Case { op, attrs: Attrs::new(), inputs: vec![numbers(dtype, &dims)] });
+            }
         }
     }
     for op in ["Sum", "Mean", "Max", "Min", "EuclideanNorm"] {

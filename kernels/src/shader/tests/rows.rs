@@ -125,6 +125,38 @@ pub(super) fn programs(dialect: ShaderDialect, caps: Caps) -> BTreeMap<String, S
     programs
 }
 
+/// Arrays of `f32` would round whole numbers that several loops read.
+#[test]
+fn whole_numbers_are_not_kept_as_floats() {
+    let (x, none) = (Expr::input(0, DType::I32), Attrs::new());
+    // From here on `f32` does not tell all of them apart.
+    const LARGE: f64 = (1 << 24) as f64;
+    let low = Expr::build(&none, &[DType::I32], DType::F32, |s| (s.x(0) - LARGE).cast(DType::F32));
+    let low = low.unwrap().substitute(&[Replacement::Expr(&x)]);
+    let centred = difference_of(&low, &low.reduced(ReduceKind::Mean));
+    let op = registry::find("_Region").unwrap();
+    let attrs = Attrs::new().with("Tin", vec![DType::I32]).with("T", DType::F32);
+    let attrs = op.complete_attrs(attrs.with("axes", vec![1i64])).unwrap();
+    let values: Vec<i32> = (0..13 * 100).map(|at| (1 << 24) + at % 7).collect();
+    let input = HostTensor::from_slice(super::cases::shape(&[13, 100]), &values).unwrap();
+    let specs = [OperandSpec::new(DType::I32, input.shape().clone())];
+    let call = OpCall::new(op, &attrs, &specs, Some(&centred)).unwrap();
+    for device in one_of_each_kind() {
+        let Some(kernel) = device.kernel(&call).unwrap() else { continue };
+        let output = (DType::F32, input.shape().clone());
+        let inputs = [input.clone()];
+        let found = launched(&*device, &*kernel, &inputs, &[output]).remove(0);
+        let sum = |row: &[i32]| row.iter().map(|x| x - (1 << 24)).sum::<i32>() as f32;
+        let expected = values.chunks(100).flat_map(|row| {
+            let mean = sum(row) / 100.0;
+            row.iter().map(move |x| (x - (1 << 24)) as f32 - mean)
+        });
+        for (&found, expected) in found.as_slice::<f32>().unwrap().iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-5, "{found} instead of {expected}");
+        }
+    }
+}
+
 /// The first elements that differ by more than the order of sums explains.
 fn difference(found: &HostTensor, expected: &HostTensor) -> Option<String> {
     let [found, expected] = [found, expected].map(|tensor| tensor.as_slice::<f32>().unwrap());
