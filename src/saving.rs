@@ -159,7 +159,7 @@ fn renamed_def(
 fn renamed_attrs(attrs: &Attrs, rename: &dyn Fn(&str) -> Arc<str>) -> Attrs {
     let function = |function: &NameAttrList| {
         let name = if function.name.is_empty() { "".into() } else { rename(&function.name) };
-        NameAttrList { name, attrs: renamed_attrs(&function.attrs, rename) }
+        NameAttrList::with_attrs(name, renamed_attrs(&function.attrs, rename))
     };
     let mut renamed = attrs.clone();
     for (name, value) in attrs.iter() {

@@ -3,6 +3,7 @@
 use crate::{
     dtype::DType,
     error::{Error, Result},
+    expr::Expr,
     host_tensor::HostTensor,
     op::AttrKind,
     shape::PartialShape,
@@ -10,19 +11,37 @@ use crate::{
 use bytes::Bytes;
 use std::{fmt, sync::Arc};
 
-/// A function by name, with the attributes it is instantiated with.
+/// A function or an op by name, with what it is instantiated with.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NameAttrList {
-    /// The function's name.
+    /// Its name.
     pub name: Arc<str>,
     /// Its attributes.
     pub attrs: Attrs,
+    /// The scalar expression of an op that holds one. Only graphs in memory have it: a file does not.
+    pub expr: Option<Arc<Expr>>,
 }
 
 impl NameAttrList {
     /// A function without attributes.
     pub fn new(name: impl Into<Arc<str>>) -> NameAttrList {
-        NameAttrList { name: name.into(), attrs: Attrs::default() }
+        NameAttrList::with_attrs(name, Attrs::default())
+    }
+
+    /// A function or an op with attributes.
+    pub fn with_attrs(name: impl Into<Arc<str>>, attrs: Attrs) -> NameAttrList {
+        NameAttrList { name: name.into(), attrs, expr: None }
+    }
+}
+
+impl fmt::Display for NameAttrList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "@{}", self.name)?;
+        let Some(expr) = &self.expr else { return Ok(()) };
+        match self.attrs.func("anchor") {
+            Ok(anchor) => write!(f, "({anchor} = {expr})"),
+            Err(_) => write!(f, "({expr})"),
+        }
     }
 }
 
@@ -206,7 +225,7 @@ impl fmt::Display for AttrValue {
             AttrValue::Type(dtype) => write!(f, "{dtype}"),
             AttrValue::Shape(shape) => write!(f, "{shape}"),
             AttrValue::Tensor(tensor) => write!(f, "{tensor:?}"),
-            AttrValue::Func(function) => write!(f, "@{}", function.name),
+            AttrValue::Func(function) => write!(f, "{function}"),
             AttrValue::Placeholder(name) => write!(f, "${name}"),
             AttrValue::Strings(list) => f
                 .debug_list()
@@ -222,8 +241,7 @@ impl fmt::Display for AttrValue {
             AttrValue::Shapes(list) => write!(f, "{list:?}"),
             AttrValue::Tensors(list) => write!(f, "{list:?}"),
             AttrValue::Funcs(list) => {
-                let names: Vec<_> =
-                    list.iter().map(|function| format!("@{}", function.name)).collect();
+                let names: Vec<_> = list.iter().map(NameAttrList::to_string).collect();
                 write!(f, "[{}]", names.join(", "))
             }
         }

@@ -21,7 +21,7 @@ use ferroflow_ir::{
         outline::outline,
         pad::pad_in_convolutions,
         prune::prune,
-        region::regions,
+        region::{convolution_chains, regions},
         specialize::{Argument, Evaluate, NoFolding, Specialized, Specializer},
         stack_updates::update_stacks,
         strides::move_strides,
@@ -128,6 +128,8 @@ pub(crate) fn optimize(
         prune_body(body, &results)?;
         if options.regions {
             regions(&mut body.graph, &results, is_profitable)?;
+            prune_body(body, &results)?;
+            convolution_chains(&mut body.graph, &results, is_profitable)?;
         }
         prune_body(body, &results)?;
         body.results = results;

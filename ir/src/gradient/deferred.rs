@@ -99,7 +99,7 @@ pub(super) fn deferred(
     let dtypes = |ids: &mut dyn Iterator<Item = ValueId>| -> Vec<_> {
         ids.map(|id| emit.ty(id).dtype).collect()
     };
-    let function = NameAttrList { name: call.op.name.into(), attrs: Attrs::clone(&call.attrs) };
+    let function = NameAttrList::with_attrs(call.op.name, Attrs::clone(&call.attrs));
     let attrs = Attrs::new()
         .with("record", number_of(call.op) as i64)
         .with("of", AttrValue::Func(function))

@@ -17,6 +17,7 @@ mod composite;
 mod control;
 mod conv;
 mod conv_general;
+mod convolution_chain;
 pub mod copy;
 mod count;
 mod csr;
@@ -114,6 +115,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     composite,
     control,
     conv,
+    convolution_chain,
     copy,
     count,
     csr,

@@ -92,6 +92,8 @@ pub const PRINT_V2: &str = "PrintV2";
 pub const READ_VARIABLE_OP: &str = "ReadVariableOp";
 /// `RealDiv`.
 pub const REAL_DIV: &str = "RealDiv";
+/// `_FusedConvolutions`.
+pub const FUSED_CONVOLUTIONS: &str = "_FusedConvolutions";
 /// `_Region`.
 pub const REGION: &str = "_Region";
 /// `_ReplicatedCall`.

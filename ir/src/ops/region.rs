@@ -104,7 +104,7 @@ mod tests {
     fn a_region_with_an_anchor_has_the_shape_of_its_anchor() {
         let op = registry::find("MatMul").unwrap();
         let own = op.complete_attrs(Attrs::new().with("T", DType::F32)).unwrap();
-        let anchor = NameAttrList { name: "MatMul".into(), attrs: own };
+        let anchor = NameAttrList::with_attrs("MatMul", own);
         let attrs = Attrs::new().with("anchor", anchor);
         let found = shape_of(&attrs, &[&[2, 3], &[3, 5], &[5]]).unwrap();
         assert_eq!(found.to_string(), "[2,5]");

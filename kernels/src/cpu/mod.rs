@@ -245,6 +245,7 @@ impl Device for CpuDevice {
 
     fn support(&self, call: &OpCall<'_>) -> Result<Support> {
         let pays = match call.op.name {
+            "_FusedConvolutions" => region::chain_pays(call)?,
             "_Region" => region::pays(call)?,
             "_FusedAttention" => attention::pays(call)?,
             _ => return Ok(Support::of(self.kernel(call)?.is_some())),

@@ -69,6 +69,7 @@ use crate::{
     device::{OpCall, OperandSpec, Then},
     error::Result,
 };
+#[cfg(any(feature = "cuda", test))]
 pub(crate) use attention::attends_by_matrices;
 pub(crate) use dialect::{Grid, ShaderDialect};
 use epilogue::EpilogueWriter;

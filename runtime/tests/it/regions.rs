@@ -417,6 +417,42 @@ fn what_follows_an_anchor_is_part_of_its_kernel() {
 }
 
 #[test]
+fn convolutions_are_computed_by_strips() {
+    let inputs = [
+        numbers(&[1, 64, 64, 3], 1),
+        numbers(&[1, 1, 3, 72], 2),
+        numbers(&[3, 3, 72, 1], 3),
+        numbers(&[1, 1, 72, 3], 4),
+        numbers(&[72], 5),
+    ];
+    let image = |stride: i64| {
+        Attrs::new()
+            .with("strides", AttrValue::from(vec![1, stride, stride, 1]))
+            .with("padding", "SAME")
+    };
+    for (stride, ends) in [(1, "a residual"), (2, "nothing"), (1, "a reader of the middle")] {
+        let label = format!("an inverted residual of stride {stride} and {ends}");
+        let found = check(&label, &inputs, &|b, args| {
+            let expanded = b.with("Conv2D", image(1), &args[..2])?;
+            let shifted = b.op("AddV2", &[expanded, args[4]])?;
+            let bounded = b.op("Relu6", &[shifted])?;
+            let across = b.with("DepthwiseConv2dNative", image(stride), &[bounded, args[2]])?;
+            let bounded = b.op("Relu6", &[across])?;
+            let projected = b.with("Conv2D", image(1), &[bounded, args[3]])?;
+            match ends {
+                "a residual" => Ok(vec![b.op("AddV2", &[projected, args[0]])?]),
+                "nothing" => Ok(vec![projected]),
+                _ => Ok(vec![projected, bounded]),
+            }
+        });
+        match ends {
+            "a reader of the middle" => assert_eq!(found, ["_FusedConvolutions", "Conv2D"]),
+            _ => assert_eq!(found, ["_FusedConvolutions"], "{label}"),
+        }
+    }
+}
+
+#[test]
 fn an_anchor_that_others_read_stays() {
     let case = &anchored()[0];
     let inputs = inputs_of(case);

@@ -254,20 +254,14 @@ impl Freezer {
         let mut renamed = Vec::new();
         for (name, value) in attrs.iter() {
             match value {
-                AttrValue::Func(f) => renamed.push((
-                    name.to_string(),
-                    AttrValue::Func(NameAttrList {
-                        name: self.specialised(&f.name, &values)?,
-                        attrs: f.attrs.clone(),
-                    }),
-                )),
+                AttrValue::Func(f) => {
+                    let function = self.specialised_function(f, &values)?;
+                    renamed.push((name.to_string(), AttrValue::Func(function)));
+                }
                 AttrValue::Funcs(list) => {
-                    let mut functions = Vec::new();
-                    for f in list {
-                        let name = self.specialised(&f.name, &values)?;
-                        functions.push(NameAttrList { name, attrs: f.attrs.clone() });
-                    }
-                    renamed.push((name.to_string(), AttrValue::Funcs(functions)));
+                    let functions: Result<Vec<NameAttrList>> =
+                        list.iter().map(|f| self.specialised_function(f, &values)).collect();
+                    renamed.push((name.to_string(), AttrValue::Funcs(functions?)));
                 }
                 _ => {}
             }
@@ -289,6 +283,15 @@ impl Freezer {
         infer_types(&mut function.graph)?;
         self.library.insert(function)?;
         Ok(new)
+    }
+
+    fn specialised_function(
+        &mut self,
+        function: &NameAttrList,
+        values: &[Option<ValueType>],
+    ) -> Result<NameAttrList> {
+        let name = self.specialised(&function.name, values)?;
+        Ok(NameAttrList::with_attrs(name, function.attrs.clone()))
     }
 }
 

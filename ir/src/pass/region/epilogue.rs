@@ -114,8 +114,8 @@ impl AnchorEpilogue {
         if inputs.len() > MAX_INPUTS || expr.nodes().len() > MAX_OPERATIONS {
             return None;
         }
-        let (name, attrs) = (anchor.op.def()?.name.into(), (*anchor.attrs).clone());
-        let attrs = Attrs::new().with("anchor", NameAttrList { name, attrs });
+        let anchor = NameAttrList::with_attrs(anchor.op.def()?.name, (*anchor.attrs).clone());
+        let attrs = Attrs::new().with("anchor", anchor);
         Some(Region { attrs, expr, inputs, members: self.members })
     }
 }

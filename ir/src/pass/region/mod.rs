@@ -12,12 +12,14 @@
 //! control edges, and the last node's device; none is a result. So no path leaves a region and
 //! comes back, and values that others read stay.
 
+mod chain;
 mod epilogue;
 mod rows;
 
 #[cfg(test)]
 mod tests;
 
+pub use chain::convolution_chains;
 pub use rows::softmax;
 
 use super::fuse::formula;

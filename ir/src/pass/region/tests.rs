@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    PartialShape, ValueType,
+    AttrValue, PartialShape, ValueType,
     build::GraphBuilder,
     host_tensor::HostTensor,
     pass::{fuse::fuse, infer_types::infer_types, prune::prune},
@@ -137,4 +137,80 @@ fn constants_alone_are_not_fused() {
     fuse(&mut graph, &[three], |_, _| true).unwrap();
     // A node without inputs has no shape to compute.
     assert!(graph.iter().all(|(_, node)| node.op.name() != "_FusedElementwise"), "{graph}");
+}
+
+/// Checks the nodes that convolutions of an image `[1, 8, 8, 4]` become.
+fn check_chain(build: impl Fn(&mut Convolutions, Outlet) -> Vec<Outlet>, expected: &Expect) {
+    let mut convolutions = Convolutions(GraphBuilder::new());
+    let x = convolutions.arg("x", &[1, 8, 8, 4]);
+    let results = build(&mut convolutions, x);
+    let mut graph = convolutions.0.finish();
+    infer_types(&mut graph).unwrap();
+    fuse(&mut graph, &results, |_, _| true).unwrap();
+    let roots = results.iter().map(|result| result.node);
+    prune(&mut graph, roots.clone()).unwrap();
+    regions(&mut graph, &results, |_, _| true).unwrap();
+    prune(&mut graph, roots.clone()).unwrap();
+    convolution_chains(&mut graph, &results, |_, _| true).unwrap();
+    prune(&mut graph, roots).unwrap();
+    let node = |node: &NodeDef| {
+        let convolutions =
+            node.attrs.get("convolutions").map_or(String::new(), |c| format!(" {c}"));
+        let inputs: Vec<&str> =
+            node.inputs().iter().map(|input| &*graph[input.node].name).collect();
+        format!("{} = {}({}){convolutions}\n", node.name, node.op.name(), inputs.join(", "))
+    };
+    let nodes = graph.iter().filter(|(_, node)| !node.inputs().is_empty());
+    expected.assert_eq(&nodes.map(|(_, found)| node(found)).collect::<String>());
+}
+
+struct Convolutions(GraphBuilder);
+
+impl Convolutions {
+    fn arg(&mut self, name: &str, dims: &[usize]) -> Outlet {
+        let shape: PartialShape = (&Shape::new(dims.iter().copied()).unwrap()).into();
+        self.0.arg(name, ValueType::new(DType::F32, shape)).unwrap()
+    }
+
+    fn convolve(&mut self, op: &str, name: &str, x: Outlet, filter: &[usize]) -> Outlet {
+        let filter = self.arg(&format!("{name}_filter"), filter);
+        let attrs =
+            Attrs::new().with("strides", AttrValue::from(vec![1, 1, 1, 1])).with("padding", "SAME");
+        self.0.call_with(op, name, attrs, &[x, filter]).unwrap()[0]
+    }
+}
+
+#[test]
+fn convolutions_are_chained() {
+    check_chain(
+        |b, x| {
+            let expanded = b.convolve("Conv2D", "expand", x, &[1, 1, 4, 24]);
+            let bounded = b.0.call("Relu6", "bounded", &[expanded]).unwrap()[0];
+            let across = b.convolve("DepthwiseConv2dNative", "across", bounded, &[3, 3, 24, 1]);
+            let projected = b.convolve("Conv2D", "project", across, &[1, 1, 24, 4]);
+            b.0.call("AddV2", "sum", &[projected, x]).unwrap()
+        },
+        &expect![[r#"
+            sum = _FusedConvolutions(x, expand_filter, across_filter, project_filter, x) [@_Region(@Conv2D = Min(Max($0, 0), 6)), @DepthwiseConv2dNative, @_Region(@Conv2D = Add($0, $1))]
+        "#]],
+    );
+}
+
+#[test]
+fn a_chain_ends_where_others_read() {
+    check_chain(
+        |b, x| {
+            let first = b.convolve("Conv2D", "first", x, &[1, 1, 4, 24]);
+            let second = b.convolve("DepthwiseConv2dNative", "second", first, &[3, 3, 24, 1]);
+            let third = b.convolve("Conv2D", "third", second, &[1, 1, 24, 24]);
+            let sum = b.0.call("AddV2", "sum", &[third, second]).unwrap()[0];
+            let fourth = b.convolve("DepthwiseConv2dNative", "fourth", sum, &[3, 3, 24, 1]);
+            vec![b.convolve("Conv2D", "fifth", fourth, &[1, 1, 24, 8]), sum]
+        },
+        &expect![[r#"
+            second = _FusedConvolutions(x, first_filter, second_filter) [@Conv2D, @DepthwiseConv2dNative]
+            sum = _Region(second, third_filter, second)
+            fifth = _FusedConvolutions(sum, fourth_filter, fifth_filter) [@DepthwiseConv2dNative, @Conv2D]
+        "#]],
+    );
 }

@@ -2,13 +2,46 @@
 
 use super::{
     super::gemm::{
-        BlockEpilogue, GemmWeights, Matrix, apply_all, gemm_by_weights, weights::PackedWeights,
+        BlockEpilogue, GemmWeights, Matrix, apply_all, gemm_by_weights, rows::RowsByWeights,
+        weights::PackedWeights,
     },
     Geometry, by_im2col,
     direct::{Direct, DirectPlan},
 };
-use crate::{error::Result, kernel::Io, threads::Threads};
+use crate::{device::OpCall, error::Result, kernel::Io, plan::window::Sweep, threads::Threads};
 use ferroflow_ir::HostTensor;
+
+/// A pointwise convolution that is computed some rows of an image at a time.
+pub(in crate::cpu) struct PointwiseRows {
+    sweep: Sweep,
+    filters: usize,
+    weights: RowsByWeights,
+}
+
+impl PointwiseRows {
+    /// The convolution of a call; `None` where it is none of a matmul's.
+    pub(in crate::cpu) fn new(call: &OpCall<'_>) -> Result<Option<PointwiseRows>> {
+        let g = Geometry::new(call, call.shape(0), call.shape(1))?;
+        if g.groups != 1 || !g.sweep.is_pointwise() {
+            return Ok(None);
+        }
+        let weights = RowsByWeights::new(g.depth(), g.filters);
+        let Geometry { sweep, filters, .. } = g;
+        Ok(weights.map(|weights| PointwiseRows { sweep, filters, weights }))
+    }
+
+    pub(in crate::cpu) fn sweep(&self) -> &Sweep {
+        &self.sweep
+    }
+
+    pub(in crate::cpu) fn filters(&self) -> usize {
+        self.filters
+    }
+
+    pub(in crate::cpu) fn weights(&self) -> &RowsByWeights {
+        &self.weights
+    }
+}
 
 /// Convolutions of one geometry.
 pub(super) struct FloatConvolution {

@@ -35,6 +35,8 @@ use crate::{
 use ferroflow_ir::{Error, Shape};
 #[cfg(target_arch = "x86_64")]
 use float::FloatConvolution;
+#[cfg(target_arch = "x86_64")]
+pub(super) use float::PointwiseRows;
 use std::{ops::Range, sync::Arc};
 
 pub(super) const KERNELS: &[(&str, Build)] = &[

@@ -34,7 +34,9 @@ const PIECES: usize = 4;
 pub(super) struct DepthwiseLines<'a> {
     g: &'a Geometry,
     machine: InstructionSet,
+    /// The elements from line `first` of all images on.
     input: &'a [f32],
+    first: usize,
     /// `[rows, columns, channels]`.
     filter: &'a [f32],
 }
@@ -47,7 +49,12 @@ impl<'a> DepthwiseLines<'a> {
         filter: &'a [f32],
     ) -> Option<DepthwiseLines<'a>> {
         let machine = InstructionSet::detect().filter(|_| g.multiplier == 1)?;
-        Some(DepthwiseLines { g, machine, input, filter })
+        Some(DepthwiseLines { g, machine, input, first: 0, filter })
+    }
+
+    /// The same with an input that begins with line `first` of all images.
+    pub(super) fn starting_at(self, first: usize) -> DepthwiseLines<'a> {
+        DepthwiseLines { first, ..self }
     }
 
     /// Computes all windows, and finishes them.
@@ -57,61 +64,73 @@ impl<'a> DepthwiseLines<'a> {
         out: &mut [f32],
         finish: Option<&dyn BlockEpilogue>,
     ) {
-        let [_, rows, columns] = &self.g.sweep.slides;
-        let width = self.g.sweep.channels;
-        let line = columns.output * width;
+        let [_, _, columns] = &self.g.sweep.slides;
+        let line = columns.output * self.g.sweep.channels;
         if out.is_empty() {
             return;
         }
-        let stretches = Stretch::along(columns);
         let pieces = if threads.count() > 1 { PIECES * threads.count() } else { 1 };
         let lines = (out.len() / line).div_ceil(pieces).max(PIECE / line).max(1);
         threads.for_each_piece(out, lines * line, |start, out| {
-            let mut offsets = Vec::new();
-            for first in (0..width).step_by(self.block()) {
-                let channels = first..width.min(first + self.block());
-                // The results that are finished together: those of a line, or of a few windows.
-                let few = match columns.output * channels.len() > FINISHED {
-                    true => group_of(channels.len()).min(columns.output),
-                    false => columns.output,
-                };
-                for (index, out) in out.chunks_mut(line).enumerate() {
-                    let index = start / line + index;
-                    let finish = |window: usize, out: &mut [f32]| {
-                        let Some(epilogue) = finish else { return };
-                        let (row, windows) = (index * columns.output + window, out.len() / width);
-                        let results = Rect::new(&mut out[first..], windows, channels.len(), width);
-                        match epilogue.linear() {
-                            Some((linear, before)) => {
-                                linear.tile(before + row, first, 1).run(self.machine, results);
-                            }
-                            None => epilogue.apply(row, first, results),
+            self.compute(start / line, out, finish);
+        });
+    }
+
+    /// Computes the lines of all images that fill `out`, from line `start` on, and finishes them.
+    pub(super) fn compute(
+        &self,
+        start: usize,
+        out: &mut [f32],
+        finish: Option<&dyn BlockEpilogue>,
+    ) {
+        let [_, rows, columns] = &self.g.sweep.slides;
+        let width = self.g.sweep.channels;
+        let line = columns.output * width;
+        let stretches = Stretch::along(columns);
+        let mut offsets = Vec::new();
+        for first in (0..width).step_by(self.block()) {
+            let channels = first..width.min(first + self.block());
+            // The results that are finished together: those of a line, or of a few windows.
+            let few = match columns.output * channels.len() > FINISHED {
+                true => group_of(channels.len()).min(columns.output),
+                false => columns.output,
+            };
+            for (index, out) in out.chunks_mut(line).enumerate() {
+                let index = start + index;
+                let finish = |window: usize, out: &mut [f32]| {
+                    let Some(epilogue) = finish else { return };
+                    let (row, windows) = (index * columns.output + window, out.len() / width);
+                    let results = Rect::new(&mut out[first..], windows, channels.len(), width);
+                    match epilogue.linear() {
+                        Some((linear, before)) => {
+                            linear.tile(before + row, first, 1).run(self.machine, results);
                         }
-                    };
-                    for stretch in &stretches {
-                        let windows = &stretch.windows;
-                        self.list(stretch, index / rows.output, index % rows.output, &mut offsets);
-                        let out = &mut out[windows.start * width..windows.end * width];
-                        let step = columns.stride * width;
-                        for (number, out) in out.chunks_mut(few * width).enumerate() {
-                            let before = number * few;
-                            // Windows without taps may be more than the input has.
-                            let factors = self.input.get(before * step..).unwrap_or_default();
-                            let (weights, channels) = (self.filter, channels.clone());
-                            let strip =
-                                Strip { weights, factors, taps: &offsets, step, width, channels };
-                            strip.sum(self.machine, out);
-                            if few < columns.output {
-                                finish(windows.start + before, out);
-                            }
-                        }
+                        None => epilogue.apply(row, first, results),
                     }
-                    if few == columns.output {
-                        finish(0, out);
+                };
+                for stretch in &stretches {
+                    let windows = &stretch.windows;
+                    self.list(stretch, index / rows.output, index % rows.output, &mut offsets);
+                    let out = &mut out[windows.start * width..windows.end * width];
+                    let step = columns.stride * width;
+                    for (number, out) in out.chunks_mut(few * width).enumerate() {
+                        let before = number * few;
+                        // Windows without taps may be more than the input has.
+                        let factors = self.input.get(before * step..).unwrap_or_default();
+                        let (weights, channels) = (self.filter, channels.clone());
+                        let strip =
+                            Strip { weights, factors, taps: &offsets, step, width, channels };
+                        strip.sum(self.machine, out);
+                        if few < columns.output {
+                            finish(windows.start + before, out);
+                        }
                     }
                 }
+                if few == columns.output {
+                    finish(0, out);
+                }
             }
-        });
+        }
     }
 
     /// Channels that are computed together: so many that the inputs of a line stay cached from one line
@@ -132,7 +151,8 @@ impl<'a> DepthwiseLines<'a> {
         let first = stretch.first(columns, stretch.windows.start);
         taps.clear();
         for y in rows.kernel_offsets(row) {
-            let line = (image * rows.input + at(rows, row, y)) * columns.input + first;
+            let line = image * rows.input + at(rows, row, y) - self.first;
+            let line = line * columns.input + first;
             for x in stretch.taps.clone() {
                 let position = line + (x - stretch.taps.start) * columns.dilation;
                 let weight = (y * columns.size + x) * width;

@@ -13,7 +13,10 @@ mod tile;
 
 use super::{Build, conv::channels_first, dispatch::with_float, gemm::GemmElement};
 #[cfg(target_arch = "x86_64")]
-use super::{gemm::apply_all, region::epilogue::ExprEpilogue};
+use super::{
+    gemm::{BlockEpilogue, apply_all},
+    region::epilogue::ExprEpilogue,
+};
 use crate::{
     device::OpCall,
     error::Result,
@@ -194,6 +197,37 @@ fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     }
     let geometry = Geometry::new(call, call.shape(0), call.shape(1))?;
     Ok(with_float!(call.dtype(0), T => kernel::<T>(geometry)))
+}
+
+/// A convolution of `f32` that is computed some rows of an image at a time.
+#[cfg(target_arch = "x86_64")]
+pub(super) struct DepthwiseRows(Geometry);
+
+#[cfg(target_arch = "x86_64")]
+impl DepthwiseRows {
+    /// The convolution of a call; `None` where there are no lines for it.
+    pub(super) fn new(call: &OpCall<'_>) -> Result<Option<DepthwiseRows>> {
+        let g = Geometry::new(call, call.shape(0), call.shape(1))?;
+        let serves = lines::DepthwiseLines::new(&g, &[], &[]).is_some();
+        Ok(serves.then_some(DepthwiseRows(g)))
+    }
+
+    pub(super) fn sweep(&self) -> &Sweep {
+        &self.0.sweep
+    }
+
+    /// Computes the rows of all images that fill `out`, from row `start` on, and finishes them.
+    /// `input` begins with row `first` of all images.
+    pub(super) fn compute(
+        &self,
+        (input, first): (&[f32], usize),
+        filter: &[f32],
+        (out, start): (&mut [f32], usize),
+        finish: Option<&dyn BlockEpilogue>,
+    ) {
+        let lines = lines::DepthwiseLines::new(&self.0, input, filter).expect("asked before");
+        lines.starting_at(first).compute(start, out, finish);
+    }
 }
 
 /// Convolutions of `f32` with an epilogue.

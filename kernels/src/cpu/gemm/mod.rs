@@ -30,6 +30,8 @@ mod panels;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod rect;
 #[cfg(target_arch = "x86_64")]
+pub(super) mod rows;
+#[cfg(target_arch = "x86_64")]
 mod small;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod tile;

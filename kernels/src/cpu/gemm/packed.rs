@@ -25,7 +25,7 @@ const DEPTH: usize = 512;
 
 /// The largest depth where a block or two hold all rows: panels of `b` stay in the first-level
 /// cache.
-const FEW_ROWS_DEPTH: usize = 256;
+pub(super) const FEW_ROWS_DEPTH: usize = 256;
 
 /// Rows of a block of `a`, roughly.
 const BLOCK_ROWS: usize = 288;

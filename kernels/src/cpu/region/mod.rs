@@ -1,6 +1,8 @@
 //! Fused regions on the CPU: anchors with an epilogue, and rows.
 
 #[cfg(target_arch = "x86_64")]
+mod chain;
+#[cfg(target_arch = "x86_64")]
 mod columns;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod epilogue;
@@ -14,7 +16,8 @@ use super::Build;
 use crate::{device::OpCall, error::Result, kernel::Kernel};
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] = &[("_Region", region)];
+pub(super) const KERNELS: &[(&str, Build)] =
+    &[("_FusedConvolutions", convolution_chain), ("_Region", region)];
 
 /// Compiles an anchor with an epilogue.
 #[cfg(target_arch = "x86_64")]
@@ -52,6 +55,22 @@ fn region(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         },
         _ => anchored(call),
     }
+}
+
+/// Compiles convolutions one after the other.
+fn convolution_chain(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    #[cfg(target_arch = "x86_64")]
+    return chain::compile(call);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = call;
+        Ok(None)
+    }
+}
+
+/// Whether a chain of convolutions is faster than its members.
+pub(super) fn chain_pays(call: &OpCall<'_>) -> Result<bool> {
+    Ok(convolution_chain(call)?.is_some())
 }
 
 /// Whether a region is faster than the nodes it stands for.

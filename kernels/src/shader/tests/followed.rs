@@ -50,7 +50,7 @@ impl Followed {
     fn on_device(&self, device: &dyn Device) -> Option<HostTensor> {
         let op = registry::find("_Region")?;
         let (kernel, shape) = self.with_call(|call, then| {
-            let anchor = NameAttrList { name: call.op.name.into(), attrs: call.attrs.clone() };
+            let anchor = NameAttrList::with_attrs(call.op.name, call.attrs.clone());
             let inputs: Vec<OperandSpec> = call.inputs.iter().chain(then.others).cloned().collect();
             let dtypes: Vec<DType> = inputs.iter().map(|input| input.dtype).collect();
             let attrs = Attrs::new()

@@ -121,7 +121,7 @@ fn list(proto: &ListValue, expected: Option<AttrKind>, budget: &Budget) -> Resul
 
 fn func(proto: &proto::NameAttrList, budget: &Budget) -> Result<NameAttrList> {
     let attrs = attrs(&proto.attr, None, budget)?;
-    Ok(NameAttrList { name: proto.name.as_str().into(), attrs })
+    Ok(NameAttrList::with_attrs(proto.name.as_str(), attrs))
 }
 
 #[cfg(test)]

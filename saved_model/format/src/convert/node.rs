@@ -84,7 +84,7 @@ fn choose_implementation(attrs: &mut Attrs, definitions: &Definitions) {
     let Some(AttrValue::Func(callee)) = attrs.get("f") else { return };
     let chosen = definitions.implementation(&callee.name);
     if chosen != &*callee.name {
-        let chosen = NameAttrList { name: chosen.into(), attrs: callee.attrs.clone() };
+        let chosen = NameAttrList::with_attrs(chosen, callee.attrs.clone());
         attrs.set("f", chosen);
     }
 }

@@ -117,10 +117,8 @@ mod tests {
     }
 
     fn function(attr: impl Strategy<Value = AttrValue>) -> impl Strategy<Value = NameAttrList> {
-        ("[a-z]{1,5}", vec(("[a-z]{1,5}", attr), 0..3)).prop_map(|(name, attrs)| NameAttrList {
-            name: name.into(),
-            attrs: attrs.into_iter().collect(),
-        })
+        ("[a-z]{1,5}", vec(("[a-z]{1,5}", attr), 0..3))
+            .prop_map(|(name, attrs)| NameAttrList::with_attrs(name, attrs.into_iter().collect()))
     }
 
     fn any_attr() -> impl Strategy<Value = AttrValue> {
