@@ -5,7 +5,7 @@
 
 use crate::command;
 use anyhow::{Context, Result, ensure};
-use std::{fs, path::Path};
+use std::{env, fs, path::Path};
 
 /// The folder of the programs.
 const FOLDER: &str = "examples/alone";
@@ -32,10 +32,15 @@ fn run_one(root: &Path, name: &str) -> Result<()> {
     let folder = root.join(FOLDER);
     let mut cargo =
         command::cargo(&folder, &["run", "--quiet", "--package", &package, "--target-dir"]);
-    // Parts that are the same as here are built once: the profile is the same.
-    cargo.arg(root.join("target")).env("CARGO_PROFILE_DEV_DEBUG", "false");
-    cargo.env("CARGO_PROFILE_DEV_STRIP", "debuginfo");
-    cargo.env("CARGO_PROFILE_DEV_BUILD_OVERRIDE_OPT_LEVEL", "0");
-    cargo.env("CARGO_PROFILE_DEV_BUILD_OVERRIDE_DEBUG", "false");
+    cargo.arg(root.join("target"));
+    // Parts that are the same as here are built once, as the profile is the same: that of the workspace,
+    // with what the environment says otherwise.
+    let profile = [
+        ("CARGO_PROFILE_DEV_DEBUG", "false"),
+        ("CARGO_PROFILE_DEV_STRIP", "debuginfo"),
+        ("CARGO_PROFILE_DEV_BUILD_OVERRIDE_OPT_LEVEL", "0"),
+        ("CARGO_PROFILE_DEV_BUILD_OVERRIDE_DEBUG", "false"),
+    ];
+    cargo.envs(profile.into_iter().filter(|(name, _)| env::var_os(name).is_none()));
     command::run(cargo)
 }

@@ -69,7 +69,7 @@ use crate::{
     device::{OpCall, OperandSpec, Then},
     error::Result,
 };
-#[cfg(any(feature = "cuda", test))]
+#[cfg(feature = "cuda")]
 pub(crate) use attention::attends_by_matrices;
 pub(crate) use dialect::{Grid, ShaderDialect};
 use epilogue::EpilogueWriter;

@@ -12,8 +12,9 @@ use std::arch::x86_64::{__m256, __m512};
 
 const FLOATS_PER_CACHE_LINE: usize = 16;
 
-/// Linear steps on each result `x`: `(x + bias) * factor + shift + residual`, no less than a number and
-/// no more than another. What is not there is left out; NaN stays.
+/// Linear steps on each result `x`: `(x + bias) * factor + shift + residual`, or
+/// `(x + residual + bias) * factor + shift`, no less than a number and no more than another. What is not
+/// there is left out; NaN stays.
 #[derive(Debug, Default)]
 pub(in crate::cpu) struct LinearSteps<'a> {
     /// Whether subnormal numbers count as zero, and subnormal results become zero.
@@ -26,6 +27,8 @@ pub(in crate::cpu) struct LinearSteps<'a> {
     pub(in crate::cpu) shift: Option<Vec<f32>>,
     /// An element for each result; subnormal numbers count as zero.
     pub(in crate::cpu) residual: Option<&'a [f32]>,
+    /// Whether the residual is added before everything else.
+    pub(in crate::cpu) adds_first: bool,
     pub(in crate::cpu) bounds: Option<(f32, f32)>,
 }
 
@@ -172,22 +175,14 @@ impl LinearTile<'_> {
             if has(*form, FLUSH) {
                 each!(|x| x.flush());
             }
+            if let Some(residual) = steps.residual.filter(|_| steps.adds_first) {
+                self.add::<X, PART, R, V>(residual, sums, part);
+            }
             each_column!(&steps.bias, |x, bias| x.plus(bias));
             each_column!(&steps.factor, |x, factor| x.times(factor));
             each_column!(&steps.shift, |x, shift| x.plus(shift));
-            if let Some(residual) = steps.residual {
-                let mut row = residual.as_ptr().wrapping_add(self.at);
-                for sums in sums.iter_mut() {
-                    for (vector, sum) in sums.iter_mut().enumerate() {
-                        let at = row.wrapping_add(vector * X::LANES);
-                        let residual = match PART && vector + 1 == V {
-                            true => load::<X, true>(at, part),
-                            false => load::<X, false>(at, part),
-                        };
-                        *sum = X::of_lanes(sum.to_lanes().plus(residual.flush()));
-                    }
-                    row = row.wrapping_add(self.row_step);
-                }
+            if let Some(residual) = steps.residual.filter(|_| !steps.adds_first) {
+                self.add::<X, PART, R, V>(residual, sums, part);
             }
             let (low, high) = steps.bounds.unwrap_or((f32::NEG_INFINITY, f32::INFINITY));
             let (low, high) = (none.fill(low), none.fill(high));
@@ -201,6 +196,37 @@ impl LinearTile<'_> {
                 if has(*form, FLUSH) {
                     each!(|x| x.flush());
                 }
+            }
+        }
+    }
+}
+
+impl LinearTile<'_> {
+    /// Adds residuals to the sums of a tile.
+    ///
+    /// # Safety
+    ///
+    /// As for [`finish`](LinearTile::finish).
+    #[inline(always)]
+    unsafe fn add<X: Vector, const PART: bool, const R: usize, const V: usize>(
+        &self,
+        residual: &[f32],
+        sums: &mut [[X; V]; R],
+        part: X::Part,
+    ) {
+        let mut row = residual.as_ptr().wrapping_add(self.at);
+        // SAFETY: the caller vouches for the processor and the memory.
+        unsafe {
+            for sums in sums.iter_mut() {
+                for (vector, sum) in sums.iter_mut().enumerate() {
+                    let at = row.wrapping_add(vector * X::LANES);
+                    let residual = match PART && vector + 1 == V {
+                        true => load::<X, true>(at, part),
+                        false => load::<X, false>(at, part),
+                    };
+                    *sum = X::of_lanes(sum.to_lanes().plus(residual.flush()));
+                }
+                row = row.wrapping_add(self.row_step);
             }
         }
     }
@@ -319,6 +345,9 @@ unsafe fn columns<X: Vector, const FORM: usize, const PART: bool>(
             if has(FORM, FLUSH) {
                 x = x.flush();
             }
+            if has(FORM, RESIDUAL) && steps.adds_first {
+                x = x.plus(load::<X, PART>(residual, part).flush());
+            }
             if has(FORM, BIAS) {
                 x = x.plus(bias);
             }
@@ -326,7 +355,7 @@ unsafe fn columns<X: Vector, const FORM: usize, const PART: bool>(
                 x = x.times(factor);
             }
             x = x.plus(shift);
-            if has(FORM, RESIDUAL) {
+            if has(FORM, RESIDUAL) && !steps.adds_first {
                 x = x.plus(load::<X, PART>(residual, part).flush());
             }
             if has(FORM, RECTIFY) {

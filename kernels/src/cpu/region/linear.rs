@@ -41,6 +41,8 @@ pub(super) struct LinearPlan {
     factor: Option<StepOperand>,
     shift: Option<StepOperand>,
     residual: Option<usize>,
+    /// Whether the residual is added before everything else, and not at last.
+    adds_first: bool,
     bounds: Option<(f32, f32)>,
 }
 
@@ -84,8 +86,7 @@ impl LinearPlan {
         if let [Link::Plus(operand), before @ ..] = rest
             && is_residual(operand)
         {
-            let StepOperand::Input { index, negated: false, .. } = *operand else { return None };
-            (plan.residual, rest) = (Some(index), before);
+            (plan.residual, rest) = (Some(residual(operand)?), before);
         }
         if let [Link::Plus(operand), before @ ..] = rest {
             (plan.shift, rest) = (Some(*operand), before);
@@ -93,8 +94,16 @@ impl LinearPlan {
         if let [Link::Times(operand), before @ ..] = rest {
             (plan.factor, rest) = (Some(*operand), before);
         }
-        if let [Link::Plus(operand), before @ ..] = rest {
+        if let [Link::Plus(operand), before @ ..] = rest
+            && !is_residual(operand)
+        {
             (plan.bias, rest) = (Some(*operand), before);
+        }
+        if let [Link::Plus(operand), before @ ..] = rest
+            && is_residual(operand)
+            && plan.residual.is_none()
+        {
+            (plan.residual, plan.adds_first, rest) = (Some(residual(operand)?), true, before);
         }
         // Arithmetic flushes what goes in as well as what comes out.
         if plan.flushes {
@@ -131,9 +140,18 @@ impl LinearPlan {
             factor: columns(self.factor),
             shift: columns(self.shift),
             residual: self.residual.map(|index| bytemuck::cast_slice(bytes[index])),
+            adds_first: self.adds_first,
             bounds: self.bounds,
         };
         LinearEpilogue::new(steps, cols, len)
+    }
+}
+
+/// The input that is added to each result, unless it is subtracted.
+fn residual(operand: &StepOperand) -> Option<usize> {
+    match *operand {
+        StepOperand::Input { index, negated: false, .. } => Some(index),
+        StepOperand::Input { .. } | StepOperand::Number(_) => None,
     }
 }
 
@@ -244,13 +262,16 @@ mod tests {
     type Formula = for<'s> fn(&'s Scalars) -> Scalar<'s>;
 
     /// Formulas of a result, a row or a single element, and something of the result's size.
-    const FORMULAS: [Formula; 6] = [
+    const FORMULAS: [Formula; 9] = [
         |s| (s.x(0) * s.x(1) + s.x(1)).max(0.0).min(6.0),
         |s| (s.x(0) + s.x(1) + s.x(2)).max(0.0),
         |s| ((s.x(0) - s.x(1)) * s.x(1)).min(3.0),
         |s| s.x(0) * 0.5 + 3.0,
         |s| s.x(0).max(0.0),
         |s| s.x(2) + ((s.x(0) + s.x(1)) * 2.0 - s.x(1)),
+        |s| s.x(2) + s.x(0) + s.x(1),
+        |s| (s.x(0) + s.x(2)).max(0.0),
+        |s| (s.x(0) + s.x(2) + s.x(1)) * 0.5 - s.x(1),
     ];
 
     /// An op, its attributes, the shapes of its operands and of its result, and its kernel.
@@ -381,6 +402,7 @@ mod tests {
             |s| s.x(0).max(0.0) * s.x(1),
             |s| s.x(0) * s.x(0).max(0.0),
             |s| s.x(1) + s.x(1),
+            |s| (s.x(0) + s.x(2)) * s.x(1) + s.x(2),
         ] {
             assert!(plan(formula).is_none());
         }

@@ -80,6 +80,7 @@ fn attention(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 /// # Errors
 ///
 /// When the call's attributes do not fit its op.
+#[cfg(feature = "cuda")]
 pub(crate) fn attends_by_matrices(call: &OpCall<'_>, caps: Caps) -> Result<bool> {
     Ok(is_of_matrices(call, &Attention::new(call)?, caps))
 }
