@@ -7,10 +7,7 @@ use super::{
 };
 #[cfg(target_arch = "x86_64")]
 use super::{
-    gemm::{
-        BlockEpilogue, GemmWeights, gemm_by_weights, linear::LinearEpilogue, rect::Rect,
-        weights::PackedWeights,
-    },
+    gemm::{BlockEpilogue, GemmWeights, gemm_by_weights, rows::RowsFrom, weights::PackedWeights},
     region::epilogue::ExprEpilogue,
 };
 use crate::{
@@ -178,21 +175,6 @@ fn float_kernel(plan: Plan) -> Arc<dyn Kernel> {
     kernel::<f32>(plan)
 }
 
-/// The results of one of several matmuls, as rows of all results.
-#[cfg(target_arch = "x86_64")]
-struct After<'a>(&'a dyn BlockEpilogue, usize);
-
-#[cfg(target_arch = "x86_64")]
-impl BlockEpilogue for After<'_> {
-    fn apply(&self, row: usize, col: usize, block: Rect<'_>) {
-        self.0.apply(self.1 + row, col, block);
-    }
-
-    fn linear(&self) -> Option<(&LinearEpilogue<'_>, usize)> {
-        self.0.linear().map(|(epilogue, row)| (epilogue, self.1 + row))
-    }
-}
-
 #[cfg(target_arch = "x86_64")]
 impl Plan {
     /// Computes the matmuls, and applies the epilogue.
@@ -206,7 +188,7 @@ impl Plan {
         let weights = GemmWeights { tensor: io.tensor(1).filter(|_| self.count == 1), kept };
         self.for_each_matmul(io.threads(), io.output(0), |threads, index, out| {
             let (a, b) = (self.a.matrix(a, index), self.b.matrix(b, index));
-            let epilogue = finish.map(|finish| After(finish, index * self.sizes.m));
+            let epilogue = finish.map(|finish| RowsFrom { finish, row: index * self.sizes.m });
             let epilogue = epilogue.as_ref().map(|finish| finish as &dyn BlockEpilogue);
             gemm_by_weights(threads, self.sizes, a, b, weights, out, epilogue);
         });

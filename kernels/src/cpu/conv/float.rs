@@ -25,7 +25,7 @@ impl PointwiseRows {
         if g.groups != 1 || !g.sweep.is_pointwise() {
             return Ok(None);
         }
-        let weights = RowsByWeights::new(g.depth(), g.filters);
+        let weights = RowsByWeights::new(g.pointwise());
         let Geometry { sweep, filters, .. } = g;
         Ok(weights.map(|weights| PointwiseRows { sweep, filters, weights }))
     }

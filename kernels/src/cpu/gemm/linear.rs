@@ -8,7 +8,10 @@ use super::{
     vector::Vector,
 };
 use crate::elementwise::tile::Lanes;
-use std::arch::x86_64::{__m256, __m512};
+use std::{
+    arch::x86_64::{__m256, __m512},
+    borrow::Cow,
+};
 
 const FLOATS_PER_CACHE_LINE: usize = 16;
 
@@ -20,11 +23,11 @@ pub(in crate::cpu) struct LinearSteps<'a> {
     /// Whether subnormal numbers count as zero, and subnormal results become zero.
     pub(in crate::cpu) flushes: bool,
     /// An element for each column.
-    pub(in crate::cpu) bias: Option<Vec<f32>>,
+    pub(in crate::cpu) bias: Option<Cow<'a, [f32]>>,
     /// An element for each column.
-    pub(in crate::cpu) factor: Option<Vec<f32>>,
+    pub(in crate::cpu) factor: Option<Cow<'a, [f32]>>,
     /// An element for each column.
-    pub(in crate::cpu) shift: Option<Vec<f32>>,
+    pub(in crate::cpu) shift: Option<Cow<'a, [f32]>>,
     /// An element for each result; subnormal numbers count as zero.
     pub(in crate::cpu) residual: Option<&'a [f32]>,
     /// Whether the residual is added before everything else.
@@ -384,7 +387,7 @@ unsafe fn columns<X: Vector, const FORM: usize, const PART: bool>(
 /// As for [`steps`].
 #[inline(always)]
 unsafe fn operand<X: Vector, const PART: bool>(
-    columns: &Option<Vec<f32>>,
+    columns: &Option<Cow<'_, [f32]>>,
     none: f32,
     first: usize,
     part: X::Part,

@@ -211,9 +211,16 @@ pub(crate) fn apply_all(
         return;
     }
     let rows = (FINISHED_PIECE / cols).max(1);
+    let linear = finish.linear().zip(tile::InstructionSet::detect());
     threads.for_each_piece(out, rows * cols, |start, out| {
-        let rows = out.len() / cols;
-        finish.apply(start / cols, 0, rect::Rect::new(out, rows, cols, cols));
+        let (first, rows) = (start / cols, out.len() / cols);
+        let block = rect::Rect::new(out, rows, cols, cols);
+        match linear {
+            Some(((linear, before), machine)) => {
+                linear.tile(before + first, 0, 1).run(machine, block);
+            }
+            None => finish.apply(first, 0, block),
+        }
     });
 }
 

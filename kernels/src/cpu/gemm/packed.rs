@@ -25,7 +25,7 @@ const DEPTH: usize = 512;
 
 /// The largest depth where a block or two hold all rows: panels of `b` stay in the first-level
 /// cache.
-pub(super) const FEW_ROWS_DEPTH: usize = 256;
+const FEW_ROWS_DEPTH: usize = 256;
 
 /// Rows of a block of `a`, roughly.
 const BLOCK_ROWS: usize = 288;
@@ -55,11 +55,23 @@ pub(super) fn multiply(
     out: GemmOutput<'_, f32>,
     finish: Option<&dyn BlockEpilogue>,
 ) {
+    multiply_by_depths(machine, threads, (sizes, depth(sizes)), a, b, out, finish);
+}
+
+/// As [`multiply`], with the summed dimension cut into parts of this length.
+pub(super) fn multiply_by_depths(
+    machine: InstructionSet,
+    threads: &Threads,
+    (sizes, depth): (GemmSizes, usize),
+    a: Matrix<'_, f32>,
+    b: RightOperand<'_>,
+    out: GemmOutput<'_, f32>,
+    finish: Option<&dyn BlockEpilogue>,
+) {
     let GemmOutput { data, row_stride, accumulate } = out;
     let mut out = Rect::new(data, sizes.m, sizes.n, row_stride);
     let linear = finish.and_then(BlockEpilogue::linear);
     let epilogue = finish.filter(|_| linear.is_none());
-    let depth = depth(sizes);
     for start in (0..sizes.k).step_by(depth) {
         let steps = start..sizes.k.min(start + depth);
         let add = accumulate || start > 0;

