@@ -21,7 +21,7 @@ use ferroflow_ir::{
         outline::outline,
         pad::pad_in_convolutions,
         prune::prune,
-        region::{convolution_chains, regions},
+        region::{convolution_chains, regions, split_epilogues},
         specialize::{Argument, Evaluate, NoFolding, Specialized, Specializer},
         stack_updates::update_stacks,
         strides::move_strides,
@@ -127,6 +127,10 @@ pub(crate) fn optimize(
         }
         prune_body(body, &results)?;
         if options.regions {
+            body.results = results;
+            split_epilogues(body, is_profitable)?;
+            results = std::mem::take(&mut body.results);
+            prune_body(body, &results)?;
             regions(&mut body.graph, &results, is_profitable)?;
             prune_body(body, &results)?;
             convolution_chains(&mut body.graph, &results, is_profitable)?;

@@ -106,9 +106,11 @@ impl Drop for Worker {
     }
 }
 
+/// Starts a worker. Its verifiers run, in release builds too.
 fn start(program: &WorkerProgram) -> Result<Running> {
     let mut child = Command::new(&program.path)
         .args(&program.arguments)
+        .env("FERROFLOW_VERIFY", "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -28,6 +28,13 @@ impl Expr {
         input.with_root(ExprNode { kind: ExprKind::Apply(prim, args), dtype })
     }
 
+    /// A function of this expression alone, which has its dtype.
+    #[must_use]
+    pub fn applied(&self, prim: Prim) -> Expr {
+        let args = SmallVec::from_slice(&[self.root]);
+        self.with_root(ExprNode { kind: ExprKind::Apply(prim, args), dtype: self.dtype() })
+    }
+
     fn with_root(&self, node: ExprNode) -> Expr {
         let mut nodes = self.nodes.clone();
         let known = nodes.iter().position(|known| *known == node);

@@ -417,6 +417,25 @@ fn what_follows_an_anchor_is_part_of_its_kernel() {
 }
 
 #[test]
+fn anchors_that_are_added_have_an_epilogue_each() {
+    for case in anchored() {
+        let inputs = inputs_of(&case);
+        let label = format!("two of {} of {:?}", case.op, case.out);
+        let found = check(&label, &inputs, &|b, args| {
+            let halved = b.op("Mul", &[args[1], args[1]])?;
+            let first = b.with(case.op, case.attrs.clone(), &[args[0], halved])?;
+            let second = b.with(case.op, case.attrs.clone(), &args[..2])?;
+            let scaled = b.op("Mul", &[first, args[2]])?;
+            let shifted = b.op("AddV2", &[scaled, args[3]])?;
+            let other = b.op("Mul", &[second, args[3]])?;
+            let sum = b.op("AddV2", &[shifted, other])?;
+            Ok(vec![b.op("Relu", &[sum])?])
+        });
+        assert_eq!(found.iter().filter(|op| *op == "_Region").count(), 2, "{label}: {found:?}");
+    }
+}
+
+#[test]
 fn convolutions_are_computed_by_strips() {
     let inputs = [
         numbers(&[1, 64, 64, 3], 1),

@@ -26,12 +26,12 @@ pub(super) fn before(search: &Search<'_>, root: NodeId) -> Vec<Region> {
 }
 
 /// An anchor, and an expression on its result and other operands.
-struct AnchorEpilogue {
-    anchor: Outlet,
-    expr: Expr,
+pub(super) struct AnchorEpilogue {
+    pub(super) anchor: Outlet,
+    pub(super) expr: Expr,
     /// The operands of the expression, the anchor's result being one of them or none.
-    inputs: Vec<Outlet>,
-    members: HashSet<NodeId>,
+    pub(super) inputs: Vec<Outlet>,
+    pub(super) members: HashSet<NodeId>,
 }
 
 /// An operand of an expression once small calls are part of it.
@@ -95,7 +95,7 @@ impl AnchorEpilogue {
         Some(AnchorEpilogue { anchor: self.anchor, expr, inputs: all.all, members })
     }
 
-    fn region(self, search: &Search<'_>) -> Option<Region> {
+    pub(super) fn region(self, search: &Search<'_>) -> Option<Region> {
         let graph = search.graph;
         let anchor = &graph[self.anchor.node];
         // Input 0 of the expression is the anchor's element.
@@ -121,7 +121,12 @@ impl AnchorEpilogue {
 }
 
 /// Whether a value is that of a kernel, of the shape of `root`, which alone reads it.
-fn is_anchor(search: &Search<'_>, value: Outlet, root: NodeId, members: &HashSet<NodeId>) -> bool {
+pub(super) fn is_anchor(
+    search: &Search<'_>,
+    value: Outlet,
+    root: NodeId,
+    members: &HashSet<NodeId>,
+) -> bool {
     let graph = search.graph;
     let node = &graph[value.node];
     let is_kernel = node.op.def().is_some_and(|op| {

@@ -15,12 +15,14 @@
 mod chain;
 mod epilogue;
 mod rows;
+mod split;
 
 #[cfg(test)]
 mod tests;
 
 pub use chain::convolution_chains;
 pub use rows::softmax;
+pub use split::split_epilogues;
 
 use super::fuse::formula;
 use crate::{

@@ -5,7 +5,14 @@ use crate::{
     AttrValue, PartialShape, ValueType,
     build::GraphBuilder,
     host_tensor::HostTensor,
-    pass::{fuse::fuse, infer_types::infer_types, prune::prune},
+    pass::{
+        fuse::fuse,
+        infer_types::infer_types,
+        prune::prune,
+        specialize::Specialized,
+        test_bodies::{function, specialized},
+        verify::verify,
+    },
 };
 use expect_test::{Expect, expect};
 
@@ -137,6 +144,75 @@ fn constants_alone_are_not_fused() {
     fuse(&mut graph, &[three], |_, _| true).unwrap();
     // A node without inputs has no shape to compute.
     assert!(graph.iter().all(|(_, node)| node.op.name() != "_FusedElementwise"), "{graph}");
+}
+
+/// Checks the nodes that a function of `[8, 16]`, `[16, 4]` and `[4]` becomes whose expressions are
+/// split.
+fn check_split(
+    build: impl FnOnce(&mut GraphBuilder, &[Outlet]) -> Result<Vec<Outlet>>,
+    expected: &Expect,
+) {
+    let types = [&[8, 16][..], &[16, 4], &[4]]
+        .map(|dims| ValueType::new(DType::F32, &Shape::new(dims.iter().copied()).unwrap()));
+    let mut body = specialized(&function(&types, build), &types);
+    let clean = |body: &mut Specialized, after: &'static str| {
+        let outlets = body.results.iter().chain(&body.args);
+        let roots: Vec<NodeId> = outlets.map(|outlet| outlet.node).collect();
+        prune(&mut body.graph, roots).unwrap();
+        verify(body, after).unwrap();
+    };
+    fuse(&mut body.graph, &body.results, |_, _| true).unwrap();
+    clean(&mut body, "fusion");
+    split_epilogues(&mut body, |_, _| true).unwrap();
+    clean(&mut body, "splitting");
+    regions(&mut body.graph, &body.results, |_, _| true).unwrap();
+    clean(&mut body, "regions");
+    let line = |node: &NodeDef| {
+        let inputs: Vec<&str> =
+            node.inputs().iter().map(|input| &*body.graph[input.node].name).collect();
+        let expr = node.expr.as_ref().map_or(String::new(), |expr| format!(" = {expr}"));
+        format!("{}: {}({}){expr}\n", node.name, node.op.name(), inputs.join(", "))
+    };
+    let nodes = body.graph.iter().filter(|(_, node)| !node.inputs().is_empty());
+    expected.assert_eq(&nodes.map(|(_, node)| line(node)).collect::<String>());
+}
+
+#[test]
+fn anchors_have_an_epilogue_each() {
+    check_split(
+        |b, x| {
+            let first = b.call("MatMul", "first", &x[..2])?[0];
+            let second = b.call("MatMul", "second", &x[..2])?[0];
+            let shift = b.call("Neg", "shift", &x[2..])?[0];
+            let scaled = b.call("Mul", "scaled", &[first, x[2]])?[0];
+            let shifted = b.call("AddV2", "shifted", &[scaled, shift])?[0];
+            let other = b.call("AddV2", "other", &[second, x[2]])?[0];
+            let sum = b.call("AddV2", "sum", &[shifted, other])?[0];
+            Ok(b.call("Relu", "relu", &[sum])?.to_vec())
+        },
+        &expect![[r#"
+            shift: Neg(x2)
+            first_1: _Region(x0, x1, x2, shift) = Add(Mul($0, $1), $2)
+            relu: _Region(x0, x1, x2, first_1) = Max(Add($2, Add($0, $1)), 0)
+        "#]],
+    );
+}
+
+#[test]
+fn what_meets_another_anchor_twice_has_nothing_of_its_own() {
+    check_split(
+        |b, x| {
+            let first = b.call("MatMul", "first", &x[..2])?[0];
+            let second = b.call("MatMul", "second", &x[..2])?[0];
+            let scaled = b.call("Mul", "scaled", &[first, x[2]])?[0];
+            let sum = b.call("AddV2", "sum", &[scaled, second])?[0];
+            Ok(b.call("Mul", "again", &[sum, first])?.to_vec())
+        },
+        &expect![[r#"
+            first: MatMul(x0, x1)
+            again: _Region(x0, x1, first, x2) = Mul(Add(Mul($1, $2), $0), $1)
+        "#]],
+    );
 }
 
 /// Checks the nodes that convolutions of an image `[1, 8, 8, 4]` become.
