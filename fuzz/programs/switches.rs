@@ -20,7 +20,8 @@ const CPU: &str = "/device:CPU:0";
 /// A switch of the compiler, by name.
 type Switch = (&'static str, fn(&mut CompileOptions));
 
-/// The passes that are switched off in turn, and the verifiers on.
+/// The passes that are switched off in turn, regions that would be too small to pay, and the verifiers
+/// on.
 const SWITCHES: &[Switch] = &[
     ("no fold", |options| options.fold = false),
     ("no outline", |options| options.outline = false),
@@ -28,6 +29,8 @@ const SWITCHES: &[Switch] = &[
     ("no cse", |options| options.cse = false),
     ("no fuse", |options| options.fuse = false),
     ("no attention", |options| options.attention = false),
+    ("no regions", |options| options.regions = false),
+    ("small regions", |options| options.small_regions = true),
     ("no scalar", |options| options.scalar = false),
     ("no reuse", |options| options.reuse = false),
     ("no donate", |options| options.donate = false),

@@ -28,6 +28,8 @@ pub struct CompileOptions {
     pub attention: bool,
     /// Merges what comes before and after a matmul, a convolution or a reduction into its kernel.
     pub regions: bool,
+    /// Makes regions and attention that are not profitable, as small ones, too: for tests.
+    pub small_regions: bool,
     /// Compiles arithmetic, loops and branches on single numbers to register code.
     pub scalar: bool,
     /// Lets values that are never in use at the same time share memory.
@@ -49,6 +51,7 @@ impl Default for CompileOptions {
             fuse: true,
             attention: true,
             regions: true,
+            small_regions: false,
             scalar: true,
             reuse: true,
             donate: true,

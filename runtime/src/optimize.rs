@@ -98,7 +98,8 @@ pub(crate) fn optimize(
             None => context.cpu().support(call),
             Some(device) => device.support(call),
         };
-        with_call(context, graph, node, support) == Some(Support::Pays)
+        let least = if options.small_regions { Support::Runs } else { Support::Pays };
+        with_call(context, graph, node, support) >= Some(least)
     };
     if options.fuse {
         function.for_each_body(&mut update_stacks)?;

@@ -244,13 +244,12 @@ impl Device for CpuDevice {
     }
 
     fn support(&self, call: &OpCall<'_>) -> Result<Support> {
-        let pays = match call.op.name {
-            "_FusedConvolutions" => region::chain_pays(call)?,
-            "_Region" => region::pays(call)?,
-            "_FusedAttention" => attention::pays(call)?,
-            _ => return Ok(Support::of(self.kernel(call)?.is_some())),
-        };
-        Ok(if pays { Support::Pays } else { Support::Runs })
+        match call.op.name {
+            "_FusedConvolutions" | "_Region" => region::support(call),
+            _ if self.kernel(call)?.is_none() => Ok(Support::Missing),
+            "_FusedAttention" if !attention::pays(call)? => Ok(Support::Runs),
+            _ => Ok(Support::Pays),
+        }
     }
 }
 

@@ -24,7 +24,7 @@ use std::{
     sync::Arc,
 };
 
-/// Splits the expressions of a body where an anchor other than the last gains an epilogue.
+/// Splits the expressions of a body where an epilogue of another anchor than the last is profitable.
 ///
 /// # Errors
 ///

@@ -5,7 +5,7 @@
 //! the logarithm of the number of rows. Pieces are cut by sizes alone, so results do not depend on
 //! the number of threads.
 
-use super::{LEAST_ELEMENTS, epilogue::ExprEpilogue};
+use super::{LEAST_ELEMENTS, RegionKernel, epilogue::ExprEpilogue};
 use crate::{
     cpu::gemm::{BlockEpilogue, rect::Rect},
     device::OpCall,
@@ -18,7 +18,6 @@ use ferroflow_ir::{
     expr::{ExprKind, Replacement},
     infer::reduced_axes,
 };
-use std::sync::Arc;
 
 /// Rows shorter than this are faster in other ways.
 const LEAST_COLS: usize = 16;
@@ -39,7 +38,7 @@ struct Columns {
 }
 
 /// Compiles a region that is the sum or mean of an expression over its leading dimensions.
-pub(super) fn compile(call: &OpCall<'_>, expr: &Expr) -> Result<Option<Arc<dyn Kernel>>> {
+pub(super) fn compile(call: &OpCall<'_>, expr: &Expr) -> Result<Option<RegionKernel>> {
     let mut space = Shape::scalar();
     for input in call.inputs {
         space = space.broadcast(&input.shape)?;
@@ -54,8 +53,8 @@ pub(super) fn compile(call: &OpCall<'_>, expr: &Expr) -> Result<Option<Arc<dyn K
     };
     let is_sum = matches!(kind, ReduceKind::Sum | ReduceKind::Mean) && expr.dtype() == DType::F32;
     let fits = is_leading && is_sum && call.attrs.bool("reduces")?;
-    let is_worth = cols >= LEAST_COLS && space.num_elements() >= LEAST_ELEMENTS.max(2 * cols);
-    if !fits || !is_worth {
+    let pays = cols >= LEAST_COLS && space.num_elements() >= LEAST_ELEMENTS.max(2 * cols);
+    if !fits || space.num_elements() == 0 {
         return Ok(None);
     }
     // Input 0 of an epilogue is the result that it works on, of which there is none.
@@ -67,7 +66,7 @@ pub(super) fn compile(call: &OpCall<'_>, expr: &Expr) -> Result<Option<Arc<dyn K
         return Ok(None);
     };
     let is_mean = kind == ReduceKind::Mean;
-    Ok(Some(Arc::new(Columns { prologue, rows, cols, is_mean })))
+    Ok(Some(RegionKernel::new(Columns { prologue, rows, cols, is_mean }, pays)))
 }
 
 impl Kernel for Columns {

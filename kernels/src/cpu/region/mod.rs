@@ -13,7 +13,11 @@ pub(super) mod rows;
 mod stages;
 
 use super::Build;
-use crate::{device::OpCall, error::Result, kernel::Kernel};
+use crate::{
+    device::{OpCall, Support},
+    error::Result,
+    kernel::Kernel,
+};
 use std::sync::Arc;
 
 pub(super) const KERNELS: &[(&str, Build)] =
@@ -50,7 +54,36 @@ const LEAST_LINEAR_RESULTS: usize = 1 << 7;
 #[cfg(target_arch = "x86_64")]
 const LEAST_COLUMNS: usize = 128;
 
+/// The kernel of a region, and whether it is faster than the nodes it stands for.
+pub(super) struct RegionKernel {
+    kernel: Arc<dyn Kernel>,
+    pays: bool,
+}
+
+impl RegionKernel {
+    fn new(kernel: impl Kernel + 'static, pays: bool) -> RegionKernel {
+        RegionKernel { kernel: Arc::new(kernel), pays }
+    }
+}
+
+/// The support for a region, which may have a kernel.
+pub(super) fn support(call: &OpCall<'_>) -> Result<Support> {
+    let compiled = match call.op.name {
+        "_FusedConvolutions" => compile_chain(call)?,
+        _ => compile(call)?,
+    };
+    Ok(match compiled {
+        Some(RegionKernel { pays: true, .. }) => Support::Pays,
+        Some(_) => Support::Runs,
+        None => Support::Missing,
+    })
+}
+
 fn region(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    Ok(compile(call)?.map(|region| region.kernel))
+}
+
+fn compile(call: &OpCall<'_>) -> Result<Option<RegionKernel>> {
     let Some(expr) = call.expr else { return Ok(None) };
     match &*call.attrs.func("anchor")?.name {
         "" => match rows::compile(call, expr)? {
@@ -61,29 +94,20 @@ fn region(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     }
 }
 
-/// Compiles convolutions one after the other.
 fn convolution_chain(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    #[cfg(target_arch = "x86_64")]
-    return chain::compile(call);
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        let _ = call;
-        Ok(None)
-    }
-}
-
-/// Whether a chain of convolutions is faster than its members.
-pub(super) fn chain_pays(call: &OpCall<'_>) -> Result<bool> {
-    Ok(convolution_chain(call)?.is_some())
-}
-
-/// Whether a region is faster than the nodes it stands for.
-pub(super) fn pays(call: &OpCall<'_>) -> Result<bool> {
-    Ok(region(call)?.is_some())
+    Ok(compile_chain(call)?.map(|chain| chain.kernel))
 }
 
 #[cfg(target_arch = "x86_64")]
-fn anchored(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+use chain::compile as compile_chain;
+
+#[cfg(not(target_arch = "x86_64"))]
+fn compile_chain(_: &OpCall<'_>) -> Result<Option<RegionKernel>> {
+    Ok(None)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn anchored(call: &OpCall<'_>) -> Result<Option<RegionKernel>> {
     use ferroflow_ir::{DType, registry};
     let anchor = call.attrs.func("anchor")?;
     let known = ANCHORS.iter().find(|(name, _)| *name == &*anchor.name);
@@ -94,27 +118,27 @@ fn anchored(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let n = op.input_dtypes(&anchor.attrs)?.len();
     let own = OpCall::new(op, &anchor.attrs, &call.inputs[..n], None)?;
     let space = own.output_shape(0)?;
-    if own.outputs[0].dtype != DType::F32 || space.num_elements() < LEAST_LINEAR_RESULTS {
+    if own.outputs[0].dtype != DType::F32 || space.num_elements() == 0 {
         return Ok(None);
     }
-    match epilogue::ExprEpilogue::new(expr, &space, 1, &call.inputs[n..]) {
-        Some(epilogue) if !epilogue.is_linear() && space.num_elements() < LEAST_RESULTS => Ok(None),
-        Some(epilogue) if epilogue.flattens() || space.last() >= Some(&LEAST_COLUMNS) => {
-            build(&own, epilogue)
-        }
-        _ => Ok(None),
-    }
+    let Some(epilogue) = epilogue::ExprEpilogue::new(expr, &space, 1, &call.inputs[n..]) else {
+        return Ok(None);
+    };
+    let least = if epilogue.is_linear() { LEAST_LINEAR_RESULTS } else { LEAST_RESULTS };
+    let pays = space.num_elements() >= least
+        && (epilogue.flattens() || space.last() >= Some(&LEAST_COLUMNS));
+    Ok(build(&own, epilogue)?.map(|kernel| RegionKernel { kernel, pays }))
 }
 
 #[cfg(target_arch = "x86_64")]
 use columns::compile as by_columns;
 
 #[cfg(not(target_arch = "x86_64"))]
-fn by_columns(_: &OpCall<'_>, _: &ferroflow_ir::Expr) -> Result<Option<Arc<dyn Kernel>>> {
+fn by_columns(_: &OpCall<'_>, _: &ferroflow_ir::Expr) -> Result<Option<RegionKernel>> {
     Ok(None)
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn anchored(_: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+fn anchored(_: &OpCall<'_>) -> Result<Option<RegionKernel>> {
     Ok(None)
 }

@@ -9,7 +9,7 @@
 //! computed one by one, so results do not depend on the number of threads.
 
 use super::{
-    LEAST_ELEMENTS,
+    LEAST_ELEMENTS, RegionKernel,
     operand::RegionOperand,
     stages::{Read, Stage, StagePlan},
 };
@@ -24,7 +24,7 @@ use crate::{
 };
 use ferroflow_ir::{DType, Error, Expr, ReduceKind, Shape, infer::reduced_axes};
 use smallvec::SmallVec;
-use std::{mem, sync::Arc};
+use std::mem;
 
 /// Rows shorter than this are faster in other ways.
 const LEAST_COLS: usize = 48;
@@ -36,8 +36,8 @@ const MOST_COLS: usize = 1 << 16;
 const PIECE: usize = 1 << 16;
 
 /// Compiles a region without an anchor; `None` where it does not reduce along rows, or rows are too
-/// short or too long.
-pub(super) fn compile(call: &OpCall<'_>, expr: &Expr) -> Result<Option<Arc<dyn Kernel>>> {
+/// long.
+pub(super) fn compile(call: &OpCall<'_>, expr: &Expr) -> Result<Option<RegionKernel>> {
     let mut space = Shape::scalar();
     for input in call.inputs {
         space = space.broadcast(&input.shape)?;
@@ -51,13 +51,12 @@ pub(super) fn compile(call: &OpCall<'_>, expr: &Expr) -> Result<Option<Arc<dyn K
         RegionOperand::new(&input.shape, &space, n_last, input.dtype.size()?)
     };
     let operands: Option<Vec<RegionOperand>> = call.inputs.iter().map(operand).collect();
-    let Some(operands) = operands.filter(|_| space.num_elements() >= LEAST_ELEMENTS) else {
-        return Ok(None);
-    };
+    let Some(operands) = operands.filter(|_| space.num_elements() > 0) else { return Ok(None) };
     let dtypes: Vec<DType> = call.inputs.iter().map(|input| input.dtype).collect();
     let cols = space.iter().rev().take(n_last).product();
+    let pays = cols >= LEAST_COLS && space.num_elements() >= LEAST_ELEMENTS;
     let rows = RowRegion::new(expr, &dtypes, operands, cols, call.attrs.bool("reduces")?);
-    Ok(rows.map(|rows| Arc::new(rows) as Arc<dyn Kernel>))
+    Ok(rows.map(|rows| RegionKernel::new(rows, pays)))
 }
 
 /// A row region as a kernel.
@@ -81,7 +80,7 @@ impl RowRegion {
         cols: usize,
         reduces: bool,
     ) -> Option<RowRegion> {
-        if !(LEAST_COLS..=MOST_COLS).contains(&cols) {
+        if !(1..=MOST_COLS).contains(&cols) {
             return None;
         }
         let along: Vec<Along> = operands.iter().map(|operand| operand.along).collect();
@@ -95,7 +94,8 @@ impl RowRegion {
     /// The rows of one input, those along its last dimension.
     pub(in crate::cpu) fn of_one(expr: &Expr, dtype: DType, shape: &Shape) -> Option<RowRegion> {
         let operand = RegionOperand::new(shape, shape, 1, dtype.size()?)?;
-        RowRegion::new(expr, &[dtype], vec![operand], *shape.last()?, false)
+        let cols = shape.last().copied().filter(|&cols| cols >= LEAST_COLS)?;
+        RowRegion::new(expr, &[dtype], vec![operand], cols, false)
     }
 }
 

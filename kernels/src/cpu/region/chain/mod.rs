@@ -6,7 +6,7 @@
 //! the rows that both need are computed twice. An element is the same chain of operations as without
 //! strips, whatever their height.
 
-use super::{LEAST_COLUMNS, epilogue};
+use super::{LEAST_COLUMNS, RegionKernel, epilogue};
 use crate::{
     OperandSpec,
     cpu::{
@@ -35,10 +35,12 @@ const LEAST_BYTES: usize = 1 << 20;
 /// Pieces of work for each thread, where there are several.
 const PIECES: usize = 2;
 
-/// Compiles a chain; `None` where a member cannot be computed by rows, or it would not be faster.
-pub(super) fn compile(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    let Some(chain) = Chain::new(call)? else { return Ok(None) };
-    Ok(chain.pays().then(|| Arc::new(chain) as Arc<dyn Kernel>))
+/// Compiles a chain; `None` where a member cannot be computed by rows.
+pub(super) fn compile(call: &OpCall<'_>) -> Result<Option<RegionKernel>> {
+    Ok(Chain::new(call)?.map(|chain| {
+        let pays = chain.pays();
+        RegionKernel::new(chain, pays)
+    }))
 }
 
 /// A convolution of a chain.
