@@ -82,9 +82,13 @@ impl Split {
         if !node.controls().is_empty() || !node.device.is_empty() {
             return None;
         }
-        let (expr, inputs) = formula(graph, root).filter(|(expr, _)| expr.dtype() == DType::F32)?;
         let members = HashSet::from([root]);
         let is_anchor = |input: &Outlet| is_anchor(search, *input, root, &members);
+        // Most nodes read no anchor, and the rest takes longer.
+        if node.inputs().iter().filter(|&input| is_anchor(input)).count() < 2 {
+            return None;
+        }
+        let (expr, inputs) = formula(graph, root).filter(|(expr, _)| expr.dtype() == DType::F32)?;
         let anchors: Vec<usize> =
             (0..inputs.len()).filter(|&position| is_anchor(&inputs[position])).collect();
         let last = anchors.iter().map(|&position| inputs[position].node).max()?;

@@ -153,7 +153,7 @@ fn check_split(
     expected: &Expect,
 ) {
     let types = [&[8, 16][..], &[16, 4], &[4]]
-        .map(|dims| ValueType::new(DType::F32, &Shape::new(dims.iter().copied()).unwrap()));
+        .map(|dims| ValueType::new(DType::F32, Shape::new(dims.iter().copied()).unwrap()));
     let mut body = specialized(&function(&types, build), &types);
     let clean = |body: &mut Specialized, after: &'static str| {
         let outlets = body.results.iter().chain(&body.args);

@@ -250,7 +250,12 @@ impl Kernel for Chain {
         let last = &self.layers[self.layers.len() - 1];
         let (line, rows) = (last.out_line, last.rows().output);
         let pieces = if threads.count() > 1 { PIECES * threads.count() } else { 1 };
-        let lines = (out.len() / line).div_ceil(pieces).next_multiple_of(self.strip);
+        let all = out.len() / line;
+        // Whole images where there are enough of them: what is between them is computed once.
+        let lines = match all / rows >= pieces {
+            true => rows,
+            false => all.div_ceil(pieces).next_multiple_of(self.strip),
+        };
         threads.try_for_each_piece(out, lines * line, |start, mut out| {
             let mut strips = Strips::new(self, &layers, input)?;
             let mut at = start / line;
