@@ -64,6 +64,7 @@ impl ExprEpilogue {
     }
 
     /// Whether it is steps on tiles.
+    #[cfg(test)]
     pub(super) fn is_linear(&self) -> bool {
         self.plan.is_some()
     }

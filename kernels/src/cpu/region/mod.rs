@@ -45,10 +45,6 @@ const LEAST_ELEMENTS: usize = 1 << 10;
 #[cfg(target_arch = "x86_64")]
 const LEAST_RESULTS: usize = 1 << 12;
 
-/// As [`LEAST_RESULTS`], where the epilogue is linear steps: those need nothing to be set up.
-#[cfg(target_arch = "x86_64")]
-const LEAST_LINEAR_RESULTS: usize = 1 << 7;
-
 /// The fewest columns of an anchor's result for which an epilogue pays that takes rows one by one:
 /// shorter ones do not fill the tiles that it is computed in.
 #[cfg(target_arch = "x86_64")]
@@ -124,8 +120,7 @@ fn anchored(call: &OpCall<'_>) -> Result<Option<RegionKernel>> {
     let Some(epilogue) = epilogue::ExprEpilogue::new(expr, &space, 1, &call.inputs[n..]) else {
         return Ok(None);
     };
-    let least = if epilogue.is_linear() { LEAST_LINEAR_RESULTS } else { LEAST_RESULTS };
-    let pays = space.num_elements() >= least
+    let pays = space.num_elements() >= LEAST_RESULTS
         && (epilogue.flattens() || space.last() >= Some(&LEAST_COLUMNS));
     Ok(build(&own, epilogue)?.map(|kernel| RegionKernel { kernel, pays }))
 }
