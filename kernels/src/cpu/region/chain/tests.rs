@@ -138,17 +138,17 @@ fn fused(members: &[Member], n: usize) -> (&'static OpDef, Attrs) {
 }
 
 fn check(members: &[Member], input: &HostTensor) {
-    let expected = one_by_one(members, input);
     let operands: Vec<&HostTensor> =
         [input].into_iter().chain(members.iter().flat_map(|member| &member.operands)).collect();
     let specs: Vec<OperandSpec> = operands.iter().map(|tensor| spec(tensor)).collect();
     let (op, attrs) = fused(members, specs.len());
     let call = OpCall::new(op, &attrs, &specs, None).unwrap();
-    assert_eq!(&call.output_shape(0).unwrap(), expected.shape());
     let Some(mut chain) = Chain::new(&call).unwrap() else {
         let vectors = crate::cpu::gemm::tile::InstructionSet::detect();
         return assert!(vectors.is_none(), "a chain on every processor with vectors");
     };
+    let expected = one_by_one(members, input);
+    assert_eq!(&call.output_shape(0).unwrap(), expected.shape());
     for (strip, threads) in [(1, 1), (2, 1), (3, 3), (5, 2), (1000, 1), (1000, 3)] {
         chain.strip = strip;
         // Weights that were seen before are packed.
@@ -202,12 +202,12 @@ fn long_sums_are_cut_as_without_strips() {
         tensor
     };
     for batch in [1, 2] {
-        let mut members = [pointwise(600, 700), depthwise(700, 3, image(1, 1, "SAME"))];
+        let mut members = [pointwise(530, 64), depthwise(64, 3, image(1, 1, "SAME"))];
         for member in &mut members {
             let dims = member.operands[0].shape().to_vec();
             member.operands[0] = tensor(&dims, 5);
         }
-        check(&members, &tensor(&[batch, 15, 12, 600], 9));
+        check(&members, &tensor(&[batch, 15, 12, 530], 9));
     }
 }
 
