@@ -3,7 +3,7 @@
 use super::{Constant, Expr, ExprId, ExprKind, ExprNode, Prim, add};
 use crate::{dtype::DType, op::ReduceKind};
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 impl Expr {
     /// The expression that is one input.
@@ -62,6 +62,24 @@ impl Expr {
             ids.push(add(&mut nodes, &mut known, node));
         }
         Expr { nodes, root: ids[root.index()], fault: self.fault }.without_dead_nodes()
+    }
+
+    /// The same over those of its inputs alone that it uses, and their positions before, in order.
+    #[must_use]
+    pub fn compacted(&self) -> (Expr, Vec<usize>) {
+        let position = |node: &ExprNode| match node.kind {
+            ExprKind::Input(position) => Some(position),
+            ExprKind::Const(_) | ExprKind::Apply(..) | ExprKind::Reduce(..) => None,
+        };
+        let used: BTreeSet<usize> = self.nodes.iter().filter_map(position).collect();
+        let used: Vec<usize> = used.into_iter().collect();
+        let mut nodes = self.nodes.clone();
+        for node in &mut nodes {
+            if let ExprKind::Input(position) = &mut node.kind {
+                *position = used.partition_point(|used| used < position);
+            }
+        }
+        (Expr { nodes, root: self.root, fault: self.fault }, used)
     }
 
     /// The same with a multiplication by the reciprocal for each division of floats by a node that

@@ -48,6 +48,8 @@ pub const DEPTHWISE_CONV_2D_NATIVE: &str = "DepthwiseConv2dNative";
 pub const DIV: &str = "Div";
 /// `_FusedAttention`.
 pub const FUSED_ATTENTION: &str = "_FusedAttention";
+/// `_FusedConvolutions`.
+pub const FUSED_CONVOLUTIONS: &str = "_FusedConvolutions";
 /// `_FusedElementwise`.
 pub const FUSED_ELEMENTWISE: &str = "_FusedElementwise";
 /// `Gather`.
@@ -92,8 +94,6 @@ pub const PRINT_V2: &str = "PrintV2";
 pub const READ_VARIABLE_OP: &str = "ReadVariableOp";
 /// `RealDiv`.
 pub const REAL_DIV: &str = "RealDiv";
-/// `_FusedConvolutions`.
-pub const FUSED_CONVOLUTIONS: &str = "_FusedConvolutions";
 /// `_Region`.
 pub const REGION: &str = "_Region";
 /// `_ReplicatedCall`.

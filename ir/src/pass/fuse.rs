@@ -173,12 +173,9 @@ impl Group {
         fused: &'static OpDef,
         supports: &impl Fn(&Graph, &NodeDef) -> bool,
     ) -> Result<()> {
-        let types: Vec<DType> =
-            self.inputs.iter().map(|&x| graph.ty(x).map_or(DType::F32, |ty| ty.dtype)).collect();
-        let mut node = graph[self.root].clone().with_inputs(self.inputs).with_controls([]);
-        node.op = OpRef::Known(fused);
-        node.attrs = Arc::new(Attrs::new().with("Tin", types).with("T", self.expr.dtype()));
-        node.expr = Some(Arc::new(self.expr));
+        let types = dtypes(graph, &self.inputs);
+        let node = graph[self.root].clone().with_inputs(self.inputs).with_controls([]);
+        let node = fused_node(node, fused, types, self.expr);
         if !supports(graph, &node) {
             return Ok(());
         }
@@ -187,6 +184,24 @@ impl Group {
         (*root.op, *root.attrs, *root.expr) = (node.op, node.attrs, node.expr);
         graph.connect(self.root, inputs, [])
     }
+}
+
+/// The dtypes of values.
+pub(super) fn dtypes(graph: &Graph, values: &[Outlet]) -> Vec<DType> {
+    values.iter().map(|&value| graph.ty(value).map_or(DType::F32, |ty| ty.dtype)).collect()
+}
+
+/// The node that computes an expression of inputs of these types, in place of another.
+pub(super) fn fused_node(
+    mut node: NodeDef,
+    fused: &'static OpDef,
+    types: Vec<DType>,
+    expr: Expr,
+) -> NodeDef {
+    node.op = OpRef::Known(fused);
+    node.attrs = Arc::new(Attrs::new().with("Tin", types).with("T", expr.dtype()));
+    node.expr = Some(Arc::new(expr));
+    node
 }
 
 /// The call's expression with one-element constants made part of it, and the inputs that remain.

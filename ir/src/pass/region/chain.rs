@@ -7,7 +7,7 @@
 //!
 //! **Invariant:** as for regions, every member but the last has its only reader in the chain.
 
-use super::Search;
+use super::{Search, dtypes};
 use crate::{
     attr::{AttrValue, Attrs, NameAttrList},
     dtype::DType,
@@ -99,10 +99,8 @@ fn fused(graph: &Graph, members: &[NodeId], record: &'static OpDef) -> NodeDef {
             expr: node.expr.as_ref().map(Arc::clone),
         });
     }
-    let dtype = |&input: &Outlet| graph.ty(input).map_or(DType::F32, |ty| ty.dtype);
-    let types: Vec<DType> = inputs.iter().map(dtype).collect();
     let attrs = Attrs::new()
-        .with("Tin", types)
+        .with("Tin", dtypes(graph, &inputs))
         .with("T", DType::F32)
         .with("convolutions", AttrValue::Funcs(convolutions));
     let attrs = record.complete_attrs(attrs).expect("attributes of the record");

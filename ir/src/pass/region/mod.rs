@@ -24,10 +24,9 @@ pub use chain::convolution_chains;
 pub use rows::softmax;
 pub use split::split_epilogues;
 
-use super::fuse::formula;
+use super::fuse::{dtypes, formula};
 use crate::{
     attr::Attrs,
-    dtype::DType,
     error::Result,
     expr::Expr,
     graph::{Graph, NodeDef, NodeId, Outlet},
@@ -98,8 +97,7 @@ impl Region {
     /// The node that computes the region instead of `root`.
     fn node(&self, graph: &Graph, root: NodeId, region: &'static OpDef) -> NodeDef {
         let root = &graph[root];
-        let dtype = |&input: &Outlet| graph.ty(input).map_or(DType::F32, |ty| ty.dtype);
-        let types: Vec<DType> = self.inputs.iter().map(dtype).collect();
+        let types = dtypes(graph, &self.inputs);
         let attrs = self.attrs.clone().with("Tin", types).with("T", self.expr.dtype());
         let attrs = region.complete_attrs(attrs).expect("attributes of the record");
         let mut node = NodeDef::new(root.name.clone(), region, attrs)

@@ -6,23 +6,20 @@
 //! that one's epilogue first; the rest reads its result.
 
 use super::{
-    Region, Search,
+    Region, Search, dtypes,
     epilogue::{AnchorEpilogue, is_anchor},
+    formula,
 };
 use crate::{
-    attr::Attrs,
     dtype::DType,
     error::Result,
-    expr::{Expr, ExprId, ExprKind, ExprNode, Prim, Replacement},
-    graph::{Graph, NodeDef, NodeId, OpRef, Outlet},
+    expr::{Expr, ExprId, ExprKind, Prim, Replacement},
+    graph::{Graph, NodeDef, NodeId, Outlet},
     ops::names,
-    pass::{fuse::formula, rebuild::rebuild, specialize::Specialized},
+    pass::{fuse::fused_node, rebuild::rebuild, specialize::Specialized},
     registry,
 };
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
 
 /// Splits the expressions of a body where an epilogue of another anchor than the last is profitable.
 ///
@@ -97,26 +94,31 @@ impl Split {
             let top = top_of(&expr, position, &anchors)?;
             let anchor = inputs[position];
             let part = expr.part(top, |_| None).applied(Prim::Flush);
-            let (part, own) = compacted(graph, &part, &inputs);
+            let (part, used) = part.compacted();
+            let own = used.into_iter().map(|position| inputs[position]).collect();
             let members = HashSet::from([anchor.node]);
             let region = AnchorEpilogue { anchor, expr: part, inputs: own, members };
             let region = region.region(search)?;
             let rest = expr.part(expr.root(), |id| (id == top).then_some(inputs.len()));
-            let (rest, inputs) = rest_of(graph, &rest, &inputs);
+            let (rest, used) = rest.compacted();
+            // The result of the region is the input behind all others.
+            let inputs: Vec<Outlet> =
+                used.iter().filter_map(|&at| inputs.get(at)).copied().collect();
+            // Its subnormal numbers count as zeros, as those of any value in memory.
+            let part = Expr::input(inputs.len(), DType::F32).applied(Prim::Flush);
+            let kept = dtypes(graph, &inputs).into_iter().enumerate();
+            let kept = kept.map(|(position, dtype)| Replacement::Input(position, dtype));
+            let replacements: Vec<_> = kept.chain([Replacement::Expr(&part)]).collect();
+            let rest = rest.substitute(&replacements);
             Some(Split { anchor: anchor.node, region, rest, inputs })
         })
     }
 
     /// The node that computes the rest instead of `root`, without the result of the region.
     fn rest(self, graph: &Graph, root: NodeId) -> NodeDef {
-        let dtype = |&input: &Outlet| graph.ty(input).map_or(DType::F32, |ty| ty.dtype);
-        let types: Vec<DType> = self.inputs.iter().map(dtype).chain([DType::F32]).collect();
+        let types = dtypes(graph, &self.inputs).into_iter().chain([DType::F32]).collect();
         let fused = registry::find(names::FUSED_ELEMENTWISE).expect("a built-in record");
-        let mut node = graph[root].clone().with_inputs(self.inputs);
-        node.op = OpRef::Known(fused);
-        node.attrs = Arc::new(Attrs::new().with("Tin", types).with("T", DType::F32));
-        node.expr = Some(Arc::new(self.rest));
-        node
+        fused_node(graph[root].clone().with_inputs(self.inputs), fused, types, self.rest)
     }
 }
 
@@ -150,40 +152,4 @@ fn top_of(expr: &Expr, anchor: usize, anchors: &[usize]) -> Option<ExprId> {
     };
     let is_float = expr.nodes()[top.index()].dtype == DType::F32;
     (is_work(top) && is_float).then_some(top)
-}
-
-/// An expression over those of its inputs that it uses.
-fn compacted(graph: &Graph, expr: &Expr, inputs: &[Outlet]) -> (Expr, Vec<Outlet>) {
-    let (moved, used) = moved(graph, expr, inputs);
-    let moved: Vec<Replacement<'_>> =
-        moved.into_iter().map(|(position, dtype)| Replacement::Input(position, dtype)).collect();
-    (expr.substitute(&moved), used)
-}
-
-/// The rest over those of its inputs that it uses, of which the one behind all is the last; that
-/// one's subnormal numbers count as zeros, as those of any value in memory.
-fn rest_of(graph: &Graph, rest: &Expr, inputs: &[Outlet]) -> (Expr, Vec<Outlet>) {
-    let (moved, used) = moved(graph, rest, inputs);
-    let part = Expr::input(used.len(), DType::F32).applied(Prim::Flush);
-    let inputs = moved.into_iter().map(|(position, dtype)| Replacement::Input(position, dtype));
-    let replacements: Vec<Replacement<'_>> = inputs.chain([Replacement::Expr(&part)]).collect();
-    (rest.substitute(&replacements), used)
-}
-
-/// For each input its new position, unused ones anywhere, and the inputs that are used.
-fn moved(graph: &Graph, expr: &Expr, inputs: &[Outlet]) -> (Vec<(usize, DType)>, Vec<Outlet>) {
-    let position = |node: &ExprNode| match node.kind {
-        ExprKind::Input(position) => Some(position),
-        ExprKind::Const(_) | ExprKind::Apply(..) | ExprKind::Reduce(..) => None,
-    };
-    let used: HashSet<usize> = expr.nodes().iter().filter_map(position).collect();
-    let mut own = Vec::new();
-    let mut moved = Vec::with_capacity(inputs.len());
-    for (position, &input) in inputs.iter().enumerate() {
-        moved.push((own.len(), graph.ty(input).map_or(DType::F32, |ty| ty.dtype)));
-        if used.contains(&position) {
-            own.push(input);
-        }
-    }
-    (moved, own)
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    AttrValue, PartialShape, ValueType,
+    AttrValue, DType, PartialShape, ValueType,
     build::GraphBuilder,
     host_tensor::HostTensor,
     pass::{

@@ -2,6 +2,7 @@
 
 use super::{
     BlockEpilogue, GemmOutput, GemmSizes, Matrix,
+    factor::in_tiles,
     linear::LinearEpilogue,
     packed::{RightOperand, depth, multiply_by_depths},
     rect::Rect,
@@ -24,8 +25,12 @@ impl RowsByWeights {
     /// The operand of a matmul; `None` where it is none for tiles.
     pub(in crate::cpu) fn new(sizes: GemmSizes) -> Option<RowsByWeights> {
         let machine = InstructionSet::detect()?;
-        let fits = sizes.m > 1 && sizes.k > 2 && sizes.n > 1;
-        fits.then(|| RowsByWeights { machine, sizes, kept: PackedWeights::default() })
+        let (a, b) = (Matrix::row_major(&[], sizes.k), Matrix::row_major(&[], sizes.n));
+        in_tiles(sizes, a, b).then(|| RowsByWeights {
+            machine,
+            sizes,
+            kept: PackedWeights::default(),
+        })
     }
 
     /// The packed form of `weights`, which are all of a tensor if it is that.

@@ -6,7 +6,7 @@ use crate::elementwise::{
 };
 use ferroflow_ir::{
     DType, Expr, Prim, ReduceKind,
-    expr::{Constant, ExprId, ExprKind, ExprNode, Replacement},
+    expr::{Constant, ExprId, ExprKind, ExprNode},
 };
 use std::{collections::HashMap, sync::Arc};
 
@@ -216,17 +216,7 @@ impl<'a> Builder<'a> {
 
     /// The program of an expression, with the inputs that it reads alone.
     fn line(&mut self, expr: &Expr) -> Option<Line> {
-        let mut used: Vec<usize> = Vec::new();
-        let moved: Vec<Replacement<'_>> = (0..expr.n_inputs())
-            .map(|position| {
-                let reads = |node: &ExprNode| node.kind == ExprKind::Input(position);
-                if expr.nodes().iter().any(reads) {
-                    used.push(position);
-                }
-                Replacement::Input(used.len().saturating_sub(1), self.dtypes[position])
-            })
-            .collect();
-        let expr = expr.substitute(&moved);
+        let (expr, used) = expr.compacted();
         let dtypes: Vec<DType> = used.iter().map(|&position| self.dtypes[position]).collect();
         let along: Vec<Along> = used.iter().map(|&position| self.along[position]).collect();
         let reads = used.iter().map(|&position| self.read(position)).collect();
