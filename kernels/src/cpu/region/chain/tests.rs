@@ -1,6 +1,6 @@
 //! Chains of convolutions have the bits of their members, one after the other.
 
-use super::*;
+use super::{super::epilogue::ExprEpilogue, *};
 use crate::{
     cpu::CpuDevice,
     device::Device,
