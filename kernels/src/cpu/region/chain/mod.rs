@@ -20,7 +20,6 @@ use crate::{
 use ferroflow_ir::{DType, NameAttrList, registry};
 use layer::{ChainedConvolution, RunningConvolution};
 use smallvec::SmallVec;
-use std::sync::Arc;
 use strips::Strips;
 
 /// Bytes of the rows between convolutions that stay in the second-level cache.

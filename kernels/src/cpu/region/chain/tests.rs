@@ -7,7 +7,7 @@ use crate::{
     kernel::{Operand, Target},
 };
 use ferroflow_ir::{AttrValue, Attrs, Expr, HostTensor, OpDef, Shape};
-use std::num::NonZeroUsize;
+use std::{num::NonZeroUsize, sync::Arc};
 
 /// Small numbers of few bits, so that sums are exact in any order.
 fn numbers(dims: &[usize], seed: usize) -> HostTensor {
