@@ -5,7 +5,7 @@
 
 use crate::command;
 use anyhow::{Context, Result, ensure};
-use std::{env, fs, path::Path};
+use std::{env, fs, path::Path, process::Command};
 
 /// The folder of the programs.
 const FOLDER: &str = "examples/alone";
@@ -23,16 +23,28 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     ensure!(folders == PROGRAMS.len(), "{FOLDER} has {folders} programs, listed otherwise here");
     // The versions are those of the workspace of the crates.
     fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
-    PROGRAMS.iter().try_for_each(|name| run_one(root, name).with_context(|| format!("`{name}`")))
+    // Each is checked with the features that it asks for alone, which needs no code of the crates; then all are
+    // built at once, so that no crate is compiled twice, and run.
+    for name in PROGRAMS {
+        println!("checking {name}");
+        let check = cargo(root, &["check", "--quiet", "--package", &program(name)]);
+        command::run(check).with_context(|| format!("`{name}`"))?;
+    }
+    let programs: Vec<_> = PROGRAMS.iter().map(|name| program(name)).collect();
+    for path in command::all_built(cargo(root, &["build", "--quiet", "--workspace"]), &programs)? {
+        println!("running {}", path.display());
+        command::run(Command::new(&path)).with_context(|| format!("{}", path.display()))?;
+    }
+    Ok(())
 }
 
-fn run_one(root: &Path, name: &str) -> Result<()> {
-    println!("{name}");
-    let package = format!("{}-alone", name.replace('_', "-"));
-    let folder = root.join(FOLDER);
-    let mut cargo =
-        command::cargo(&folder, &["run", "--quiet", "--package", &package, "--target-dir"]);
-    cargo.arg(root.join("target"));
+fn program(name: &str) -> String {
+    format!("{}-alone", name.replace('_', "-"))
+}
+
+fn cargo(root: &Path, args: &[&str]) -> Command {
+    let mut cargo = command::cargo(&root.join(FOLDER), args);
+    cargo.arg("--target-dir").arg(root.join("target"));
     // Parts that are the same as here are built once, as the profile is the same: that of the workspace,
     // with what the environment says otherwise.
     let profile = [
@@ -42,5 +54,5 @@ fn run_one(root: &Path, name: &str) -> Result<()> {
         ("CARGO_PROFILE_DEV_BUILD_OVERRIDE_DEBUG", "false"),
     ];
     cargo.envs(profile.into_iter().filter(|(name, _)| env::var_os(name).is_none()));
-    command::run(cargo)
+    cargo
 }

@@ -41,21 +41,28 @@ pub(crate) fn build_workers(
 }
 
 /// Runs a build; returns the path of the program or library that it made of a target.
-pub(crate) fn built(mut build: Command, target: &str) -> Result<PathBuf> {
+pub(crate) fn built(build: Command, target: &str) -> Result<PathBuf> {
+    Ok(all_built(build, &[target])?.remove(0))
+}
+
+/// Runs a build; returns the paths of the programs or libraries that it made of targets, in their order.
+pub(crate) fn all_built(mut build: Command, targets: &[impl AsRef<str>]) -> Result<Vec<PathBuf>> {
     build.args(["--message-format", "json-render-diagnostics"]);
     let messages = String::from_utf8(output(build)?)?;
-    let file = |line: &str| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        let is_it = message["target"]["name"] == target && message["profile"]["test"] == false;
-        // A program may have the name of the library beside it.
-        let library = message["target"]["kind"][0] == "cdylib";
-        let path = if library { &message["filenames"][0] } else { &message["executable"] };
-        path.as_str().filter(|_| is_it).map(PathBuf::from)
+    let messages: Vec<Value> =
+        messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let path = |target: &str| {
+        let file = |message: &Value| {
+            let is_it = message["target"]["name"] == target && message["profile"]["test"] == false;
+            // A program may have the name of the library beside it.
+            let library = message["target"]["kind"][0] == "cdylib";
+            let path = if library { &message["filenames"][0] } else { &message["executable"] };
+            path.as_str().filter(|_| is_it).map(PathBuf::from)
+        };
+        let found = messages.iter().find_map(file);
+        found.with_context(|| format!("cargo names what it built of {target}"))
     };
-    messages
-        .lines()
-        .find_map(file)
-        .with_context(|| format!("cargo names what it built of {target}"))
+    targets.iter().map(|target| path(target.as_ref())).collect()
 }
 
 /// Runs a command and shows what it prints; it must succeed.
