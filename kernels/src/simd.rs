@@ -29,6 +29,53 @@ pub(crate) fn vectorize<V: Vectorized>(body: V) -> V::Output {
     body.run()
 }
 
+/// Asks for `len` bytes of memory that will be used soon. They may be anywhere.
+#[inline(always)]
+pub(crate) fn prefetch<T>(at: *const T, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..len).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let at = at.cast::<i8>().wrapping_add(line);
+        #[expect(unsafe_code, reason = "an instruction")]
+        // SAFETY: every x86-64 processor has the instruction, and it reads nothing.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(at);
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (at, len);
+}
+
+/// Bytes of the last-level cache, if the processor tells.
+pub(crate) fn last_level_cache() -> Option<usize> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        static FOUND: OnceLock<Option<usize>> = OnceLock::new();
+        *FOUND.get_or_init(|| {
+            let of_leaf = |leaf: u32| (0..8).map_while(|index| cache_size(leaf, index)).max();
+            // Deterministic cache parameters of Intel, cache properties of AMD.
+            of_leaf(4).max(of_leaf(0x8000_001d))
+        })
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    None
+}
+
+/// Bytes of the processor's cache number `index`, as this leaf of `cpuid` tells (Intel 64 and IA-32
+/// Architectures Software Developer's Manual, volume 2, `CPUID`).
+#[cfg(target_arch = "x86_64")]
+#[allow(unused_unsafe, reason = "later compilers than the oldest take `cpuid` for safe")]
+fn cache_size(leaf: u32, index: u32) -> Option<usize> {
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    #[expect(unsafe_code, reason = "an instruction")]
+    // SAFETY: every x86-64 processor has the instruction.
+    let (highest, found) = unsafe { (__cpuid(leaf & 0x8000_0000), __cpuid_count(leaf, index)) };
+    // Of other leaves than there are processors tell something else.
+    let exists = leaf <= highest.eax && found.eax & 0x1f != 0;
+    let part = |shift: u32, bits: u32| (found.ebx >> shift & ((1 << bits) - 1)) as usize + 1;
+    exists.then(|| part(22, 10) * part(12, 10) * part(0, 12) * (found.ecx as usize + 1))
+}
+
 /// The instruction sets that loops are compiled for.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]

@@ -10,8 +10,10 @@ use ferroflow::ir::{Attrs, DType, HostTensor};
 pub(super) const TEMPLATES: &[(f64, Template)] = &[
     (3.0, matmul),
     (4.0, dense),
+    (1.5, added),
     (2.0, convolution),
     (1.0, depthwise),
+    (1.5, inverted_residual),
     (1.0, pool),
     (1.5, softmax),
     (1.5, layer_norm),
@@ -85,6 +87,24 @@ fn dense(g: &mut Gen) -> Option<()> {
     epilogue(g, y).map(drop)
 }
 
+/// Two matmuls that are added, each with an epilogue of its own.
+fn added(g: &mut Gen) -> Option<()> {
+    let x = g.find(|seen| {
+        seen.is_float() && seen.rank() == Some(2) && matches!(seen.size(1), Some(1..=6))
+    })?;
+    let (dtype, inner) = (g.type_of(x).dtype, g.type_of(x).size(1)?);
+    let n = 1 + g.rng.below(4);
+    let mut results = [x; 2];
+    for result in &mut results {
+        let weights = g.numbers(dtype, &[inner, n])?;
+        let y = g.op("MatMul", vec![value(x), weights], Attrs::new())?;
+        *result = epilogue(g, y)?;
+    }
+    let name = g.rng.pick(&["AddV2", "AddV2", "Sub", "Mul"]);
+    let sum = g.call(name, &results)?;
+    epilogue(g, sum).map(drop)
+}
+
 /// A value as images `[batch, height, width, channels]`.
 fn images(g: &mut Gen) -> Option<Id> {
     let found = g.find(|seen| {
@@ -123,6 +143,31 @@ fn depthwise(g: &mut Gen) -> Option<()> {
     let filter = g.numbers(DType::F32, &[side, side, channels, 1])?;
     let attrs = windows(g);
     let y = g.op("DepthwiseConv2dNative", vec![value(x), filter], attrs)?;
+    epilogue(g, y).map(drop)
+}
+
+/// Pointwise, depthwise and pointwise convolutions one after the other, the first or last at times not.
+fn inverted_residual(g: &mut Gen) -> Option<()> {
+    let mut y = images(g)?;
+    let pointwise = |g: &mut Gen, y: Id, n: usize| {
+        let filter = g.numbers(DType::F32, &[1, 1, g.type_of(y).size(3)?, n])?;
+        let attrs = Attrs::new().with("strides", vec![1i64; 4]).with("padding", "SAME");
+        let y = g.op("Conv2D", vec![value(y), filter], attrs)?;
+        epilogue(g, y)
+    };
+    if g.rng.chance(0.8) {
+        let n = 3 + g.rng.below(4);
+        y = pointwise(g, y, n)?;
+    }
+    let side = 1 + g.rng.below(3);
+    let filter = g.numbers(DType::F32, &[side, side, g.type_of(y).size(3)?, 1])?;
+    let attrs = windows(g);
+    y = g.op("DepthwiseConv2dNative", vec![value(y), filter], attrs)?;
+    y = epilogue(g, y)?;
+    if g.rng.chance(0.8) {
+        let n = 2 + g.rng.below(3);
+        y = pointwise(g, y, n)?;
+    }
     epilogue(g, y).map(drop)
 }
 

@@ -13,7 +13,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
     number::Number,
-    simd::{Vectorized, vectorize},
+    simd::{Vectorized, prefetch, vectorize},
     wide::WideElement,
 };
 use ferroflow_ir::{DType, Error, Expr, pass::region::softmax as softmax_of};
@@ -127,6 +127,9 @@ impl<A: Exp> Vectorized for Exponentials<'_, A> {
         let (chunks, rest) = self.x.as_chunks::<LANES>();
         let (outs, last) = self.out.as_chunks_mut::<LANES>();
         for (x, out) in chunks.iter().zip(outs) {
+            // Rows follow each other, and the processor does not look as far ahead.
+            prefetch(x.as_ptr().wrapping_add(self.x.len()), size_of_val(x));
+            prefetch(out.as_ptr().wrapping_add(self.x.len()), size_of_val(x));
             for ((lane, &x), out) in lanes.iter_mut().zip(x).zip(out) {
                 *out = x.minus(self.largest).exp_of_nonpositive();
                 *lane = lane.plus(*out);

@@ -27,17 +27,39 @@ pub(crate) enum Along {
 pub(crate) enum LineSource<'a> {
     /// Its bytes, from the first element of the line on.
     Elements(&'a [u8]),
-    /// The same, of bytes that so many programs read one after the other, of which this one is that
-    /// `turn`, from 0 on: each asks for its share of the line that comes next.
-    Shared { bytes: &'a [u8], turn: usize, turns: usize },
-    /// The same, of bytes that were used a moment ago, as they will be for the next line.
-    Near(&'a [u8]),
     /// Bytes that begin again after `period`, from `at` on. They go on for a
     /// [tile](LineProgram::tile) behind the period.
     Cycle { bytes: &'a [u8], period: usize, at: usize },
     /// The memory of the output.
     InPlace,
     /// Nowhere: a single element, the accumulator, or an input that is not used.
+    Unread,
+}
+
+/// Lines of as many elements each, one after the other.
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ElementLines<'a> {
+    /// Where each input is.
+    pub(crate) sources: &'a [LinesSource<'a>],
+    /// The number of lines.
+    pub(crate) n: usize,
+    /// Elements of each.
+    pub(crate) len: usize,
+}
+
+/// Where an input of several lines is.
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum LinesSource<'a> {
+    /// Its bytes, from the first element of the first line on, and how many there are from line to line.
+    /// Of as many lines that follow, the part of each tile from an eighth to another is asked for.
+    Elements { bytes: &'a [u8], step: usize, asked: [u8; 2] },
+    /// The single element of each line, of this width in bytes.
+    Single { bytes: &'a [u8], step: usize, width: usize },
+    /// The memory of the output.
+    InPlace,
+    /// Nowhere: the accumulator, or an input that is not used.
     Unread,
 }
 
@@ -63,27 +85,26 @@ pub(crate) trait Runner: Send {
     /// When a source is too short.
     fn run(&mut self, sources: &[LineSource<'_>], out: &mut [u8]);
 
-    /// As [`run`](Runner::run), with a result that passes the caches by where there is such a store
-    /// and `out` is aligned for it: for results so large that they are not in the caches any more
-    /// when they are read. [`settle`](Runner::settle) ends a series of such calls.
-    fn stream(&mut self, sources: &[LineSource<'_>], out: &mut [u8]);
-
-    /// Orders what was [streamed](Runner::stream) before all later stores.
-    fn settle(&self);
-
-    /// Puts `value` into all parts of the accumulator.
-    fn start(&mut self, value: f32);
-
-    /// Computes `n` elements into the accumulator, of which each part takes its share. No source is
-    /// in place.
+    /// Computes the elements of lines into `out`. With `streams`, results pass the caches by where there
+    /// is such a store and `out` is aligned for it: for results so large that they are not in the caches
+    /// any more when they are read. [`settle`](Runner::settle) ends a series of such calls.
     ///
     /// # Panics
     ///
     /// When a source is too short.
-    fn fold(&mut self, sources: &[LineSource<'_>], n: usize);
+    fn run_lines(&mut self, lines: &ElementLines<'_>, out: &mut [u8], streams: bool);
 
-    /// The reduction of the parts of the accumulator, pairwise; a mean is a sum here.
-    fn total(&mut self, kind: ReduceKind) -> f32;
+    /// Orders what was streamed before all later stores.
+    fn settle(&self);
+
+    /// Reduces the elements of each line to a total, by a program whose result is the accumulator combined
+    /// with an element; a mean is a sum here. Each part of the accumulator takes its share of a line, and
+    /// the parts are combined pairwise. No source is in place.
+    ///
+    /// # Panics
+    ///
+    /// When a source is too short.
+    fn fold_lines(&mut self, lines: &ElementLines<'_>, kind: ReduceKind, totals: &mut [f32]);
 }
 
 /// Compiles an expression whose inputs have these dtypes; `None` where there is no code for it.

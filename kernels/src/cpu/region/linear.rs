@@ -1,7 +1,7 @@
 //! Epilogues that are linear steps and bounds on the result of an anchor: see
 //! [`linear`](crate::cpu::gemm::linear).
 
-use super::operand::RegionOperand;
+use super::operand::{self, RegionOperand};
 use crate::{
     cpu::gemm::linear::{LinearEpilogue, LinearSteps},
     elementwise::lines::Along,
@@ -128,16 +128,13 @@ impl LinearPlan {
             StepOperand::Number(number) => Some(Cow::Owned(vec![number; cols])),
             StepOperand::Input { index, flushed, negated } => {
                 let row: &[f32] = bytemuck::cast_slice(operands[index].row(bytes[index], 0, 0));
-                let value = |x: f32| {
-                    let x = if flushed && x.is_subnormal() { 0f32.copysign(x) } else { x };
-                    if negated { -x } else { x }
-                };
-                // Without an end before the last: that is done in vectors.
-                let changes = |any, x: &f32| any | (flushed & x.is_subnormal());
+                let mut row = if flushed { operand::flushed(row) } else { row.into() };
+                if negated {
+                    row.to_mut().iter_mut().for_each(|x| *x = -*x);
+                }
                 Some(match operands[index].along {
-                    Along::Single => vec![value(row[0]); cols].into(),
-                    _ if !negated && !row.iter().fold(false, changes) => row.into(),
-                    _ => row.iter().copied().map(value).collect(),
+                    Along::Single => vec![row[0]; cols].into(),
+                    Along::Elements | Along::Accumulator => row,
                 })
             }
         };

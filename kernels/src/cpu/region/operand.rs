@@ -2,6 +2,7 @@
 
 use crate::elementwise::lines::Along;
 use ferroflow_ir::{Shape, StridedView, view::ViewDim};
+use std::borrow::Cow;
 
 /// An input beside rows of elements.
 #[derive(Debug, Clone)]
@@ -12,6 +13,8 @@ pub(super) struct RegionOperand {
     pub(super) along: Along,
     /// Element that the first of each row needs.
     rows: StridedView,
+    /// Bytes from one row to the next, where all are as far apart.
+    pub(super) step: Option<usize>,
     /// Bytes of a row.
     row_bytes: usize,
 }
@@ -42,12 +45,22 @@ impl RegionOperand {
             _ => return None,
         };
         let n = if along == Along::Single { 1 } else { row.num_elements() };
-        Some(RegionOperand { width, along, rows, row_bytes: n * width })
+        let step = match rows.dims.as_slice() {
+            [] => Some(0),
+            [dim] => usize::try_from(dim.stride).ok().map(|stride| stride * width),
+            _ => None,
+        };
+        Some(RegionOperand { width, along, rows, step, row_bytes: n * width })
     }
 
     /// Whether all rows meet the same elements.
     pub(super) fn is_same_for_all(&self) -> bool {
         self.rows.dims.iter().all(|dim| dim.stride == 0)
+    }
+
+    /// Whether there are several rows, and all meet the same elements.
+    pub(super) fn is_shared(&self) -> bool {
+        !self.rows.dims.is_empty() && self.is_same_for_all()
     }
 
     /// Whether each row meets the elements at its own position.
@@ -60,10 +73,28 @@ impl RegionOperand {
         self.along == Along::Elements && is_contiguous
     }
 
+    /// Elements for `n` rows from row `first` on, all of them [as far apart](RegionOperand::step).
+    pub(super) fn rows<'a>(&self, bytes: &'a [u8], first: usize, n: usize) -> &'a [u8] {
+        let from = match self.step {
+            Some(step) => first * step,
+            None => self.rows.position(first) as usize * self.width,
+        };
+        &bytes[from..from + (n - 1) * self.step.unwrap_or(0) + self.row_bytes]
+    }
+
     /// Elements for row `row`, from its column `col` on.
     pub(super) fn row<'a>(&self, bytes: &'a [u8], row: usize, col: usize) -> &'a [u8] {
-        let first = self.rows.position(row) as usize * self.width;
         let skipped = if self.along == Along::Single { 0 } else { col * self.width };
-        &bytes[first + skipped..first + self.row_bytes]
+        &self.rows(bytes, row, 1)[skipped..]
     }
+}
+
+/// Numbers with zeros of the same sign for those that are not normal.
+pub(super) fn flushed(numbers: &[f32]) -> Cow<'_, [f32]> {
+    // Without an end before the last: that is done in vectors.
+    if !numbers.iter().fold(false, |any, x| any | x.is_subnormal()) {
+        return numbers.into();
+    }
+    let flush = |&x: &f32| if x.is_subnormal() { 0f32.copysign(x) } else { x };
+    numbers.iter().map(flush).collect()
 }

@@ -18,8 +18,6 @@ pub(super) struct StagePlan {
     pub(super) stages: Vec<Stage>,
     pub(super) n_numbers: usize,
     pub(super) n_kept: usize,
-    /// The number of stages that read each operand.
-    pub(super) n_reads: Vec<usize>,
     /// Whether there are divisions that became multiplications by a reciprocal.
     pub(super) has_reciprocals: bool,
 }
@@ -53,8 +51,9 @@ pub(super) struct Line {
 /// An input of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Read {
-    /// The elements of an operand, which so many stages have read before.
-    Elements(usize, usize),
+    /// The elements of an operand. Of those of the next row the stage asks for a share, from an eighth of
+    /// each tile to another.
+    Elements(usize, [u8; 2]),
     /// The single element of an operand.
     Single(usize),
     /// A number of the row.
@@ -83,9 +82,10 @@ impl StagePlan {
         let expr = inverted.as_ref().unwrap_or(expr);
         let mut builder = Builder::new(expr, dtypes, along);
         builder.stages(reduces)?;
-        let Builder { stages, numbers, kept, n_reads, .. } = builder;
+        builder.share_reads();
+        let Builder { stages, numbers, kept, .. } = builder;
         let (n_numbers, n_kept) = (numbers.len(), kept.len());
-        Some(StagePlan { stages, n_numbers, n_kept, n_reads, has_reciprocals })
+        Some(StagePlan { stages, n_numbers, n_kept, has_reciprocals })
     }
 }
 
@@ -228,11 +228,29 @@ impl<'a> Builder<'a> {
             Along::Accumulator => Read::Accumulator,
             Along::Elements if position < self.n_operands => {
                 self.n_reads[position] += 1;
-                Read::Elements(position, self.n_reads[position] - 1)
+                Read::Elements(position, [0, 8])
             }
             Along::Elements => Read::Kept(position - self.first_kept),
             Along::Single if position < self.n_operands => Read::Single(position),
             Along::Single => Read::Number(position - self.n_operands),
+        }
+    }
+
+    /// Shares what is asked for of the next row among the stages that read an operand.
+    fn share_reads(&mut self) {
+        let mut turns = vec![0; self.n_operands];
+        let lines = self.stages.iter_mut().filter_map(|stage| match stage {
+            Stage::Keep { line, .. } | Stage::Reduce { line, .. } | Stage::Result(line) => {
+                Some(line)
+            }
+            Stage::Number { .. } | Stage::Single(_) => None,
+        });
+        for read in lines.flat_map(|line| &mut line.reads) {
+            if let Read::Elements(operand, asked) = read {
+                let eighths = |turn: usize| (8 * turn / self.n_reads[*operand]) as u8;
+                *asked = [eighths(turns[*operand]), eighths(turns[*operand] + 1)];
+                turns[*operand] += 1;
+            }
         }
     }
 

@@ -93,6 +93,8 @@ pub(super) fn joined(first: Code, second: Code) -> Option<Code> {
     Some(match (first, second) {
         (Code::LoadF32, Code::Flush) => Code::LoadFlushed,
         (Code::Mul, Code::Add) => Code::MulAdd,
+        (Code::Sub, Code::Mul) => Code::SubMul,
+        (Code::Sub, Code::Square) => Code::SubSquare,
         (Code::MulFlushed, Code::AddFlushed) => Code::MulAddFlushed,
         (Code::Max, Code::Min) => Code::MaxMin,
         (Code::Flush, Code::StoreF32) => Code::StoreFlushed,
@@ -109,6 +111,24 @@ pub(super) fn streaming(steps: &[TileStep]) -> Vec<TileStep> {
         _ => return Vec::new(),
     };
     before.iter().copied().chain([TileStep::Own(store, a, b)]).collect()
+}
+
+/// The program that folds its result into the memory of the output; `None` where it does not end with a
+/// combination with the accumulator, the input at this slot.
+pub(super) fn folding(steps: &[TileStep], accumulator: u32) -> Option<Vec<TileStep>> {
+    let [before @ .., TileStep::Own(combine, other, _), TileStep::Own(Code::StoreF32, out, _)] =
+        steps
+    else {
+        return None;
+    };
+    let fold = match combine {
+        Code::Add => Code::AddInto,
+        Code::Max => Code::MaxInto,
+        Code::Min => Code::MinInto,
+        _ => return None,
+    };
+    let steps = before.iter().copied().chain([TileStep::Own(fold, *out, 0)]);
+    (*other == accumulator).then(|| steps.collect())
 }
 
 /// A constant as what a tile has in each lane.

@@ -4,11 +4,14 @@ use super::{
     AHEAD, Program,
     compile::{TileContent, TileSlot},
     lanes::store_fence,
-    machine::{Tile, TileFrame, TileMachine},
+    machine::{Tile, TileFrame, TileMachine, TileProgram},
     pointers::{PointerTable, StackPage},
     tile_bytes,
 };
-use crate::elementwise::lines::{LineProgram, LineSource, Runner};
+use crate::{
+    elementwise::lines::{ElementLines, LineProgram, LineSource, LinesSource, Runner},
+    simd::{Vectorized, vectorize},
+};
 use ferroflow_ir::ReduceKind;
 use smallvec::SmallVec;
 
@@ -46,48 +49,98 @@ impl<M: TileMachine<N>, const N: usize> Runner for Line<'_, M, N> {
             if let TileSlot::Own(tile, TileContent::Scalar(own)) = place
                 && *own == input
             {
-                let tile = &mut self.tiles[*tile];
-                match <[u8; 4]>::try_from(element) {
-                    Ok(element) => tile.0.fill(f32::from_ne_bytes(element)),
-                    Err(_) => tile_bytes(tile)
-                        .chunks_exact_mut(element.len())
-                        .for_each(|cell| cell.copy_from_slice(element)),
-                }
+                fill(&mut self.tiles[*tile], element);
             }
         }
     }
 
     fn run(&mut self, sources: &[LineSource<'_>], out: &mut [u8]) {
-        self.line(sources, out, false);
+        let width = self.program.output_width;
+        let n = out.len() / width;
+        let whole = n / N * N;
+        if whole > 0 {
+            self.run_tiles(sources, whole, &mut out[..whole * width]);
+        }
+        let rest = n - whole;
+        if rest > 0 {
+            self.copy_ends(rest, |input, width| match sources[input] {
+                LineSource::Elements(bytes) => &bytes[whole * width..],
+                LineSource::InPlace => &out[whole * width..],
+                LineSource::Cycle { bytes, period, at } => &bytes[(at + whole * width) % period..],
+                LineSource::Unread => &[],
+            });
+            out[whole * width..].copy_from_slice(self.run_copies(rest));
+        }
     }
 
-    fn stream(&mut self, sources: &[LineSource<'_>], out: &mut [u8]) {
-        let aligned = (out.as_ptr() as usize).is_multiple_of(align_of::<Tile<N>>());
-        self.line(sources, out, aligned && !self.program.streaming.is_empty());
+    fn run_lines(&mut self, lines: &ElementLines<'_>, out: &mut [u8], streams: bool) {
+        let mut page = StackPage::begin();
+        page.hold();
+        let bytes = lines.len * self.program.output_width;
+        assert_eq!(out.len(), lines.n * bytes, "room for all lines");
+        let aligned = (out.as_ptr() as usize | bytes).is_multiple_of(align_of::<Tile<N>>());
+        let streams = streams && aligned && !self.program.streaming.is_empty();
+        let ops = if streams { &self.program.streaming } else { &self.program.ops };
+        let (whole, rest) = (lines.len / N * N, lines.len % N);
+        let mut table = self.table(lines, out.as_mut_ptr(), bytes, !streams);
+        for line in 0..lines.n {
+            self.set_singles(lines, line);
+            self.run_line(ops, &mut table, line, whole / N);
+            if rest > 0 {
+                let out = &mut out[line * bytes..][..bytes];
+                self.copy_ends_of(lines, line, rest, out);
+                let done = whole * self.program.output_width;
+                out[done..].copy_from_slice(self.run_copies(rest));
+            }
+        }
     }
 
     fn settle(&self) {
         store_fence();
     }
 
-    fn start(&mut self, value: f32) {
-        self.accumulator.0.fill(value);
-    }
-
-    fn fold(&mut self, sources: &[LineSource<'_>], n: usize) {
-        let whole = n / N * N;
-        self.tiles_of(sources, whole, None, false);
-        if whole < n {
-            let rest = n - whole;
-            self.copy_ends(sources, whole, rest, &[]);
-            self.run_copies();
-            let result = self.copies.len() - 1;
-            self.accumulator.0[..rest].copy_from_slice(&self.copies[result].0[..rest]);
+    fn fold_lines(&mut self, lines: &ElementLines<'_>, kind: ReduceKind, totals: &mut [f32]) {
+        assert_eq!(totals.len(), lines.n, "a total for each line");
+        let mut page = StackPage::begin();
+        page.hold();
+        let program = self.program;
+        let ops = if program.folding.is_empty() { &program.ops } else { &program.folding };
+        let (whole, rest) = (lines.len / N * N, lines.len % N);
+        let accumulator: *mut u8 = (&raw mut self.accumulator).cast();
+        let mut table = self.table(lines, accumulator, 0, false);
+        for (line, total) in totals.iter_mut().enumerate() {
+            self.set_singles(lines, line);
+            self.accumulator.0.fill(start(kind));
+            self.run_line(ops, &mut table, line, whole / N);
+            if rest > 0 {
+                self.copy_ends_of(lines, line, rest, &[]);
+                self.run_copies(rest);
+                let result = self.copies.len() - 1;
+                self.accumulator.0[..rest].copy_from_slice(&self.copies[result].0[..rest]);
+            }
+            *total = vectorize(Total(&mut self.accumulator.0, kind));
         }
     }
+}
 
-    fn total(&mut self, kind: ReduceKind) -> f32 {
-        let parts = &mut self.accumulator.0;
+/// Initial value of a reduction.
+fn start(kind: ReduceKind) -> f32 {
+    match kind {
+        ReduceKind::Max => f32::NEG_INFINITY,
+        ReduceKind::Min => f32::INFINITY,
+        _ => 0.0,
+    }
+}
+
+/// The parts of an accumulator, of which there is a power of two, combined pairwise.
+struct Total<'a, const N: usize>(&'a mut [f32; N], ReduceKind);
+
+impl<const N: usize> Vectorized for Total<'_, N> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run(self) -> f32 {
+        let Total(parts, kind) = self;
         match kind {
             ReduceKind::Max => halved(parts, |a, b| if a.is_nan() || a > b { a } else { b }),
             ReduceKind::Min => halved(parts, |a, b| if a.is_nan() || a < b { a } else { b }),
@@ -96,88 +149,149 @@ impl<M: TileMachine<N>, const N: usize> Runner for Line<'_, M, N> {
     }
 }
 
-/// The parts, of which there is a power of two, combined pairwise.
+#[inline(always)]
 fn halved<const N: usize>(parts: &mut [f32; N], combine: impl Fn(f32, f32) -> f32) -> f32 {
     let mut width = N / 2;
     while width > 0 {
-        for index in 0..width {
-            parts[index] = combine(parts[index], parts[index + width]);
-        }
+        let (low, high) = parts.split_at_mut(width);
+        low.iter_mut().zip(high).for_each(|(low, high)| *low = combine(*low, *high));
         width /= 2;
     }
     parts[0]
 }
 
+/// Puts an element of up to four bytes all over a tile.
+fn fill<const N: usize>(tile: &mut Tile<N>, element: &[u8]) {
+    match <[u8; 4]>::try_from(element) {
+        Ok(element) => tile.0.fill(f32::from_ne_bytes(element)),
+        Err(_) => tile_bytes(tile)
+            .chunks_exact_mut(element.len())
+            .for_each(|cell| cell.copy_from_slice(element)),
+    }
+}
+
 /// Lines of more elements are not rows of which the next is still in the cache when its turn comes.
 const SHORT: usize = 1 << 13;
 
+/// Where the operands of lines are.
+struct LinesTable {
+    pointers: PointerTable,
+    /// The slots that begin elsewhere for each line: their first bytes, and how many there are from line
+    /// to line.
+    starts: SmallVec<[(usize, *mut u8, usize); 6]>,
+}
+
 impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
-    /// Computes the elements of `out`.
-    fn line(&mut self, sources: &[LineSource<'_>], out: &mut [u8], streams: bool) {
-        let width = self.program.output_width;
-        let n = out.len() / width;
-        let whole = n / N * N;
-        self.tiles_of(sources, whole, Some(&mut out[..whole * width]), streams);
-        if whole < n {
-            let (first, rest) = (whole, n - whole);
-            self.copy_ends(sources, first, rest, out);
-            self.run_copies();
-            let result = self.copies.len() - 1;
-            let end = &mut out[first * width..];
-            end.copy_from_slice(&tile_bytes(&mut self.copies[result])[..rest * width]);
+    /// Operands of lines of which the results are at `result`, with so many bytes from one to the next:
+    /// none for the accumulator.
+    ///
+    /// # Panics
+    ///
+    /// When a source is too short.
+    fn table(
+        &mut self,
+        lines: &ElementLines<'_>,
+        result: *mut u8,
+        step: usize,
+        asks: bool,
+    ) -> LinesTable {
+        let (pointers, starts) = (PointerTable::default(), SmallVec::new());
+        let mut table = LinesTable { pointers, starts };
+        let base: *mut Tile<N> = self.tiles.as_mut_ptr();
+        // Lines follow each other: while some are computed, memory is asked for as many more, once where
+        // the output takes the place of an input.
+        let ahead = if lines.len <= SHORT { lines.n * (lines.len / N) } else { AHEAD };
+        let in_place = lines.sources.iter().any(|source| matches!(source, LinesSource::InPlace));
+        for (slot, place) in self.program.places.iter().enumerate() {
+            let (first, from_line_to_line, width, asked) = match place {
+                TileSlot::Own(tile, _) => {
+                    table.pointers.stay(base.wrapping_add(*tile).cast());
+                    continue;
+                }
+                TileSlot::Output => {
+                    let asked = if asks && !in_place { [0, 8] } else { [0, 0] };
+                    let width = if step > 0 { self.program.output_width } else { 0 };
+                    (result, step, width, asked)
+                }
+                TileSlot::Input(input, width) => match lines.sources[*input] {
+                    LinesSource::Elements { bytes, step, asked } => {
+                        let last = (lines.n - 1) * step + lines.len * width;
+                        assert!(bytes.len() >= last, "the elements of all lines");
+                        (bytes.as_ptr().cast_mut(), step, *width, asked)
+                    }
+                    LinesSource::InPlace => {
+                        assert_eq!(step, lines.len * width, "as many bytes as in the output");
+                        (result, step, *width, [0, 8])
+                    }
+                    LinesSource::Single { .. } | LinesSource::Unread => {
+                        assert_eq!(
+                            Some(*input),
+                            self.program.accumulator,
+                            "a source of each input"
+                        );
+                        table.pointers.stay((&raw mut self.accumulator).cast());
+                        continue;
+                    }
+                },
+            };
+            table.starts.push((slot, first, from_line_to_line));
+            table.pointers.go_sharing(first, N * width, Some(ahead), asked);
+        }
+        table
+    }
+
+    /// Sets what is a single element of each line.
+    fn set_singles(&mut self, lines: &ElementLines<'_>, line: usize) {
+        for place in &self.program.places {
+            if let TileSlot::Own(tile, TileContent::Scalar(input)) = place
+                && let LinesSource::Single { bytes, step, width } = lines.sources[*input]
+                && (line == 0 || step > 0)
+            {
+                fill(&mut self.tiles[*tile], &bytes[line * step..][..width]);
+            }
         }
     }
 
-    /// Computes `n` elements, a multiple of a tile: into the accumulator, or into `out`, past the
-    /// caches if it `streams`, which takes a program with such a store and aligned memory.
+    /// Computes the whole tiles of a line.
     #[expect(unsafe_code, reason = "the machine works on pointers; see the SAFETY comment")]
-    fn tiles_of(
-        &mut self,
-        sources: &[LineSource<'_>],
-        n: usize,
-        out: Option<&mut [u8]>,
-        streams: bool,
-    ) {
-        if n == 0 {
-            return;
+    #[inline(always)]
+    fn run_line(&self, ops: &TileProgram<M>, table: &mut LinesTable, line: usize, n_tiles: usize) {
+        for &(slot, first, step) in &table.starts {
+            table.pointers.set(slot, first.wrapping_add(line * step));
         }
+        // SAFETY: `line_program` has seen to it that the processor has the features, that the
+        // program ends with a store, and that every operand is an index into `places`. `table` has a
+        // pointer for each place, to a whole tile of the type the operation reads: inputs and the output
+        // to the next `N` elements of theirs, of which it found `n_tiles` times as many for each line;
+        // the rest to tiles. Only the output, which is the line's or the accumulator, and spills are
+        // written, and the output is written last. Where it passes the caches by, lines are aligned, and
+        // so is each of their tiles.
+        unsafe { M::run(ops, &mut table.pointers.frame(), n_tiles) };
+    }
+
+    /// Computes `n` elements, a multiple of a tile.
+    #[expect(unsafe_code, reason = "the machine works on pointers; see the SAFETY comment")]
+    fn run_tiles(&mut self, sources: &[LineSource<'_>], n: usize, out: &mut [u8]) {
         let mut page = StackPage::begin();
         page.hold();
         let program = self.program;
         let accumulator: *mut u8 = (&raw mut self.accumulator).cast();
-        let ops = if streams { &program.streaming } else { &program.ops };
-        let (result, out_step, n_out) = match out {
-            Some(out) => {
-                assert!(out.len() >= n * program.output_width, "room for a line");
-                (out.as_mut_ptr(), N * program.output_width, out.len())
-            }
-            None => (accumulator, 0, 0),
-        };
+        assert!(out.len() >= n * program.output_width, "room for a line");
+        let (result, out_step, n_out) = (out.as_mut_ptr(), N * program.output_width, out.len());
         let base: *mut Tile<N> = self.tiles.as_mut_ptr();
         // Rows follow each other: while one is computed, memory is asked for the next, once where the
         // output takes the place of an input.
-        let tiles = if n <= SHORT { n / N } else { AHEAD };
-        let ahead = Some(tiles);
-        let out_ahead = ahead.filter(|_| !streams);
+        let ahead = Some(if n <= SHORT { n / N } else { AHEAD });
         let mut indices = PointerTable::default();
         let in_place = sources.iter().any(|source| matches!(source, LineSource::InPlace));
         for place in &program.places {
             match place {
                 TileSlot::Own(tile, _) => indices.stay(base.wrapping_add(*tile).cast()),
-                TileSlot::Output => indices.go(result, out_step, out_ahead.filter(|_| !in_place)),
+                TileSlot::Output => indices.go(result, out_step, ahead.filter(|_| !in_place)),
                 TileSlot::Input(input, width) => match sources[*input] {
                     LineSource::Elements(bytes) => {
                         assert!(bytes.len() >= n * width, "the elements of a line");
                         indices.go(bytes.as_ptr().cast_mut(), N * width, ahead);
-                    }
-                    LineSource::Shared { bytes, turn, turns } => {
-                        assert!(bytes.len() >= n * width, "the elements of a line");
-                        let (first, step) = (bytes.as_ptr().cast_mut(), N * width);
-                        indices.go_sharing(first, step, ahead, (turn, turns));
-                    }
-                    LineSource::Near(bytes) => {
-                        assert!(bytes.len() >= n * width, "the elements of a line");
-                        indices.go(bytes.as_ptr().cast_mut(), N * width, None);
                     }
                     LineSource::Cycle { bytes, period, at } => {
                         assert!(at < period && period + N * width <= bytes.len(), "a whole cycle");
@@ -194,42 +308,37 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
                 },
             }
         }
-        // SAFETY: `line_program` has seen to it that the processor has the features, that the
-        // program ends with a store, and that every operand is an index into `places`. Each
-        // place points to a whole tile of the type the operation reads: inputs and the output to
-        // the next `N` elements of theirs, of which the assertions above found `n`; cycles to as
-        // many from a position before their period on; the rest to tiles. Only the output, which is
-        // the line's or the accumulator, and spills are written, and the output is written last.
-        // Where it passes the caches by, the line is aligned, and so is each of its tiles.
-        unsafe { M::run(ops, &mut indices.frame(), n / N) };
+        // SAFETY: as in `run_line`; the assertions above found `n` elements, and cycles point to as many
+        // from a position before their period on.
+        unsafe { M::run(&program.ops, &mut indices.frame(), n / N) };
     }
 
-    /// Copies the last `rest` elements of the inputs, from element `first` on.
-    fn copy_ends(&mut self, sources: &[LineSource<'_>], first: usize, rest: usize, out: &[u8]) {
+    /// Copies the last `rest` elements of each input, which the bytes that `end` finds begin with: an
+    /// input and its width.
+    fn copy_ends<'a>(&mut self, rest: usize, end: impl Fn(usize, usize) -> &'a [u8]) {
         let mut copy = 0;
         for place in &self.program.places {
             let TileSlot::Input(input, width) = place else { continue };
-            let to = &mut tile_bytes(&mut self.copies[copy])[..rest * width];
+            let from = end(*input, *width);
+            let n = from.len().min(rest * width);
+            tile_bytes(&mut self.copies[copy])[..n].copy_from_slice(&from[..n]);
             copy += 1;
-            match sources[*input] {
-                LineSource::Elements(bytes)
-                | LineSource::Shared { bytes, .. }
-                | LineSource::Near(bytes) => {
-                    to.copy_from_slice(&bytes[first * width..][..rest * width])
-                }
-                LineSource::InPlace => to.copy_from_slice(&out[first * width..][..rest * width]),
-                LineSource::Cycle { bytes, period, at } => {
-                    let at = (at + first * width) % period;
-                    to.copy_from_slice(&bytes[at..][..rest * width]);
-                }
-                LineSource::Unread => {}
-            }
         }
     }
 
-    /// Computes the copies: the result is the last of them.
+    /// Copies the last `rest` elements of a line, whose output has the bytes `out`.
+    fn copy_ends_of(&mut self, lines: &ElementLines<'_>, line: usize, rest: usize, out: &[u8]) {
+        let whole = lines.len - rest;
+        self.copy_ends(rest, |input, width| match lines.sources[input] {
+            LinesSource::Elements { bytes, step, .. } => &bytes[line * step + whole * width..],
+            LinesSource::InPlace => &out[whole * width..],
+            LinesSource::Single { .. } | LinesSource::Unread => &[],
+        });
+    }
+
+    /// Computes the copies; returns the first `n` results, which are in the last of them.
     #[expect(unsafe_code, reason = "the machine works on pointers; see the SAFETY comment")]
-    fn run_copies(&mut self) {
+    fn run_copies(&mut self, n: usize) -> &[u8] {
         let base: *mut Tile<N> = self.tiles.as_mut_ptr();
         let copies: *mut Tile<N> = self.copies.as_mut_ptr();
         let accumulator: *mut u8 = (&raw mut self.accumulator).cast();
@@ -249,10 +358,15 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
                 }
             });
         }
-        // SAFETY: as in `tiles_of`; every place points to a tile, which is long enough for elements
+        // SAFETY: as in `run_line`; every place points to a tile, which is long enough for elements
         // of any type here. There is a copy for each input, and one for the result.
         unsafe {
-            M::run(&self.program.ops, &mut TileFrame { places: &mut indices, moving: &[] }, 1)
+            M::run(
+                &self.program.ops,
+                &mut TileFrame { places: &mut indices, moving: &[], turning: &[] },
+                1,
+            )
         };
+        &tile_bytes(&mut self.copies[result])[..n * self.program.output_width]
     }
 }

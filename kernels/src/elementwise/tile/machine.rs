@@ -11,8 +11,8 @@
 use super::{
     lanes::{Avx2, Avx512, Lanes},
     math,
-    operations::operations,
-    pointers::MovingSlot,
+    operations::{operations, whole_programs},
+    pointers::{MovingSlot, TurningSlot},
 };
 use crate::elementwise::loops::BlockLoop;
 
@@ -46,6 +46,21 @@ pub(super) struct TileFrame<'a> {
     pub(super) places: &'a mut [*mut u8],
     /// Those that move on from tile to tile.
     pub(super) moving: &'a [MovingSlot],
+    /// Those of them that begin again.
+    pub(super) turning: &'a [TurningSlot],
+}
+
+impl TileFrame<'_> {
+    /// Moves on to the next tile.
+    #[inline(always)]
+    pub(super) fn advance(&mut self) {
+        for moving in self.moving {
+            moving.advance(self.places);
+        }
+        for turning in self.turning {
+            turning.advance(self.places);
+        }
+    }
 }
 
 /// The code of an operation.
@@ -57,6 +72,9 @@ pub(super) trait TileMachine<const N: usize>: Lanes + Send + Sync + 'static {
     /// The operation that takes a step.
     fn op(step: TileStep) -> TileOp<Self>;
 
+    /// The loop that does the same as a program with these codes, if there is one.
+    fn whole(codes: &[Code]) -> Option<WholeLoop<Self>>;
+
     /// Runs a program on the tiles its frame points to, `n` times: entries that move on, do so
     /// after each time.
     ///
@@ -66,7 +84,38 @@ pub(super) trait TileMachine<const N: usize>: Lanes + Send + Sync + 'static {
     /// every operation is an index into `frame.places` that points, each time, to readable memory of
     /// a tile of the type the operation reads; the operand of a store, and `a` of a spill, points to
     /// writable memory.
-    unsafe fn run(program: &[TileOp<Self>], frame: &mut TileFrame<'_>, n: usize);
+    unsafe fn run(program: &TileProgram<Self>, frame: &mut TileFrame<'_>, n: usize);
+}
+
+/// The operations of a program.
+pub(super) struct TileProgram<V> {
+    ops: Vec<TileOp<V>>,
+    /// The loop that does all of them, if there is one.
+    pub(super) whole: Option<WholeLoop<V>>,
+}
+
+/// A loop over `n` tiles that does all operations.
+type WholeLoop<V> = unsafe fn(&[TileOp<V>], &mut TileFrame<'_>, usize);
+
+impl<V> TileProgram<V> {
+    /// The program of steps of a machine.
+    pub(super) fn new<const N: usize>(steps: &[TileStep]) -> TileProgram<V>
+    where
+        V: TileMachine<N>,
+    {
+        let code = |step: &TileStep| match step {
+            TileStep::Own(code, ..) => Some(*code),
+            TileStep::Loop(..) => None,
+        };
+        let codes: Option<Vec<Code>> = steps.iter().map(code).collect();
+        let whole = codes.and_then(|codes| V::whole(&codes));
+        TileProgram { ops: steps.iter().copied().map(V::op).collect(), whole }
+    }
+
+    /// Whether there is no operation.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
 }
 
 /// The pointer that an operand names.
@@ -117,28 +166,42 @@ macro_rules! machine {
                 tile.wrapping_add(register * V::LEN * width)
             }
 
-            $(operation! { V $features $load_name |frame, op, register, _x| {
-                let $from = lanes(slot_pointer(frame, op.a), register, $load_width).cast_const();
-                $loaded
-            } })*
-            $(operation! { V $features $unary_name |_frame, _op, _register, $x1| $f1 })*
-            $(operation! { V $features $binary_name |frame, op, register, $x2| {
-                let $y2 = V::load(lanes(slot_pointer(frame, op.a), register, 4));
-                $f2
-            } })*
-            $(operation! { V $features $ternary_name |frame, op, register, $x3| {
-                let $y3 = V::load(lanes(slot_pointer(frame, op.a), register, 4));
-                let $z3 = V::load(lanes(slot_pointer(frame, op.b), register, 4));
-                $f3
-            } })*
-            operation! { V $features spill |frame, op, register, x| {
-                x.store(lanes(slot_pointer(frame, op.a), register, 4));
-                x
-            } }
-            $(last! { V $features $store_name |frame, op, register, $value| {
-                let $to = lanes(slot_pointer(frame, op.a), register, $width);
-                $stored
-            } })*
+            /// Action of each operation on a register: from the tiles of both operands, the number of the
+            /// register and its value.
+            #[expect(non_snake_case, reason = "they have the names of the codes")]
+            mod bodies {
+                use super::*;
+
+                $(body! { $load |a, _b, register, _x| {
+                    let $from = lanes(a, register, $load_width).cast_const();
+                    $loaded
+                } })*
+                $(body! { $unary |_a, _b, _register, $x1| $f1 })*
+                $(body! { $binary |a, _b, register, $x2| {
+                    let $y2 = V::load(lanes(a, register, 4));
+                    $f2
+                } })*
+                $(body! { $ternary |a, b, register, $x3| {
+                    let ($y3, $z3) = (V::load(lanes(a, register, 4)), V::load(lanes(b, register, 4)));
+                    $f3
+                } })*
+                body! { Spill |a, _b, register, x| {
+                    x.store(lanes(a, register, 4));
+                    x
+                } }
+                $(body! { $store |a, _b, register, $value| {
+                    let $to = lanes(a, register, $width);
+                    $stored;
+                    $value
+                } })*
+            }
+
+            $(operation! { V $features $load_name $load })*
+            $(operation! { V $features $unary_name $unary })*
+            $(operation! { V $features $binary_name $binary })*
+            $(operation! { V $features $ternary_name $ternary })*
+            operation! { V $features spill Spill }
+            $(last! { V $features $store_name $store })*
             fallback! { V $features TILE }
 
             impl TileMachine<TILE> for V {
@@ -160,7 +223,12 @@ macro_rules! machine {
                     TileOp { run, a, b, fallback: None }
                 }
 
-                unsafe fn run(program: &[TileOp<V>], frame: &mut TileFrame<'_>, n: usize) {
+                fn whole(codes: &[Code]) -> Option<WholeLoop<V>> {
+                    whole_programs! { choose!(V $features codes) }
+                    None
+                }
+
+                unsafe fn run(program: &TileProgram<V>, frame: &mut TileFrame<'_>, n: usize) {
                     #[target_feature(enable = $features)]
                     unsafe fn start(first: &TileOp<V>, frame: &mut TileFrame<'_>, n: usize) {
                         // SAFETY: the caller vouches for the processor, the program and its
@@ -170,14 +238,17 @@ macro_rules! machine {
                             for _ in 0..n {
                                 let x = V::load(none.as_ptr().cast());
                                 (first.run)(first, frame, x, x, x, x, x, x, x, x);
-                                for moving in frame.moving {
-                                    moving.advance(frame.places);
-                                }
+                                frame.advance();
                             }
                         }
                     }
                     // SAFETY: the caller vouches for the processor, the program and its operands.
-                    unsafe { start(&program[0], frame, n) }
+                    unsafe {
+                        match program.whole {
+                            Some(run) => run(&program.ops, frame, n),
+                            None => start(&program.ops[0], frame, n),
+                        }
+                    }
                 }
             }
         }
@@ -198,24 +269,33 @@ macro_rules! entry {
     };
 }
 
+/// Defines what an operation does to a register.
+macro_rules! body {
+    ($name:ident
+        |$a:pat_param, $b:pat_param, $register:pat_param, $x:pat_param| $body:expr) => {
+        #[allow(unused_unsafe, reason = "not all bodies need it")]
+        #[inline(always)]
+        pub(super) unsafe fn $name($a: *mut u8, $b: *mut u8, $register: usize, $x: V) -> V {
+            // SAFETY: the caller vouches for the tiles.
+            unsafe { $body }
+        }
+    };
+}
+
 /// Defines an operation that ends with a jump to the next.
 macro_rules! operation {
-    ($vector:ident $features:literal $name:ident
-        |$frame:pat_param, $op:pat_param, $register:pat_param, $x:pat_param| $body:expr) => {
-        operation! { @ $vector $features $name |$frame, $op, $register, $x| $body,
+    ($vector:ident $features:literal $name:ident $body:ident) => {
+        operation! { @ $vector $features $name $body,
             v0 0 v1 1 v2 2 v3 3 v4 4 v5 5 v6 6 v7 7 }
     };
-    (@ $vector:ident $features:literal $name:ident
-        |$frame:pat_param, $op:pat_param, $register:pat_param, $x:pat_param| $body:expr,
-        $($v:ident $n:literal)*) => {
+    (@ $vector:ident $features:literal $name:ident $body:ident, $($v:ident $n:literal)*) => {
         entry! { $vector $features $name |pc, frame, $($v)*| {
             // SAFETY: the program was checked when it was made: operands are places, and since it
             // ends with a store there is a next operation; see `TileMachine::run`.
             unsafe {
-                $(let $v = {
-                    let ($frame, $op, $register, $x) = (frame, &*pc, $n, $v);
-                    $body
-                };)*
+                // Once for all registers, which stores would not allow.
+                let (a, b) = (slot_pointer(frame, (*pc).a), slot_pointer(frame, (*pc).b));
+                $(let $v = bodies::$body(a, b, $n, $v);)*
                 let next = pc.add(1);
                 ((*next).run)(next, frame, $($v),*)
             }
@@ -225,25 +305,57 @@ macro_rules! operation {
 
 /// Defines an operation that ends the program.
 macro_rules! last {
-    ($vector:ident $features:literal $name:ident
-        |$frame:ident, $op:ident, $register:ident, $x:ident| $body:expr) => {
-        last! { @ $vector $features $name |$frame, $op, $register, $x| $body,
-            v0 0 v1 1 v2 2 v3 3 v4 4 v5 5 v6 6 v7 7 }
+    ($vector:ident $features:literal $name:ident $body:ident) => {
+        last! { @ $vector $features $name $body, v0 0 v1 1 v2 2 v3 3 v4 4 v5 5 v6 6 v7 7 }
     };
-    (@ $vector:ident $features:literal $name:ident
-        |$frame:ident, $op:ident, $register:ident, $x:ident| $body:expr,
-        $($v:ident $n:literal)*) => {
+    (@ $vector:ident $features:literal $name:ident $body:ident, $($v:ident $n:literal)*) => {
         entry! { $vector $features $name |pc, frame, $($v)*| {
             // SAFETY: the program was checked when it was made: the operand is a place that may be
             // written; see `TileMachine::run`.
             unsafe {
-                $({
-                    let ($frame, $op, $register, $x) = (frame, &*pc, $n, $v);
-                    $body
-                };)*
+                let (a, b) = (slot_pointer(frame, (*pc).a), slot_pointer(frame, (*pc).b));
+                $(bodies::$body(a, b, $n, $v);)*
             }
         } }
     };
+}
+
+/// Returns the loop of the program that has these codes, if it is one of the list.
+macro_rules! choose {
+    ($vector:ident $features:literal $codes:ident $([$($code:ident)*])*) => {$(
+        if matches!($codes, [$(Code::$code),*]) {
+            /// Computes a register after the other, with the operands of all operations at hand.
+            #[target_feature(enable = $features)]
+            unsafe fn run(ops: &[TileOp<$vector>], frame: &mut TileFrame<'_>, n: usize) {
+                const REGISTERS: usize = TILE / $vector::LEN;
+                const LEN: usize = [$(Code::$code),*].len();
+                // SAFETY: as for an operation alone, of which these are several. Each register's results
+                // go where nothing but the same register of inputs in place was.
+                unsafe {
+                    let none = [0f32; $vector::LEN];
+                    let none = $vector::load(none.as_ptr().cast());
+                    let Some(ops) = ops.first_chunk::<LEN>() else { return };
+                    for _ in 0..n {
+                        let mut at = [(frame.places[0], frame.places[0]); LEN];
+                        for index in 0..LEN {
+                            let (a, b) = (ops[index].a, ops[index].b);
+                            at[index] = (slot_pointer(frame, a), slot_pointer(frame, b));
+                        }
+                        for register in 0..REGISTERS {
+                            let (mut x, mut index) = (none, 0);
+                            $({
+                                x = bodies::$code(at[index].0, at[index].1, register, x);
+                                index += 1;
+                            })*
+                            let _ = (x, index);
+                        }
+                        frame.advance();
+                    }
+                }
+            }
+            return Some(run);
+        }
+    )*};
 }
 
 /// Defines the operation without vector code: the loop of the portable engine works on the tile in

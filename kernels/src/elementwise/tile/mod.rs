@@ -8,6 +8,7 @@
 mod codes;
 mod compile;
 mod cycle;
+mod erf;
 mod lanes;
 mod line;
 mod machine;
@@ -26,13 +27,13 @@ use crate::{
     kernel::{Io, Kernel},
     plan::broadcast::InputAccess,
 };
-use codes::streaming;
+use codes::{folding, streaming};
 use compile::{TileContent, TileSlot, UnscheduledProgram, unscheduled};
 use cycle::Cycle;
 use ferroflow_ir::{DType, Expr};
 use lanes::store_fence;
 pub(crate) use lanes::{Avx2, Avx512, Lanes};
-use machine::{Tile, TileFrame, TileMachine, TileOp};
+use machine::{Tile, TileFrame, TileMachine, TileProgram};
 use pointers::{PointerTable, StackPage};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -49,9 +50,9 @@ const AHEAD: usize = 4;
 
 /// A program for a machine with tiles of `N` floats.
 struct Program<M: TileMachine<N>, const N: usize> {
-    ops: Vec<TileOp<M>>,
+    ops: TileProgram<M>,
     /// The same with a result that passes the caches by; none if there is no such store.
-    streaming: Vec<TileOp<M>>,
+    streaming: TileProgram<M>,
     places: Vec<TileSlot>,
     /// Number of its own tiles.
     n_own: usize,
@@ -60,6 +61,8 @@ struct Program<M: TileMachine<N>, const N: usize> {
     output_width: usize,
     /// The input that stands for the accumulator of a line.
     accumulator: Option<usize>,
+    /// The same, with a result that is folded into the accumulator; none if there is no such step.
+    folding: TileProgram<M>,
 }
 
 /// Compiles an expression; `None` when it is not one for this engine.
@@ -93,11 +96,9 @@ pub(super) fn line_program(
         return None;
     }
     if Avx512::detected() {
-        let program = compile_for::<Avx512, 128>(expr, inputs, &accesses)?;
-        Some(Arc::new(Program { accumulator, ..program }))
+        Some(Arc::new(compile_with::<Avx512, 128>(expr, inputs, &accesses, accumulator)?))
     } else if Avx2::detected() {
-        let program = compile_for::<Avx2, 64>(expr, inputs, &accesses)?;
-        Some(Arc::new(Program { accumulator, ..program }))
+        Some(Arc::new(compile_with::<Avx2, 64>(expr, inputs, &accesses, accumulator)?))
     } else {
         None
     }
@@ -109,6 +110,16 @@ fn compile_for<M: TileMachine<N>, const N: usize>(
     inputs: &[DType],
     accesses: &[InputAccess],
 ) -> Option<Program<M, N>> {
+    compile_with(expr, inputs, accesses, None)
+}
+
+/// As [`compile_for`], with an input that stands for an accumulator.
+fn compile_with<M: TileMachine<N>, const N: usize>(
+    expr: &Expr,
+    inputs: &[DType],
+    accesses: &[InputAccess],
+    accumulator: Option<usize>,
+) -> Option<Program<M, N>> {
     if expr.is_fallible() {
         return None;
     }
@@ -117,9 +128,12 @@ fn compile_for<M: TileMachine<N>, const N: usize>(
     let UnscheduledProgram { steps, places, n_own } = unscheduled(expr, accesses)?;
     (steps.len() <= MAX_OPERATIONS).then_some(())?;
     let (input_widths, output_width) = (input_widths?, expr.dtype().size()?);
-    let streaming = streaming(&steps).into_iter().map(M::op).collect();
-    let (ops, accesses) = (steps.into_iter().map(M::op).collect(), accesses.to_vec());
-    let accumulator = None;
+    let streaming = TileProgram::new(&streaming(&steps));
+    let is_accumulator = |place: &TileSlot| matches!(place, TileSlot::Input(input, _) if Some(*input) == accumulator);
+    let slot = places.iter().position(is_accumulator);
+    let folding = slot.and_then(|slot| folding(&steps, slot as u32)).unwrap_or_default();
+    let folding = TileProgram::new(&folding);
+    let (ops, accesses) = (TileProgram::new(&steps), accesses.to_vec());
     Some(Program {
         ops,
         streaming,
@@ -129,6 +143,7 @@ fn compile_for<M: TileMachine<N>, const N: usize>(
         input_widths,
         output_width,
         accumulator,
+        folding,
     })
 }
 
@@ -295,7 +310,9 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
         }
         // SAFETY: as in `run_tiles`; every place points to a tile, which is long enough for
         // elements of any type here.
-        unsafe { M::run(&self.ops, &mut TileFrame { places: &mut indices, moving: &[] }, 1) };
+        unsafe {
+            M::run(&self.ops, &mut TileFrame { places: &mut indices, moving: &[], turning: &[] }, 1)
+        };
     }
 
     /// A tile of the only element of an input.

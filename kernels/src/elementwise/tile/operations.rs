@@ -65,6 +65,7 @@ macro_rules! operations {
                 Le le |x, y| x.is_le(y);
                 Gt gt |x, y| y.is_lt(x);
                 Ge ge |x, y| y.is_le(x);
+                SubSquare sub_square |x, y| { let d = x.minus(y); d.times(d) };
                 And and |x, y| x.and(y);
                 Or or |x, y| x.or(y);
                 Xor xor |x, y| x.xor(y);
@@ -72,6 +73,7 @@ macro_rules! operations {
             ternary {
                 MulAdd mul_add |x, y, z| x.times(y).plus(z);
                 MulAddFlushed mul_add_flushed |x, y, z| x.times(y.flush()).plus(z.flush());
+                SubMul sub_mul |x, y, z| x.minus(y).times(z);
                 MaxMin max_min |x, y, z| math::smaller(math::larger(x, y), z);
                 SelectBy select_by |condition, then, otherwise| condition.choose(then, otherwise);
                 SelectThen select_then |then, condition, otherwise| condition.choose(then, otherwise);
@@ -83,6 +85,9 @@ macro_rules! operations {
                 StoreFlushed store_flushed 4 |at, x| x.flush().store(at);
                 StreamF32 stream_f32 4 |at, x| x.stream(at);
                 StreamFlushed stream_flushed 4 |at, x| x.flush().stream(at);
+                AddInto add_into 4 |at, x| x.plus(V::load(at)).store(at);
+                MaxInto max_into 4 |at, x| math::larger(x, V::load(at)).store(at);
+                MinInto min_into 4 |at, x| math::smaller(x, V::load(at)).store(at);
                 StoreF16 store_f16 2 |at, x| x.store_f16(at);
                 StoreBf16 store_bf16 2 |at, x| math::round_upper(x).store_upper(at);
                 StoreBool store_bool 1 |at, x| x.store_bool(at);
@@ -91,4 +96,27 @@ macro_rules! operations {
     };
 }
 
-pub(super) use operations;
+/// The programs that run as one loop, without jumps between their operations, handed to the macro `$then`
+/// behind other arguments: what short rows are put through most.
+macro_rules! whole_programs {
+    ($then:ident!($($arguments:tt)*)) => {
+        $then! { $($arguments)*
+            [LoadF32 AddInto]
+            [LoadF32 MaxInto]
+            [LoadFlushed Square AddInto]
+            [LoadFlushed SubSquare AddInto]
+            [LoadF32 Mul StoreFlushed]
+            [LoadF32 Mul StreamFlushed]
+            [LoadFlushed SubMul StoreFlushed]
+            [LoadFlushed SubMul StreamFlushed]
+            [LoadFlushed Mul Mul StoreFlushed]
+            [LoadFlushed Mul Mul StreamFlushed]
+            [LoadFlushed SubMul MulAdd StoreFlushed]
+            [LoadFlushed SubMul MulAdd StreamFlushed]
+            [LoadFlushed SubFlushed MulAddFlushed StoreFlushed]
+            [LoadFlushed SubFlushed MulAddFlushed StreamFlushed]
+        }
+    };
+}
+
+pub(super) use {operations, whole_programs};

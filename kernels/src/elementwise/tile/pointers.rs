@@ -1,6 +1,7 @@
 //! Where the operands of a tile program are, from tile to tile.
 
-use super::{lanes::prefetch, machine::TileFrame};
+use super::machine::TileFrame;
+use crate::simd::prefetch;
 use smallvec::SmallVec;
 
 /// A local variable that lets the frames of calls begin at a page. Operations keep registers on the
@@ -35,12 +36,31 @@ pub(super) struct MovingSlot {
     /// Memory is asked for so many bytes ahead of the next tile; as many as it has, if any.
     ahead: usize,
     asked: usize,
+}
+
+impl MovingSlot {
+    /// Moves the pointer of the slot on.
+    #[inline(always)]
+    pub(super) fn advance(&self, pointers: &mut [*mut u8]) {
+        let pointer = pointers[self.slot].wrapping_add(self.step);
+        pointers[self.slot] = pointer;
+        if self.asked > 0 {
+            prefetch(pointer.wrapping_add(self.ahead), self.asked);
+        }
+    }
+}
+
+/// A slot that moves on from tile to tile, and begins again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TurningSlot {
+    slot: usize,
+    step: usize,
     /// The address from which on the slot has begun again, so many bytes before.
     end: usize,
     period: usize,
 }
 
-impl MovingSlot {
+impl TurningSlot {
     /// Moves the pointer of the slot on.
     #[inline(always)]
     pub(super) fn advance(&self, pointers: &mut [*mut u8]) {
@@ -49,9 +69,6 @@ impl MovingSlot {
             pointer = pointer.wrapping_sub(self.period);
         }
         pointers[self.slot] = pointer;
-        if self.asked > 0 {
-            prefetch(pointer.wrapping_add(self.ahead), self.asked);
-        }
     }
 }
 
@@ -61,9 +78,16 @@ impl MovingSlot {
 pub(super) struct PointerTable {
     pointers: SmallVec<[*mut u8; 16]>,
     moving: SmallVec<[MovingSlot; 6]>,
+    turning: SmallVec<[TurningSlot; 4]>,
 }
 
 impl PointerTable {
+    /// Moves a slot.
+    #[inline(always)]
+    pub(super) fn set(&mut self, slot: usize, pointer: *mut u8) {
+        self.pointers[slot] = pointer;
+    }
+
     /// Adds a slot that stays where it is.
     pub(super) fn stay(&mut self, pointer: *mut u8) {
         self.pointers.push(pointer);
@@ -71,24 +95,24 @@ impl PointerTable {
 
     /// Adds a slot that moves on by `step` bytes, with memory asked for so many tiles ahead.
     pub(super) fn go(&mut self, pointer: *mut u8, step: usize, ahead: Option<usize>) {
-        self.go_sharing(pointer, step, ahead, (0, 1));
+        self.go_sharing(pointer, step, ahead, [0, 8]);
     }
 
-    /// As [`go`](PointerTable::go), with memory asked for a share of each tile alone: the first
-    /// of the pair out of as many as the second.
+    /// As [`go`](PointerTable::go), with memory asked for a part of each tile alone, from an eighth to
+    /// another.
+    #[inline(always)]
     pub(super) fn go_sharing(
         &mut self,
         pointer: *mut u8,
         step: usize,
         ahead: Option<usize>,
-        (turn, turns): (usize, usize),
+        [from, to]: [u8; 2],
     ) {
-        let share = |turn: usize| step.div_ceil(LINE) * turn / turns * LINE;
-        let asked = if ahead.is_some() { share(turn + 1) - share(turn) } else { 0 };
-        let ahead = ahead.unwrap_or(0).saturating_sub(1) * step + share(turn);
+        let share = |eighth: u8| step.div_ceil(LINE) * usize::from(eighth) / 8 * LINE;
+        let asked = if ahead.is_some() { share(to) - share(from) } else { 0 };
+        let ahead = ahead.unwrap_or(0).saturating_sub(1) * step + share(from);
         if step > 0 {
-            let (slot, end, period) = (self.pointers.len(), usize::MAX, 0);
-            self.moving.push(MovingSlot { slot, step, ahead, asked, end, period });
+            self.moving.push(MovingSlot { slot: self.pointers.len(), step, ahead, asked });
         }
         self.pointers.push(pointer);
     }
@@ -99,14 +123,14 @@ impl PointerTable {
         let (slot, step) = (self.pointers.len(), step % period);
         if step > 0 {
             let end = first as usize + period;
-            self.moving.push(MovingSlot { slot, step, ahead: 0, asked: 0, end, period });
+            self.turning.push(TurningSlot { slot, step, end, period });
         }
         self.pointers.push(first.wrapping_add(at));
     }
 
     /// The frame of a program on these slots.
     pub(super) fn frame(&mut self) -> TileFrame<'_> {
-        TileFrame { places: &mut self.pointers, moving: &self.moving }
+        TileFrame { places: &mut self.pointers, moving: &self.moving, turning: &self.turning }
     }
 }
 
@@ -124,8 +148,7 @@ mod tests {
         indices.go(base.wrapping_add(1), 4, None);
         indices.turn(base, 3, 14, 5);
         for _ in 0..2 {
-            let TileFrame { places, moving } = indices.frame();
-            moving.iter().for_each(|moving| moving.advance(places));
+            indices.frame().advance();
         }
         let pointers = indices.frame().places.iter();
         let offsets: Vec<usize> =

@@ -43,6 +43,8 @@ impl Lanes for Avx512 {
 
     const LEN: usize = 16;
 
+    const LOOKS_UP: bool = true;
+
     fn detected() -> bool {
         has_avx512()
     }
@@ -190,6 +192,16 @@ impl Lanes for Avx512 {
     fn shift_down<const N: u32>(self) -> Self {
         // SAFETY: as above.
         Avx512(unsafe { floats(_mm512_srli_epi32::<N>(integers(self.0))) })
+    }
+
+    #[inline(always)]
+    fn look_up(self, table: &[f32; 32]) -> Self {
+        // SAFETY: there is a vector, so the processor has the instructions; the table has two of them.
+        unsafe {
+            let (low, high) = (table.as_ptr(), table.as_ptr().add(16));
+            let (low, high) = (_mm512_loadu_ps(low), _mm512_loadu_ps(high));
+            Avx512(_mm512_permutex2var_ps(low, integers(self.0), high))
+        }
     }
 
     #[inline(always)]

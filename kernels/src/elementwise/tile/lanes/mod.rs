@@ -22,19 +22,10 @@ macro_rules! methods {
 mod avx2;
 mod avx512;
 
-use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch, _mm_sfence};
+use std::arch::x86_64::_mm_sfence;
 
 pub(crate) use avx2::Avx2;
 pub(crate) use avx512::Avx512;
-
-/// Asks for `len` bytes of memory that will be used soon. They may be anywhere.
-#[inline(always)]
-pub(super) fn prefetch(at: *const u8, len: usize) {
-    for line in (0..len).step_by(64) {
-        // SAFETY: every x86-64 processor has the instruction, and it reads nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(line).cast()) }
-    }
-}
 
 /// Orders all stores before all later ones, those past the caches too.
 pub(super) fn store_fence() {
@@ -49,6 +40,9 @@ pub(crate) trait Lanes: Copy {
 
     /// The number of floats.
     const LEN: usize;
+
+    /// Whether [`look_up`](Lanes::look_up) is an instruction.
+    const LOOKS_UP: bool;
 
     /// Whether this processor has the instructions.
     fn detected() -> bool;
@@ -189,6 +183,9 @@ pub(crate) trait Lanes: Copy {
     /// The floats of integers.
     fn integers_to_floats(self) -> Self;
 
+    /// The number of a table that the lowest five bits of each lane tell.
+    fn look_up(self, table: &[f32; 32]) -> Self;
+
     /// The lanes as they are in memory.
     fn to_array(self) -> Self::Array;
     /// The lanes of `array`.
@@ -202,4 +199,11 @@ pub(super) fn filled<V: Lanes>(value: f32) -> Option<V> {
     assert!(V::LEN <= floats.len(), "no vector is longer");
     // SAFETY: the processor was asked, and there are enough floats.
     V::detected().then(|| unsafe { V::load(floats.as_ptr().cast()) })
+}
+
+/// Result of a function on a single lane, on a processor that was asked.
+#[cfg(test)]
+pub(super) fn of<V: Lanes>(x: f32, function: impl Fn(V) -> V) -> f32 {
+    let x = filled::<V>(x).expect("the processor was asked");
+    function(x).to_array().as_ref()[0]
 }
