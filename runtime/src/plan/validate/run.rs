@@ -222,6 +222,9 @@ impl<'n> SymbolicRun<'n> {
         let is_empty = |place: &ValueLocation| matches!(place, ValueLocation::Arena(region) if region.is_empty());
         let Some(content) = self.memory.read(&from.place) else {
             if is_empty(&from.place) || is_empty(to) {
+                // A value without bytes, of which nothing is expected where it is read.
+                let number = self.numbers.fresh();
+                self.memory.write(to, MemoryContent { number, start: 0 });
                 return Ok(());
             }
             let step = format!("function `{}`, a copy to {to:?}", environment.function_name());
