@@ -22,11 +22,12 @@ impl<M: TileMachine<N>, const N: usize> LineProgram for Program<M, N> {
             TileSlot::Own(..) => Some(Tile([0.0; N])),
             TileSlot::Input(..) | TileSlot::Output => None,
         });
-        let tiles: Vec<Tile<N>> = own.collect();
+        let mut tiles: Vec<Tile<N>> = own.collect();
         assert_eq!(tiles.len(), self.n_own, "every tile of its own");
+        tiles.push(Tile([0.0; N]));
         let n_inputs = self.places.len() - self.n_own;
         let copies = vec![Tile([0.0; N]); n_inputs];
-        Box::new(Line { program: self, tiles, copies, accumulator: Tile([0.0; N]) })
+        Box::new(Line { program: self, tiles, copies })
     }
 
     fn tile(&self) -> usize {
@@ -37,10 +38,10 @@ impl<M: TileMachine<N>, const N: usize> LineProgram for Program<M, N> {
 /// A program that runs along lines.
 struct Line<'p, M: TileMachine<N>, const N: usize> {
     program: &'p Program<M, N>,
+    /// The tiles of its own, and the accumulator.
     tiles: Vec<Tile<N>>,
     /// A tile for each slot that is not the program's own: what the end of a line is copied to.
     copies: Vec<Tile<N>>,
-    accumulator: Tile<N>,
 }
 
 impl<M: TileMachine<N>, const N: usize> Runner for Line<'_, M, N> {
@@ -84,6 +85,10 @@ impl<M: TileMachine<N>, const N: usize> Runner for Line<'_, M, N> {
         let (whole, rest) = (lines.len / N * N, lines.len % N);
         let mut table = self.table(lines, out.as_mut_ptr(), bytes, !streams);
         for line in 0..lines.n {
+            if rest > 0 && line > 0 {
+                // The end of the line before has borrowed the output.
+                table = self.table(lines, out.as_mut_ptr(), bytes, !streams);
+            }
             self.set_singles(lines, line);
             self.run_line(ops, &mut table, line, whole / N);
             if rest > 0 {
@@ -106,19 +111,20 @@ impl<M: TileMachine<N>, const N: usize> Runner for Line<'_, M, N> {
         let program = self.program;
         let ops = if program.folding.is_empty() { &program.ops } else { &program.folding };
         let (whole, rest) = (lines.len / N * N, lines.len % N);
-        let accumulator: *mut u8 = (&raw mut self.accumulator).cast();
+        let accumulator = self.accumulator();
         let mut table = self.table(lines, accumulator, 0, false);
         for (line, total) in totals.iter_mut().enumerate() {
             self.set_singles(lines, line);
-            self.accumulator.0.fill(start(kind));
+            self.tiles[program.n_own].0.fill(start(kind));
             self.run_line(ops, &mut table, line, whole / N);
             if rest > 0 {
                 self.copy_ends_of(lines, line, rest, &[]);
                 self.run_copies(rest);
                 let result = self.copies.len() - 1;
-                self.accumulator.0[..rest].copy_from_slice(&self.copies[result].0[..rest]);
+                let parts = &mut self.tiles[program.n_own].0[..rest];
+                parts.copy_from_slice(&self.copies[result].0[..rest]);
             }
-            *total = vectorize(Total(&mut self.accumulator.0, kind));
+            *total = vectorize(Total(&mut self.tiles[program.n_own].0, kind));
         }
     }
 }
@@ -229,7 +235,7 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
                             self.program.accumulator,
                             "a source of each input"
                         );
-                        table.pointers.stay((&raw mut self.accumulator).cast());
+                        table.pointers.stay(self.accumulator());
                         continue;
                     }
                 },
@@ -238,6 +244,11 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
             table.pointers.go_sharing(first, N * width, Some(ahead), asked);
         }
         table
+    }
+
+    /// The memory of the accumulator.
+    fn accumulator(&mut self) -> *mut u8 {
+        self.tiles.as_mut_ptr().wrapping_add(self.program.n_own).cast()
     }
 
     /// Sets what is a single element of each line.
@@ -275,7 +286,7 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
         let mut page = StackPage::begin();
         page.hold();
         let program = self.program;
-        let accumulator: *mut u8 = (&raw mut self.accumulator).cast();
+        let accumulator = self.accumulator();
         assert!(out.len() >= n * program.output_width, "room for a line");
         let (result, out_step, n_out) = (out.as_mut_ptr(), N * program.output_width, out.len());
         let base: *mut Tile<N> = self.tiles.as_mut_ptr();
@@ -341,7 +352,7 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
     fn run_copies(&mut self, n: usize) -> &[u8] {
         let base: *mut Tile<N> = self.tiles.as_mut_ptr();
         let copies: *mut Tile<N> = self.copies.as_mut_ptr();
-        let accumulator: *mut u8 = (&raw mut self.accumulator).cast();
+        let accumulator = self.accumulator();
         let result = self.copies.len() - 1;
         let mut indices: SmallVec<[*mut u8; 12]> = SmallVec::new();
         let mut copy = 0;
