@@ -10,6 +10,7 @@
 use super::{
     call::{add_call, add_sizes, call_types},
     execution::cannot_fail,
+    prune::prune,
     rebuild::{Rebuilt, rebuild},
     specialize::{Specialized, live},
 };
@@ -42,6 +43,9 @@ pub fn move_strides(body: &mut Specialized) -> Result<()> {
     if sampled.is_empty() {
         return Ok(());
     }
+    // Dead readers would read another shape than they were typed for.
+    let roots: Vec<NodeId> = body.results.iter().chain(&body.args).map(|root| root.node).collect();
+    prune(&mut body.graph, roots)?;
     let mut slices = HashMap::new();
     rebuild(body, |rebuilt, source, id, _| {
         Sampling { source, sampled: &sampled, slices: &mut slices, rebuilt }.add(id)
@@ -320,6 +324,19 @@ mod tests {
             Ok(vec![conv(b, "a", first, 1, 2)?])
         };
         assert_eq!((strides(no_convolution), after(no_convolution).1), (vec![2], 0));
+    }
+
+    /// Readers whose results are not needed do not keep a value whole, and go.
+    #[test]
+    fn dead_readers_go() {
+        let (convs, slices) = after(|b, x| {
+            let first = conv(b, "first", x, 3, 1)?;
+            let dead = conv(b, "dead", first, 1, 1)?;
+            b.call("Relu", "dead too", &[dead])?;
+            Ok(vec![conv(b, "main", first, 1, 2)?])
+        });
+        let names: Vec<(&str, i64)> = convs.iter().map(|conv| (&*conv.0, conv.1)).collect();
+        assert_eq!((names, slices), (vec![("first", 2), ("main", 1)], 0));
     }
 
     /// A window that is larger than its image has no result; with larger strides it must have none either.
