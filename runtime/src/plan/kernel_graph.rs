@@ -4,14 +4,14 @@
 //! A device's calls have no effects but their results. Actions between them in the order of the
 //! graph that do not read these results (work of the host, reads of variables, copies to the
 //! device) are done before them. Assignments of such results to variables are done after them;
-//! actions that come later may overtake an assignment as long as they touch other variables. The
-//! slots that late actions read are emptied after those.
+//! actions that come later may overtake an assignment as long as they touch other variables and have no
+//! other effects. The slots that late actions read are emptied after those.
 
 use super::{
     action::{Action, CopyAction, KernelAction, OpAction, Scheduled, TensorOperand},
     layout::MemoryLayout,
 };
-use ferroflow_ir::{DType, Shape};
+use ferroflow_ir::{DType, Effect, Shape, registry};
 use ferroflow_kernels::{
     Device,
     frame::{LaunchStep, StepSink, StepSource},
@@ -100,7 +100,7 @@ impl Calls {
         let is_settled = self.read_later().all(|operand| layout.is_device_operand(operand));
         let before = |is_free| if is_free && is_settled { Turn::Before } else { Turn::Between };
         match action {
-            Action::Kernel(_) => before(true),
+            Action::Kernel(call) => before(self.later.is_empty() || !has_effects(call)),
             Action::Op(OpAction { inputs, outputs, variable: Some(own), .. }) => {
                 let touches = |later: &Scheduled| match &later.action {
                     Action::Op(op) => op.variable == Some(*own),
@@ -123,6 +123,11 @@ impl Calls {
             }
         }
     }
+}
+
+/// Whether a call does more than return results, as `Assert` does.
+fn has_effects(call: &KernelAction) -> bool {
+    registry::find(&call.origin.op).is_none_or(|op| op.effect != Effect::Pure)
 }
 
 /// Actions in an order in which calls of a device come one after the other where they can.
