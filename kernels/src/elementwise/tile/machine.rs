@@ -4,7 +4,8 @@
 //! takes them as arguments and passes them on: an operation ends with a call of the next in tail
 //! position, so that a program runs without loads, stores or returns between its operations.
 //! Optimised builds turn those calls into jumps; since Rust does not promise it, programs are kept
-//! short enough for the stack to hold if they are not.
+//! short enough for the stack to hold if they are not. The programs of a list ([`whole_programs`]) run
+//! as one loop each, made of the same bodies.
 
 #![expect(unsafe_code, reason = "operations pass pointers and vectors to each other")]
 
