@@ -73,7 +73,8 @@ fn cache_size(leaf: u32, index: u32) -> Option<usize> {
     // Of other leaves than there are processors tell something else.
     let exists = leaf <= highest.eax && found.eax & 0x1f != 0;
     let part = |shift: u32, bits: u32| (found.ebx >> shift & ((1 << bits) - 1)) as usize + 1;
-    exists.then(|| part(22, 10) * part(12, 10) * part(0, 12) * (found.ecx as usize + 1))
+    let line = part(22, 10) * part(12, 10) * part(0, 12);
+    exists.then(|| line.saturating_mul(found.ecx as usize + 1))
 }
 
 /// The instruction sets that loops are compiled for.

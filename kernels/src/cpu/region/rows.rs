@@ -224,16 +224,17 @@ impl<'p> RowInputs<'p> {
         self.rows.operands[index].rows(self.bytes[index].unwrap_or_default(), first, n)
     }
 
-    /// Adds where the operands of a program are, for `n` rows from row `first` on. `in_place` is the operand
-    /// in the memory of the output.
-    fn find<'s>(
-        &'s self,
-        sources: &mut Sources<'s>,
+    /// Hands `run` the operands of a program for `n` rows from row `first` on. `in_place` is the operand in the
+    /// memory of the output.
+    fn with_lines(
+        &self,
         reads: &[Read],
-        made: &'s Made,
+        made: &Made,
         (first, n): (usize, usize),
-        in_place: LinesSource<'s>,
+        in_place: LinesSource<'_>,
+        run: impl FnOnce(&ElementLines<'_>),
     ) {
+        let mut sources: SmallVec<[LinesSource<'_>; 6]> = SmallVec::new();
         let step = |index: usize| self.rows.operands[index].step.unwrap_or(0);
         sources.extend(reads.iter().map(|read| match *read {
             Read::Elements(index, _) if self.bytes[index].is_none() => in_place,
@@ -259,6 +260,7 @@ impl<'p> RowInputs<'p> {
             }
             Read::Accumulator => LinesSource::Unread,
         }));
+        run(&ElementLines { sources: &sources, n, len: self.rows.cols });
     }
 }
 
@@ -282,9 +284,6 @@ struct Made {
     /// Elements of its rows.
     kept: Vec<Vec<f32>>,
 }
-
-/// Operands of the programs of a block.
-type Sources<'a> = SmallVec<[LinesSource<'a>; 6]>;
 
 impl<'p> Running<'p> {
     fn new(
@@ -318,36 +317,31 @@ impl<'p> Running<'p> {
     /// enough.
     fn block(&mut self, first: usize, out: &mut [u8]) -> Result<bool> {
         let (plan, rows) = (self.at.plan, self.at.rows);
-        let (len, row_bytes) = (rows.cols, rows.out_cols * rows.out_width);
+        let row_bytes = rows.out_cols * rows.out_width;
         let n = out.len() / row_bytes;
         for (index, stage) in plan.stages.iter().enumerate() {
             match stage {
                 Stage::Keep { line, kept } => {
                     let mut scratch = mem::take(&mut self.made.kept[*kept]);
-                    let mut sources = Sources::new();
-                    let in_place = read_of(out, row_bytes);
-                    self.at.find(&mut sources, &line.reads, &self.made, (first, n), in_place);
                     if let Some(runner) = &mut self.runners[index].0 {
-                        let lines = ElementLines { sources: &sources, n, len };
-                        let to = bytemuck::cast_slice_mut(&mut scratch[..n * len]);
-                        runner.run_lines(&lines, to, false);
+                        let to = bytemuck::cast_slice_mut(&mut scratch[..n * rows.cols]);
+                        let run = |lines: &ElementLines<'_>| runner.run_lines(lines, to, false);
+                        let in_place = read_of(out, row_bytes);
+                        self.at.with_lines(&line.reads, &self.made, (first, n), in_place, run);
                     }
-                    drop(sources);
                     self.made.kept[*kept] = scratch;
                 }
                 Stage::Reduce { line, kind, number } => {
                     let mut totals = mem::take(&mut self.made.numbers[*number]);
-                    let mut sources = Sources::new();
-                    let in_place = read_of(out, row_bytes);
-                    self.at.find(&mut sources, &line.reads, &self.made, (first, n), in_place);
+                    let own = &mut totals[..n];
                     if let Some(runner) = &mut self.runners[index].0 {
-                        let lines = ElementLines { sources: &sources, n, len };
-                        runner.fold_lines(&lines, *kind, &mut totals[..n]);
+                        let run = |lines: &ElementLines<'_>| runner.fold_lines(lines, *kind, own);
+                        let in_place = read_of(out, row_bytes);
+                        self.at.with_lines(&line.reads, &self.made, (first, n), in_place, run);
                     }
                     if *kind == ReduceKind::Mean {
-                        totals[..n].iter_mut().for_each(|total| *total /= len as f32);
+                        totals[..n].iter_mut().for_each(|total| *total /= rows.cols as f32);
                     }
-                    drop(sources);
                     self.made.numbers[*number] = totals;
                 }
                 Stage::Number { program, inputs, out, number, is_reciprocal } => {
@@ -361,12 +355,11 @@ impl<'p> Running<'p> {
                     }
                 }
                 Stage::Result(line) => {
-                    let mut sources = Sources::new();
-                    let in_place = LinesSource::InPlace;
-                    self.at.find(&mut sources, &line.reads, &self.made, (first, n), in_place);
                     if let Some(runner) = &mut self.runners[index].0 {
-                        let lines = ElementLines { sources: &sources, n, len };
-                        runner.run_lines(&lines, out, self.streams);
+                        let streams = self.streams;
+                        let run = |lines: &ElementLines<'_>| runner.run_lines(lines, out, streams);
+                        let in_place = LinesSource::InPlace;
+                        self.at.with_lines(&line.reads, &self.made, (first, n), in_place, run);
                     }
                 }
                 Stage::Single(number) => {
