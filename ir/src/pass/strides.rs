@@ -93,7 +93,14 @@ fn can_be_sampled(graph: &Graph, node: &NodeDef) -> bool {
             .shape
             .known()
             .is_some_and(|shape| shape.rank() == 4 && shape.num_elements() > 0);
-    is_image && node.device.is_empty() && (slides(graph, node).is_some() || maps(graph, node))
+    let samples_inputs = || {
+        let mut inputs = 0..node.inputs().len();
+        maps(graph, node)
+            && inputs.all(|index| {
+                is_of_image(graph, node, index) || is_alike_everywhere(graph, node, index)
+            })
+    };
+    is_image && node.device.is_empty() && (slides(graph, node).is_some() || samples_inputs())
 }
 
 /// Whether a node computes each element from those at the same position.
@@ -146,6 +153,12 @@ fn is_of_image(graph: &Graph, node: &NodeDef, input: usize) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether an input of an elementwise node has the same elements at all positions of its result.
+fn is_alike_everywhere(graph: &Graph, node: &NodeDef, input: usize) -> bool {
+    let shape = node.inputs().get(input).and_then(|&input| graph.ty(input)?.shape.known());
+    shape.is_some_and(|shape| shape.iter().rev().skip(1).take(2).all(|&size| size == 1))
 }
 
 /// The body, and what is there again.
@@ -337,6 +350,30 @@ mod tests {
         });
         let names: Vec<(&str, i64)> = convs.iter().map(|conv| (&*conv.0, conv.1)).collect();
         assert_eq!((names, slices), (vec![("first", 2), ("main", 1)], 0));
+    }
+
+    /// Values that differ from position to position, but are no images, are read whole.
+    #[test]
+    fn values_that_are_broadcast_over_rows_are_read_whole() {
+        for dims in [&[9, 4][..], &[9, 9, 4], &[1, 9, 1, 4], &[1, 1, 9, 1]] {
+            let shape = Shape::new(dims.iter().copied()).unwrap();
+            let types = [images([1, 9, 9, 4]), ValueType::new(DType::F32, shape)];
+            let def = function(&types, |b, args| {
+                let first = conv(b, "first", args[0], 1, 1)?;
+                let sum = b.call("AddV2", "sum", &[first, args[1]])?[0];
+                Ok(vec![conv(b, "main", sum, 1, 2)?])
+            });
+            let mut body = specialized(&def, &types);
+            move_strides(&mut body).unwrap();
+            crate::pass::verify::verify(&body, "strides").unwrap();
+        }
+        let (convs, _) = after(|b, x| {
+            let first = conv(b, "first", x, 1, 1)?;
+            let bias = b.constant("bias", HostTensor::from_slice(Shape::new([4])?, &[1f32; 4])?)?;
+            let sum = b.call("AddV2", "sum", &[first, bias])?[0];
+            Ok(vec![conv(b, "main", sum, 1, 2)?])
+        });
+        assert_eq!(convs.iter().map(|conv| conv.1).collect::<Vec<_>>(), [2, 1]);
     }
 
     /// A window that is larger than its image has no result; with larger strides it must have none either.
