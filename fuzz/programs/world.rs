@@ -15,7 +15,7 @@ use ferroflow::{
 };
 use std::{
     cell::Cell,
-    collections::HashSet,
+    collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -45,13 +45,36 @@ pub(super) struct FuzzWorld {
     coverage: Arc<Mutex<Coverage>>,
 }
 
-/// The statements of a program that were reached, by address and number of the input.
+/// The statements of a program that were reached, and the shapes of their operands.
 #[derive(Default)]
 struct Coverage {
     input: usize,
-    executed: HashSet<(usize, usize)>,
+    executed: HashMap<Reached, Vec<OperandShapes>>,
     /// The statement at which the last trace failed.
-    failed: Option<(usize, usize)>,
+    failed: Option<(Reached, OperandShapes)>,
+}
+
+/// A statement by its address, and the number of the input.
+type Reached = (usize, usize);
+
+/// The shapes of the values that a statement reads.
+type OperandShapes = Vec<PartialShape>;
+
+impl Coverage {
+    fn execute(&mut self, reached: Reached, shapes: OperandShapes) {
+        let executed = self.executed.entry(reached).or_default();
+        if !executed.contains(&shapes) {
+            executed.push(shapes);
+        }
+    }
+
+    /// Whether a statement has executed with operands of shapes that these may stand for.
+    fn has_executed(&self, reached: Reached, shapes: &OperandShapes) -> bool {
+        let fits = |executed: &OperandShapes| {
+            executed.iter().zip(shapes).all(|(executed, shape)| executed.is_compatible_with(shape))
+        };
+        self.executed.get(&reached).is_some_and(|executed| executed.iter().any(fits))
+    }
 }
 
 impl FuzzWorld {
@@ -69,11 +92,11 @@ impl FuzzWorld {
     }
 
     /// Whether the last trace failed at a statement that no eager run of `other`, the same program,
-    /// has executed. As in TensorFlow, operands that cannot be right are refused where an op is
+    /// has executed with such operands. As in TensorFlow, operands that cannot be right are refused where an op is
     /// staged, though it may be in a branch that never runs.
     pub(super) fn failed_beside(&self, other: &FuzzWorld) -> bool {
         let failed = self.coverage().failed.take();
-        failed.is_some_and(|reached| !other.coverage().executed.contains(&reached))
+        failed.is_some_and(|(reached, shapes)| !other.coverage().has_executed(reached, &shapes))
     }
 
     /// The same for traces of another world of this program.
@@ -197,9 +220,9 @@ impl Run<'_> {
         let mut coverage = self.world.coverage();
         let reached = (std::ptr::from_ref(stmt) as usize, coverage.input);
         if self.is_eager() {
-            coverage.executed.insert(reached);
+            coverage.execute(reached, shapes(stmt, env));
         } else if outputs.is_err() {
-            coverage.failed.get_or_insert(reached);
+            coverage.failed.get_or_insert_with(|| (reached, shapes(stmt, env)));
         }
         drop(coverage);
         let outputs = outputs?;
@@ -495,6 +518,15 @@ fn first(items: &[WorldValue]) -> Result<&WorldValue> {
 fn value(env: &WorldEnv, id: Id) -> Result<WorldValue> {
     let item = env.get(id).cloned().flatten();
     item.ok_or_else(|| refused("a value that is not there"))
+}
+
+/// The shapes of the values that a statement reads.
+fn shapes(stmt: &Stmt, env: &WorldEnv) -> OperandShapes {
+    let values = stmt.args.iter().filter_map(|operand| match operand {
+        StatementOperand::Value(id) => env.get(*id)?.as_ref(),
+        StatementOperand::Const(_) | StatementOperand::Variable(_) => None,
+    });
+    values.map(|item| item.tensor.shape()).collect()
 }
 
 fn bind(env: &mut WorldEnv, id: Id, item: WorldValue) {
