@@ -195,6 +195,16 @@ fn expand_dims(context: &mut OpContext<'_>) -> Result<()> {
 pub(super) fn reshape(context: &mut OpContext<'_>) -> Result<()> {
     let target = context.shape_value(1)?;
     let Some(sizes) = context.ints(1)? else {
+        // No sizes are those of a scalar, whatever else is known.
+        if let (Some(input), Some(shape)) = (context.shape(0).known(), target.known())
+            && input.num_elements() != shape.num_elements()
+        {
+            return Err(context.wrong(
+                1,
+                "of as many elements as the tensor",
+                format!("{shape} for {input}"),
+            ));
+        }
         context.set(0, target);
         return Ok(());
     };

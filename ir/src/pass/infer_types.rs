@@ -80,6 +80,20 @@ mod tests {
         (graph, y)
     }
 
+    /// An empty vector is the shape of a scalar, whatever else is known of it.
+    #[test]
+    fn reshapes_to_scalars_are_of_one_element() {
+        let reshape = |n: usize| {
+            let mut builder = GraphBuilder::new();
+            let x = builder.placeholder("x", DType::F32, ranked(&[Some(n)])).unwrap();
+            let sizes = builder.placeholder("sizes", DType::I32, ranked(&[Some(0)])).unwrap();
+            builder.call("Reshape", "y", &[x, sizes]).map(|y| builder.graph().ty(y[0]).cloned())
+        };
+        assert_eq!(reshape(1).unwrap().unwrap().shape, PartialShape::scalar());
+        let message = reshape(3).unwrap_err().to_string();
+        assert!(message.contains("of as many elements as the tensor"), "{message}");
+    }
+
     #[test]
     fn shapes_are_inferred_from_arguments_and_constants() {
         let (mut graph, y) = forgetful(ranked(&[Some(3), Some(4)]));

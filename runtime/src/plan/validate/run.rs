@@ -188,6 +188,9 @@ impl<'n> SymbolicRun<'n> {
         }
         let held = match found {
             None => "nothing whole".to_string(),
+            Some(content) if content.number == value.number && content.start == value.start() => {
+                "it in another size".to_string()
+            }
             Some(content) if content.number == value.number => "another part of it".to_string(),
             Some(_) => "another value".to_string(),
         };
