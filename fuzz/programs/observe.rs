@@ -83,6 +83,27 @@ pub(super) fn is_discrete(head: &Head, in_gradient: bool) -> bool {
         || *name == "Cast" && !to(attrs).is_some_and(DType::is_float)
 }
 
+/// The size beyond which the slope of a function, computed from its value, is made of the rounding of
+/// this value: the value is nearly 1.
+pub(super) fn saturation(head: &Head) -> Option<f64> {
+    match head {
+        Head::Op("Tanh", _) => Some(5.0),
+        Head::Op("Sigmoid", _) => Some(10.0),
+        _ => None,
+    }
+}
+
+/// Whether some element is larger than this, with either sign.
+pub(super) fn exceeds(value: &HostTensor, most: f64) -> bool {
+    match value.dtype() {
+        DType::F32 => {
+            value.as_slice::<f32>().is_ok_and(|v| v.iter().any(|x| f64::from(x.abs()) > most))
+        }
+        DType::F64 => value.as_slice::<f64>().is_ok_and(|v| v.iter().any(|x| x.abs() > most)),
+        _ => false,
+    }
+}
+
 fn to(attrs: &Attrs) -> Option<DType> {
     attrs.dtype("DstT").ok()
 }
