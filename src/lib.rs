@@ -16,9 +16,9 @@ pub use ferroflow_saved_model::{Checkpoint, CheckpointManager, ManagerOptions, l
 pub use ferroflow_tracer::{
     ConcreteFunction, Function, FunctionOptions, Functions, GradientTape, HasFunctions,
     IndexedSlices, Nest, Tensor, TensorArray, TraceType, Trackable, TrackableResource, Variable,
-    WhileOptions, case, cond, control_dependencies, device, distribute, foldl, foldr, function,
-    function_with, init_scope, literal, lookup, map_fn, ops, print, range, run_functions_eagerly,
-    scan, spec, switch_case, while_loop, while_loop_with,
+    WhileOptions, autograph, case, cond, control_dependencies, device, distribute, foldl, foldr,
+    function, function_with, init_scope, literal, lookup, map_fn, ops, print, range,
+    run_functions_eagerly, scan, spec, switch_case, while_loop, while_loop_with,
 };
 
 pub mod coverage;
@@ -26,6 +26,7 @@ pub mod data;
 pub mod graph_def;
 #[cfg(feature = "keras-files")]
 pub mod keras_file;
+mod loaded;
 #[cfg(feature = "cluster")]
 pub mod multi_worker;
 pub mod npy;
@@ -36,6 +37,7 @@ pub mod session;
 pub mod summary;
 pub mod train;
 
+pub use loaded::{LoadedModel, load, load_with};
 pub use saving::{loaded_function, save};
 
 /// The program in the README.

@@ -69,7 +69,13 @@ pub fn save(
 ///
 /// When the function or one it calls is malformed, or the type of a result is not known.
 pub fn loaded_function(trace: &Trace) -> Result<ConcreteFunction> {
-    let function = trace.concrete_function();
+    function_of_runtime(trace.concrete_function())
+}
+
+/// As [`loaded_function`], of a function that is known to the runtime.
+pub(crate) fn function_of_runtime(
+    function: &runtime::CallableFunction,
+) -> Result<ConcreteFunction> {
     let (def, library) = renamed(function.def(), function.library())?;
     let captures = function.captures().iter().map(|capture| match capture {
         runtime::CapturedInput::Resource(handle) => Capture::Resource(handle.clone()),

@@ -10,22 +10,23 @@
 
 use anyhow::{Context as _, Result};
 use ferroflow::{
-    Checkpoint, ConcreteFunction, FunctionOptions, GradientTape, Module, Tensor, Variable,
+    Checkpoint, Function, FunctionOptions, GradientTape, Module, Tensor, Variable,
     data::{Arrays, BatchOptions, Progress, read_idx},
     function, function_with,
     ir::DType,
-    loaded_function,
+    load,
     nn::{
         Dense, Layer, Mode, Weights,
         losses::{Prediction, sparse_categorical_cross_entropy},
         optimizers::{Adam, Optimizer},
     },
-    runtime::Context,
     save,
-    saved_model::{LoadOptions, Object, SaveOptions, load},
+    saved_model::SaveOptions,
     spec, tracer,
 };
-use std::{collections::BTreeMap, ops::Range, path::Path};
+use std::{ops::Range, path::Path};
+
+type Features = Function<(Tensor,), Tensor>;
 
 const EPOCHS: u64 = 60;
 const BATCH: usize = 32;
@@ -37,8 +38,8 @@ fn main() -> Result<()> {
     let seed: i64 = args.next().map_or(Ok(0), |text| text.parse())?;
     let epochs = args.next().map_or(Ok(EPOCHS), |text| text.parse())?;
     let (train, test) = digits()?;
-    let model = loaded(&examples().join("finetune/model"))?;
-    let features = loaded_function(&model.get("features")?.function()?.traces()[0])?;
+    let model = load(examples().join("finetune/model"))?;
+    let features: Features = model.function("features")?;
     let head = Dense::new(&mut Weights::seeded(seed), 128, DIGITS.len())?;
     let mut tuned = model.get("trainable_variables")?.variables()?;
     let n_loaded = tuned.len();
@@ -64,7 +65,7 @@ fn main() -> Result<()> {
 
 /// Trains the variables on the digits, shuffled by a seed, so many times.
 fn tune(
-    features: &ConcreteFunction,
+    features: &Features,
     head: &Dense,
     variables: &[Variable],
     (train, seed, epochs): (&Arrays, u64, u64),
@@ -94,25 +95,19 @@ fn tune(
     Ok(())
 }
 
-fn logits(features: &ConcreteFunction, head: &Dense, images: &Tensor) -> tracer::Result<Tensor> {
-    head.call(&features.call_flat(std::slice::from_ref(images))?[0], Mode::Training)
+fn logits(features: &Features, head: &Dense, images: &Tensor) -> tracer::Result<Tensor> {
+    head.call(&features.call((images,))?, Mode::Training)
 }
 
 /// The accuracy of the model that was saved.
 fn accuracy(test: &Arrays) -> Result<f64> {
-    let model = load(&Context::new(), "finetuned", &LoadOptions::default())?;
+    let model = load("finetuned")?;
     let whole = BatchOptions { size: test.len(), ..BatchOptions::default() };
     let batch = test.batches(&whole, 0).next().context("there are digits to test with")??;
-    let images = BTreeMap::from([("images".to_string(), batch[0].eager()?.clone())]);
-    let read = model.call_signature("serving_default", &images)?;
-    let read = Tensor::from(read["output_0"].clone());
+    let outputs = model.call_signature("serving_default", [("images", batch[0].clone())])?;
+    let read = &outputs["output_0"];
     let right = read.cast(DType::I32)?.equal(&batch[1])?;
     Ok(f64::from(right.cast(DType::F32)?.mean_all()?.to_scalar::<f32>()?))
-}
-
-fn loaded(folder: &Path) -> Result<Object> {
-    let model = load(&Context::new(), folder, &LoadOptions::default())?;
-    model.root().context("Keras saves objects")
 }
 
 /// The digits to train on, and those to test with: images from 0 to 1, and numbers from 0 on.

@@ -6,7 +6,7 @@ use crate::{
     parameters::ArgSpecParameters,
     proto,
     structured_value::{StructuredValue, TypeSpecClass},
-    value::{Conversion, PythonValue, matched, packed, tensor_specs},
+    value::{Conversion, PythonValue, TensorLeaf, matched, packed, tensor_specs},
 };
 use ferroflow_ir::{Code, Limits, TensorSpec, ValueType};
 use ferroflow_runtime::{
@@ -68,9 +68,16 @@ impl Trace {
         Ok(Trace { function, signature })
     }
 
-    fn call(&self, args: &[EagerTensor]) -> Result<PythonValue> {
-        let mut results = self.function.call(args)?.into_iter();
-        packed(&self.signature.outputs, &mut results).ok_or_else(|| {
+    /// The value that results of the function are, in the order in which it returns them.
+    ///
+    /// # Errors
+    ///
+    /// When there are fewer than the function returns.
+    pub fn pack<T: TensorLeaf>(
+        &self,
+        results: impl IntoIterator<Item = T>,
+    ) -> Result<PythonValue<T>> {
+        packed(&self.signature.outputs, &mut results.into_iter()).ok_or_else(|| {
             let n_results = self.function.def().results.len();
             miscounted(&self.function, "results", &self.signature.outputs, n_results)
         })
@@ -130,6 +137,11 @@ impl RestoredFunction {
         RestoredFunction { positional: names.iter().take(n).cloned().collect(), ..self }
     }
 
+    /// The names of the parameters that take arguments by position, in order.
+    pub fn parameter_names(&self) -> impl Iterator<Item = &str> {
+        self.parameters.names()
+    }
+
     /// Input signature of the positional arguments, if the function has one.
     pub fn input_signature(&self) -> Option<&[StructuredValue]> {
         self.parameters.input_signature()
@@ -146,16 +158,19 @@ impl RestoredFunction {
     }
 
     /// Initializes variables that have no value yet, as far as these arguments tell.
-    fn initialize(&self, bound: &PythonValue) -> Result<()> {
+    fn initialize<T: TensorLeaf>(&self, bound: &PythonValue<T>) -> Result<()> {
         let is_empty = |first: &LoadedInitializer| !first.variable.is_initialized();
         if !self.first_values.iter().any(is_empty) {
             return Ok(());
         }
+        let Some(bound) = bound.try_map(&|tensor| tensor.eager().cloned()) else {
+            return Ok(());
+        };
         let _lock = self.initializing.lock().unwrap_or_else(PoisonError::into_inner);
         for LoadedInitializer { variable, value } in
             self.first_values.iter().filter(|f| is_empty(f))
         {
-            let args = matched(&value.signature.inputs, bound, Conversion::Allowed);
+            let args = matched(&value.signature.inputs, &bound, Conversion::Allowed);
             if let Some(value) = args.map(|args| value.function.call(&args)).transpose()? {
                 let value = value.into_iter().next().map(EagerTensor::into_host).transpose()?;
                 value.map(|value| variable.assign(value)).transpose()?;
@@ -183,12 +198,27 @@ impl RestoredFunction {
         args: &[PythonValue],
         kwargs: &BTreeMap<String, PythonValue>,
     ) -> Result<PythonValue> {
+        let (trace, tensors) = self.select(args, kwargs)?;
+        trace.pack(trace.function.call(&tensors)?)
+    }
+
+    /// The trace that a call with these arguments takes, and the tensors it takes of them.
+    /// Variables that the function makes when it is called first get their values.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](RestoredFunction::call); the trace does not run.
+    pub fn select<T: TensorLeaf>(
+        &self,
+        args: &[PythonValue<T>],
+        kwargs: &BTreeMap<String, PythonValue<T>>,
+    ) -> Result<(&Trace, Vec<T>)> {
         let bound = self.bind(args, kwargs)?;
         self.initialize(&bound)?;
         for conversion in [Conversion::Forbidden, Conversion::Allowed] {
             for trace in &self.traces {
                 if let Some(tensors) = matched(&trace.signature.inputs, &bound, conversion) {
-                    return trace.call(&tensors);
+                    return Ok((trace, tensors));
                 }
             }
         }
@@ -196,11 +226,11 @@ impl RestoredFunction {
         Err(Error::NoTrace { arguments: bound.to_string(), available })
     }
 
-    fn bind(
+    fn bind<T: TensorLeaf>(
         &self,
-        args: &[PythonValue],
-        kwargs: &BTreeMap<String, PythonValue>,
-    ) -> Result<PythonValue> {
+        args: &[PythonValue<T>],
+        kwargs: &BTreeMap<String, PythonValue<T>>,
+    ) -> Result<PythonValue<T>> {
         let error = match self.parameters.bind(args, kwargs) {
             Ok(bound) => return Ok(bound),
             Err(error) => error,
@@ -297,7 +327,7 @@ impl Signature {
         &self,
         inputs: &BTreeMap<String, EagerTensor>,
     ) -> Result<BTreeMap<String, EagerTensor>> {
-        let args = self.args(inputs)?;
+        let args = self.arguments(inputs)?;
         let results = self.function.call_with_any_shapes(&args);
         let results = results.map_err(|error| self.explained(&args, error))?;
         Ok(self.outputs.iter().cloned().zip(results).collect())
@@ -313,7 +343,7 @@ impl Signature {
         inputs: &BTreeMap<String, EagerTensor>,
         options: &RunOptions,
     ) -> Result<(BTreeMap<String, EagerTensor>, RunMetadata)> {
-        let args = self.args(inputs)?;
+        let args = self.arguments(inputs)?;
         let args: Vec<&EagerTensor> = args.iter().collect();
         let (results, metadata) = self.function.call_with_options(options, &args)?;
         Ok((self.outputs.iter().cloned().zip(results).collect(), metadata))
@@ -328,13 +358,17 @@ impl Signature {
         &self,
         inputs: &BTreeMap<String, EagerTensor>,
     ) -> Result<MemoryEstimate> {
-        let args = self.args(inputs)?;
+        let args = self.arguments(inputs)?;
         let types: Vec<ValueType> = args.iter().map(value_type).collect();
         Ok(self.function.memory_estimate(&types)?)
     }
 
-    /// The arguments that inputs by name are.
-    fn args(&self, inputs: &BTreeMap<String, EagerTensor>) -> Result<Vec<EagerTensor>> {
+    /// The arguments that inputs by name are, in the order in which the function takes them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SignatureInput`] when an input is missing, unknown or of another dtype.
+    pub fn arguments<T: TensorLeaf>(&self, inputs: &BTreeMap<String, T>) -> Result<Vec<T>> {
         if let Some(unknown) = inputs.keys().find(|name| !self.takes(name)) {
             let names: Vec<&str> = self.inputs.iter().map(|(name, _)| name.as_str()).collect();
             let expected = format!("one of {names:?}");
@@ -343,7 +377,7 @@ impl Signature {
         let mut args = Vec::with_capacity(self.inputs.len());
         for (name, spec) in &self.inputs {
             let value = inputs.get(name).ok_or_else(|| self.wrong(name, spec, "nothing"))?;
-            if spec.dtype != value.dtype() {
+            if spec.dtype != value.spec().dtype {
                 return Err(self.wrong(name, spec, value.spec()));
             }
             args.push(value.clone());

@@ -103,4 +103,4 @@ pub use save::{SaveOptions, SaveReport, Untraced, VariablePolicy, save, save_ses
 pub use session::Session;
 pub use simple_save::{SimpleModel, simple_load, simple_save};
 pub use structured_value::StructuredValue;
-pub use value::{CompositeTensor, PythonValue};
+pub use value::{CompositeTensor, PythonValue, TensorLeaf};

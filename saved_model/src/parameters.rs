@@ -5,7 +5,7 @@ use crate::{
     error::{Error, Result},
     proto,
     structured_value::StructuredValue,
-    value::{PythonValue, host_value},
+    value::{PythonValue, TensorLeaf, host_value},
 };
 use ferroflow_ir::Limits;
 use std::collections::BTreeMap;
@@ -80,6 +80,11 @@ impl ArgSpecParameters {
         })
     }
 
+    /// The names of positional parameters.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.positional.iter().map(|(name, _)| name.as_str())
+    }
+
     /// Input signature of the positional arguments, where that is the same for all traces.
     pub(crate) fn input_signature(&self) -> Option<&[StructuredValue]> {
         self.input_signature.as_deref()
@@ -87,11 +92,14 @@ impl ArgSpecParameters {
 
     /// The arguments in the form traces describe them: a tuple of the positional ones and a
     /// dictionary of the others, with defaults filled in.
-    pub(crate) fn bind(
+    pub(crate) fn bind<T: TensorLeaf>(
         &self,
-        args: &[PythonValue],
-        kwargs: &BTreeMap<String, PythonValue>,
-    ) -> Result<PythonValue> {
+        args: &[PythonValue<T>],
+        kwargs: &BTreeMap<String, PythonValue<T>>,
+    ) -> Result<PythonValue<T>> {
+        let default = |default: &Option<PythonValue>| {
+            default.as_ref()?.try_map(&|tensor| Some(T::from(tensor.clone())))
+        };
         let wrong = |rule: String| Error::Arguments { rule };
         if args.len() > self.positional.len() && !self.more_positional {
             let (most, found) = (self.positional.len(), args.len());
@@ -99,19 +107,19 @@ impl ArgSpecParameters {
         }
         let mut rest = kwargs.clone();
         let mut positional = Vec::with_capacity(self.positional.len().max(args.len()));
-        for (index, (name, default)) in self.positional.iter().enumerate() {
+        for (index, (name, set)) in self.positional.iter().enumerate() {
             let by_name = rest.remove(name);
             let value = match (args.get(index), by_name) {
                 (Some(_), Some(_)) => return Err(wrong(format!("`{name}` is given twice"))),
                 (Some(value), None) => Some(value.clone()),
-                (None, by_name) => by_name.or_else(|| default.clone()),
+                (None, by_name) => by_name.or_else(|| default(set)),
             };
             positional.push(value.ok_or_else(|| wrong(format!("`{name}` is missing")))?);
         }
         positional.extend(args.iter().skip(self.positional.len()).cloned());
         let mut named = BTreeMap::new();
-        for (name, default) in &self.by_name {
-            let value = rest.remove(name).or_else(|| default.clone());
+        for (name, set) in &self.by_name {
+            let value = rest.remove(name).or_else(|| default(set));
             named.insert(name.clone(), value.ok_or_else(|| wrong(format!("`{name}` is missing")))?);
         }
         if let Some(name) = rest.keys().next().filter(|_| !self.more_by_name) {

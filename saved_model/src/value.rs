@@ -6,11 +6,11 @@ use ferroflow_ir::{DType, HostTensor, PartialShape, TensorSpec};
 use ferroflow_runtime::EagerTensor;
 use std::{collections::BTreeMap, fmt};
 
-/// An argument or a result.
+/// An argument or a result, with tensors of some kind.
 #[derive(Debug, Clone)]
-pub enum PythonValue {
+pub enum PythonValue<T = EagerTensor> {
     /// A tensor.
-    Tensor(EagerTensor),
+    Tensor(T),
     /// Nothing.
     None,
     /// A bool of the host.
@@ -26,31 +26,87 @@ pub enum PythonValue {
     /// A shape.
     Shape(PartialShape),
     /// A list.
-    List(Vec<PythonValue>),
+    List(Vec<PythonValue<T>>),
     /// A tuple.
-    Tuple(Vec<PythonValue>),
+    Tuple(Vec<PythonValue<T>>),
     /// A dictionary.
-    Dict(BTreeMap<String, PythonValue>),
+    Dict(BTreeMap<String, PythonValue<T>>),
     /// A tuple of a named type whose fields have names.
     NamedTuple {
         /// The name of the type.
         name: String,
         /// The fields, in the order of the type.
-        fields: Vec<(String, PythonValue)>,
+        fields: Vec<(String, PythonValue<T>)>,
     },
     /// A value made of several tensors.
-    Composite(CompositeTensor),
+    Composite(CompositeTensor<T>),
 }
 
 /// A value made of several tensors, such as a sparse tensor.
 #[derive(Debug, Clone)]
-pub struct CompositeTensor {
+pub struct CompositeTensor<T = EagerTensor> {
     /// Class of the type.
     pub class: TypeSpecClass,
     /// Its tensors: of a ragged tensor the flat values and then the row splits from the outermost
     /// on; of a sparse tensor indices, values and dense shape; of indexed slices values and
     /// indices, and a dense shape if there is one.
-    pub components: Vec<EagerTensor>,
+    pub components: Vec<T>,
+}
+
+/// A tensor in a value: one with elements, or one of a trace.
+pub trait TensorLeaf: Clone + From<EagerTensor> {
+    /// Dtype and shape.
+    fn spec(&self) -> TensorSpec;
+
+    /// The tensor with its elements, if there are any yet.
+    fn eager(&self) -> Option<&EagerTensor>;
+}
+
+impl TensorLeaf for EagerTensor {
+    fn spec(&self) -> TensorSpec {
+        EagerTensor::spec(self)
+    }
+
+    fn eager(&self) -> Option<&EagerTensor> {
+        Some(self)
+    }
+}
+
+impl<T> PythonValue<T> {
+    /// The value with tensors of another kind, if there is one for each.
+    pub(crate) fn try_map<U>(&self, map: &dyn Fn(&T) -> Option<U>) -> Option<PythonValue<U>> {
+        let all = |values: &[PythonValue<T>]| {
+            values.iter().map(|value| value.try_map(map)).collect::<Option<Vec<_>>>()
+        };
+        let named =
+            |(name, value): (&String, &PythonValue<T>)| Some((name.clone(), value.try_map(map)?));
+        Some(match self {
+            PythonValue::Tensor(tensor) => PythonValue::Tensor(map(tensor)?),
+            PythonValue::None => PythonValue::None,
+            PythonValue::Bool(value) => PythonValue::Bool(*value),
+            PythonValue::Int(value) => PythonValue::Int(*value),
+            PythonValue::Float(value) => PythonValue::Float(*value),
+            PythonValue::String(value) => PythonValue::String(value.clone()),
+            PythonValue::DType(dtype) => PythonValue::DType(*dtype),
+            PythonValue::Shape(shape) => PythonValue::Shape(shape.clone()),
+            PythonValue::List(values) => PythonValue::List(all(values)?),
+            PythonValue::Tuple(values) => PythonValue::Tuple(all(values)?),
+            PythonValue::Dict(fields) => {
+                PythonValue::Dict(fields.iter().map(named).collect::<Option<_>>()?)
+            }
+            PythonValue::NamedTuple { name, fields } => {
+                let fields = fields.iter().map(|(name, value)| named((name, value)));
+                PythonValue::NamedTuple {
+                    name: name.clone(),
+                    fields: fields.collect::<Option<_>>()?,
+                }
+            }
+            PythonValue::Composite(composite) => {
+                let components = composite.components.iter().map(map).collect::<Option<_>>()?;
+                PythonValue::Composite(CompositeTensor { class: composite.class, components })
+            }
+        })
+    }
 }
 
 impl PythonValue {
@@ -83,10 +139,10 @@ impl From<HostTensor> for PythonValue {
     }
 }
 
-impl fmt::Display for PythonValue {
+impl<T: TensorLeaf> fmt::Display for PythonValue<T> {
     /// As Python writes such values, with tensors as `dtype[shape]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |f: &mut fmt::Formatter<'_>, values: &[PythonValue]| {
+        let list = |f: &mut fmt::Formatter<'_>, values: &[PythonValue<T>]| {
             values.iter().enumerate().try_for_each(|(index, value)| {
                 write!(f, "{}{value}", if index > 0 { ", " } else { "" })
             })
@@ -137,22 +193,22 @@ pub(crate) enum Conversion {
 }
 
 /// The tensors of `value` in order, if it is what `pattern` describes.
-pub(crate) fn matched(
+pub(crate) fn matched<T: TensorLeaf>(
     pattern: &StructuredValue,
-    value: &PythonValue,
+    value: &PythonValue<T>,
     conversion: Conversion,
-) -> Option<Vec<EagerTensor>> {
+) -> Option<Vec<T>> {
     let mut tensors = Vec::new();
     matches(pattern, value, conversion, &mut tensors).then_some(tensors)
 }
 
-fn matches(
+fn matches<T: TensorLeaf>(
     pattern: &StructuredValue,
-    value: &PythonValue,
+    value: &PythonValue<T>,
     conversion: Conversion,
-    tensors: &mut Vec<EagerTensor>,
+    tensors: &mut Vec<T>,
 ) -> bool {
-    let mut each = |patterns: &[(&StructuredValue, &PythonValue)]| {
+    let mut each = |patterns: &[(&StructuredValue, &PythonValue<T>)]| {
         patterns.iter().all(|(pattern, value)| matches(pattern, value, conversion, tensors))
     };
     match (pattern, value) {
@@ -160,10 +216,10 @@ fn matches(
         | (StructuredValue::BoundedTensorSpec { spec, .. }, value) => {
             let tensor = match value {
                 PythonValue::Tensor(tensor) => Some(tensor.clone()),
-                _ if conversion == Conversion::Allowed => converted(value, spec.dtype),
+                _ if conversion == Conversion::Allowed => converted(value, spec.dtype).map(T::from),
                 _ => None,
             };
-            let fits = |tensor: &EagerTensor| spec.accepts(&tensor.spec());
+            let fits = |tensor: &T| spec.accepts(&tensor.spec());
             let tensor = tensor.filter(fits);
             let found = tensor.is_some();
             tensors.extend(tensor);
@@ -172,7 +228,7 @@ fn matches(
         (StructuredValue::TypeSpec(spec), PythonValue::Composite(composite)) => {
             tensors.extend(composite.components.iter().cloned());
             let specs = spec.components();
-            let fits = |(spec, component): (&Option<TensorSpec>, &EagerTensor)| {
+            let fits = |(spec, component): (&Option<TensorSpec>, &T)| {
                 spec.as_ref().is_none_or(|spec| spec.accepts(&component.spec()))
             };
             spec.class == composite.class
@@ -202,7 +258,7 @@ fn matches(
             }
         }
         (StructuredValue::Tensor(a) | StructuredValue::Numpy(a), PythonValue::Tensor(b)) => {
-            b.host().is_ok_and(|b| a == b)
+            b.eager().is_some_and(|b| b.host().is_ok_and(|b| a == b))
         }
         (StructuredValue::List(a), PythonValue::List(b))
         | (StructuredValue::Tuple(a), PythonValue::Tuple(b)) => {
@@ -224,7 +280,7 @@ fn matches(
 }
 
 /// A host value as a tensor of the dtype asked for, where it can be one.
-fn converted(value: &PythonValue, dtype: DType) -> Option<EagerTensor> {
+fn converted<T: TensorLeaf>(value: &PythonValue<T>, dtype: DType) -> Option<EagerTensor> {
     let tensor = match (value, dtype) {
         (PythonValue::Bool(value), DType::Bool) => HostTensor::scalar_bool(*value),
         (PythonValue::String(value), DType::String) => HostTensor::scalar_string(value.clone()),
@@ -243,11 +299,11 @@ fn converted(value: &PythonValue, dtype: DType) -> Option<EagerTensor> {
 }
 
 /// A list of host values of one shape as one tensor.
-fn stacked(values: &[PythonValue], dtype: DType) -> Option<EagerTensor> {
+fn stacked<T: TensorLeaf>(values: &[PythonValue<T>], dtype: DType) -> Option<EagerTensor> {
     let rows: Option<Vec<HostTensor>> = values
         .iter()
         .map(|value| match value {
-            PythonValue::Tensor(tensor) => tensor.host().ok().cloned(),
+            PythonValue::Tensor(tensor) => tensor.eager()?.host().ok().cloned(),
             value => converted(value, dtype)?.into_host().ok(),
         })
         .collect();
@@ -270,15 +326,15 @@ fn stacked(values: &[PythonValue], dtype: DType) -> Option<EagerTensor> {
 
 /// The value that `pattern` describes, with these tensors in its tensor positions; `None` if
 /// there are too few.
-pub(crate) fn packed(
+pub(crate) fn packed<T: TensorLeaf>(
     pattern: &StructuredValue,
-    mut tensors: &mut dyn Iterator<Item = EagerTensor>,
-) -> Option<PythonValue> {
+    mut tensors: &mut dyn Iterator<Item = T>,
+) -> Option<PythonValue<T>> {
     let mut list = |patterns: &[StructuredValue]| {
         patterns
             .iter()
             .map(|pattern| packed(pattern, tensors))
-            .collect::<Option<Vec<PythonValue>>>()
+            .collect::<Option<Vec<PythonValue<T>>>>()
     };
     Some(match pattern {
         StructuredValue::TensorSpec(_) | StructuredValue::BoundedTensorSpec { .. } => {
@@ -286,7 +342,7 @@ pub(crate) fn packed(
         }
         StructuredValue::TypeSpec(spec) => {
             let n = spec.n_components;
-            let components: Vec<EagerTensor> = (&mut tensors).take(n).collect();
+            let components: Vec<T> = (&mut tensors).take(n).collect();
             if components.len() < n {
                 return None;
             }
@@ -299,7 +355,9 @@ pub(crate) fn packed(
         StructuredValue::Bool(value) => PythonValue::Bool(*value),
         StructuredValue::Shape(shape) => PythonValue::Shape(shape.clone()),
         StructuredValue::DType(dtype) => PythonValue::DType(*dtype),
-        StructuredValue::Tensor(tensor) | StructuredValue::Numpy(tensor) => tensor.clone().into(),
+        StructuredValue::Tensor(tensor) | StructuredValue::Numpy(tensor) => {
+            PythonValue::Tensor(EagerTensor::from(tensor.clone()).into())
+        }
         StructuredValue::List(patterns) => PythonValue::List(list(patterns)?),
         StructuredValue::Tuple(patterns) => PythonValue::Tuple(list(patterns)?),
         StructuredValue::Dict(fields) => PythonValue::Dict(
@@ -321,7 +379,7 @@ pub(crate) fn packed(
 /// A value from a file: a default, or one that a function was traced with. Specs in it
 /// become `None`.
 pub(crate) fn host_value(value: &StructuredValue) -> PythonValue {
-    packed(value, &mut std::iter::empty()).unwrap_or(PythonValue::None)
+    packed::<EagerTensor>(value, &mut std::iter::empty()).unwrap_or(PythonValue::None)
 }
 
 /// The tensor specs of a pattern in order; components whose class is not known have none.

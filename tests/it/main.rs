@@ -16,6 +16,7 @@ mod damaged_models;
 mod device_calls;
 mod devices;
 mod distributed;
+mod documents;
 mod eager;
 mod examples;
 mod frozen;
@@ -28,6 +29,7 @@ mod keras_checkpoints;
 mod keras_files;
 #[cfg(feature = "fuzz")]
 mod killed_savers;
+mod loaded_models;
 mod loading;
 mod monitored;
 mod order;

@@ -1,5 +1,6 @@
 //! Signatures: which functions serving sees, and what it may ask of them.
 
+use crate::support::{example_record, parsed_examples};
 use ferroflow::{
     Checkpoint, Function, Functions, HasFunctions, Tensor, Trackable, Variable, function,
     ir::{DType, HostTensor, PartialShape, TraceType},
@@ -330,19 +331,6 @@ fn functions_do_not_save_while_they_are_traced() -> Outcome {
     Ok(())
 }
 
-/// A record with a list of floats, as `tf.train.Example` has them.
-fn example() -> Vec<u8> {
-    let field = |tag: u8, bytes: Vec<u8>| [vec![tag << 3 | 2, bytes.len() as u8], bytes].concat();
-    let entry = |name: &str, feature: Vec<u8>| {
-        field(1, [field(1, name.as_bytes().to_vec()), field(2, feature)].concat())
-    };
-    let floats = [1.0f32, 2.0, 3.0].iter().flat_map(|x| x.to_le_bytes()).collect();
-    let labels = field(3, field(1, vec![7]));
-    let x1 = field(2, field(1, floats));
-    let x2 = field(2, field(1, 0.5f32.to_le_bytes().to_vec()));
-    field(1, [entry("labels", labels), entry("x1", x1), entry("x2", x2)].concat())
-}
-
 // spec: 258, 260, 283
 #[test]
 fn a_loaded_model_gets_a_head_that_parses() -> Outcome {
@@ -355,26 +343,7 @@ fn a_loaded_model_gets_a_head_that_parses() -> Outcome {
     let model = loaded(&first)?.root().ok_or("an object")?;
     let infer = loaded_function(&model.get("infer")?.function()?.traces()[0])?;
     let parse = function(move |serialized: Tensor| -> tracer::Result<Vec<Tensor>> {
-        let none = Tensor::from([""; 0]);
-        let empty = |dtype: DType| ops::cast(&Tensor::from(Vec::<f32>::new()), dtype);
-        let floats = DType::F32;
-        let parsed = ops::parse_example_v2(
-            &serialized,
-            &none,
-            &none,
-            &Tensor::from(["labels", "x1", "x2"]),
-            &none,
-            &[&empty(DType::I64)?, &empty(floats)?, &empty(floats)?],
-            0,
-            &[],
-            &[],
-            &[],
-            &[
-                PartialShape::ranked([Some(1)]),
-                PartialShape::ranked([Some(1), Some(3)]),
-                PartialShape::ranked([Some(1)]),
-            ],
-        )?;
+        let parsed = parsed_examples(&serialized)?;
         let x2 = ops::cast(&parsed[2], DType::F64)?;
         infer.call_flat(&[parsed[0].clone(), parsed[1].clone(), x2])
     });
@@ -383,7 +352,7 @@ fn a_loaded_model_gets_a_head_that_parses() -> Outcome {
     let head = Checkpoint::of(&model).with("infer_from_proto", &parse);
     save(&head, &second, &SaveOptions::default().signature(&parse)?)?;
     let records =
-        HostTensor::from_strings(ferroflow::ir::Shape::new([1])?, vec![example().into()])?;
+        HostTensor::from_strings(ferroflow::ir::Shape::new([1])?, vec![example_record().into()])?;
     let request = inputs([("serialized", records.into())]);
     let y = served(&second, "serving_default", &request)?;
     assert_eq!(y["output_0"].as_slice::<i64>()?, [7]);

@@ -61,39 +61,64 @@ pub enum Piece<'a> {
     Tensor(Tensor),
 }
 
-/// Prints texts and tensors, parted by spaces, whenever the program comes here: in a function not
-/// while it is traced but each time it runs, in the order of its effects. To the standard error
-/// output, unless the context prints elsewhere.
+/// Position of a tensor in a template.
+const PLACEHOLDER: &str = "{}";
+
+/// Prints texts and tensors whenever the program comes here: in a function not while it is traced but
+/// each time it runs, in the order of its effects. To the standard error output, unless the context
+/// prints elsewhere.
+///
+/// A first text with `{}` in it is a template, which has one for each piece after it; otherwise there are
+/// spaces between the pieces.
 ///
 /// # Errors
 ///
-/// In eager calls, when a tensor is in the memory of another device.
+/// [`Error::Conversion`] when a template has more or fewer `{}` than there are pieces after it, or another
+/// text has some; in eager calls, when a tensor is in the memory of another device.
 #[track_caller]
 pub fn print(pieces: &[Piece<'_>]) -> Result<()> {
     static FORMAT: NamedOp = NamedOp::new(names::STRING_FORMAT);
     static PRINT: NamedOp = NamedOp::new(names::PRINT_V2);
-    const PLACE: &str = "{}";
-    let mut texts = Vec::with_capacity(pieces.len());
+    let (template, tensors) = template(pieces)?;
+    let attrs =
+        Attrs::new().with("template", AttrValue::string(template)).with("placeholder", PLACEHOLDER);
+    let text = one(&FORMAT, attrs, &tensors)?;
+    none(&PRINT, Attrs::new(), &[&text])
+}
+
+/// The template of all pieces, and the tensors in it.
+fn template<'p>(pieces: &'p [Piece<'_>]) -> Result<(String, Vec<&'p Tensor>)> {
     let mut tensors = Vec::new();
-    for piece in pieces {
+    let mut texts = Vec::with_capacity(pieces.len());
+    let (first, rest) = match pieces {
+        [Piece::Text(first), rest @ ..] if first.contains(PLACEHOLDER) => (Some(*first), rest),
+        all => (None, all),
+    };
+    for piece in rest {
         match piece {
-            Piece::Text(text) if text.contains(PLACE) => {
+            Piece::Text(text) if text.contains(PLACEHOLDER) => {
                 return Err(Error::Conversion {
-                    expected: format!("texts without `{PLACE}`"),
+                    expected: format!("`{PLACEHOLDER}` in the first text alone"),
                     found: format!("{text:?}"),
                 });
             }
             Piece::Text(text) => texts.push(*text),
             Piece::Tensor(tensor) => {
-                texts.push(PLACE);
+                texts.push(PLACEHOLDER);
                 tensors.push(tensor);
             }
         }
     }
-    let template = AttrValue::string(texts.join(" "));
-    let attrs = Attrs::new().with("template", template).with("placeholder", PLACE);
-    let text = one(&FORMAT, attrs, &tensors)?;
-    none(&PRINT, Attrs::new(), &[&text])
+    let Some(first) = first else { return Ok((texts.join(" "), tensors)) };
+    let parts: Vec<&str> = first.split(PLACEHOLDER).collect();
+    if parts.len() != texts.len() + 1 {
+        return Err(Error::Conversion {
+            expected: format!("`{PLACEHOLDER}` for each of {} values", texts.len()),
+            found: format!("{first:?}"),
+        });
+    }
+    let filled = parts.iter().zip(texts.iter().copied().chain([""]));
+    Ok((filled.flat_map(|(&part, text)| [part, text]).collect(), tensors))
 }
 
 /// Something [`print!`](crate::print) can print.
@@ -145,6 +170,7 @@ impl<T: Print + ?Sized> Print for &T {
 /// # fn main() -> ferroflow_tracer::Result<()> {
 /// let f = function(|x: Tensor| {
 ///     print!("the value is", x)?; // the value is [1 2 3]
+///     print!("{} has the shape {}", x, x.shape_tensor()?)?; // [1 2 3] has the shape [3]
 ///     x.square()
 /// });
 /// f(Tensor::from([1i32, 2, 3]))?;

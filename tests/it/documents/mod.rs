@@ -10,4 +10,4 @@ mod saving_and_loading;
 use std::error::Error;
 
 /// What a program of a document returns, whichever crate refuses.
-type Outcome = Result<(), Box<dyn Error>>;
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;

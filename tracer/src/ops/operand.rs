@@ -9,8 +9,8 @@ use ferroflow_ir::{DType, HostTensor, Shape, trace_type::Literal};
 use half::{bf16, f16};
 use std::borrow::Borrow;
 
-/// A tensor, a variable (its value), or a Rust value that becomes a tensor of the other operand's
-/// dtype.
+/// A tensor, a variable (its value), or a Rust value or array that becomes a tensor of the other
+/// operand's dtype.
 pub trait IntoOperand {
     /// The tensor, or a reference to it.
     type Operand: Borrow<Tensor>;
@@ -80,13 +80,55 @@ macro_rules! number_operands {
 
             fn into_operand(self, dtype: DType) -> Result<Tensor> {
                 let literal = Literal::$variant(self as $as);
-                let tensor = numbers(dtype, Shape::scalar(), std::slice::from_ref(&literal));
-                let found = || format!("the number {literal}");
-                let wrong = || Error::Conversion { expected: format!("a value of dtype {dtype}"), found: found() };
-                Ok(tensor.ok_or_else(wrong)?.into())
+                tensor_of(dtype, Shape::scalar(), &[literal])
+            }
+        }
+
+        impl<const N: usize> IntoOperand for [$rust; N] {
+            type Operand = Tensor;
+
+            fn into_operand(self, dtype: DType) -> Result<Tensor> {
+                let literals = self.map(|value| Literal::$variant(value as $as));
+                tensor_of(dtype, Shape::new([N])?, &literals)
+            }
+        }
+
+        impl<const N: usize, const M: usize> IntoOperand for [[$rust; N]; M] {
+            type Operand = Tensor;
+
+            fn into_operand(self, dtype: DType) -> Result<Tensor> {
+                let all = self.as_flattened().iter();
+                let literals: Vec<Literal> = all.map(|&value| Literal::$variant(value as $as)).collect();
+                tensor_of(dtype, Shape::new([M, N])?, &literals)
+            }
+        }
+
+        impl IntoOperand for Vec<$rust> {
+            type Operand = Tensor;
+
+            fn into_operand(self, dtype: DType) -> Result<Tensor> {
+                let all = self.iter();
+                let literals: Vec<Literal> = all.map(|&value| Literal::$variant(value as $as)).collect();
+                tensor_of(dtype, Shape::new([literals.len()])?, &literals)
             }
         }
     )*};
+}
+
+/// The tensor of these numbers, which the dtype must hold.
+fn tensor_of(dtype: DType, shape: Shape, literals: &[Literal]) -> Result<Tensor> {
+    let tensor = numbers(dtype, shape, literals);
+    let wrong = || {
+        let of_dtype = |literal: &&Literal| {
+            numbers(dtype, Shape::scalar(), std::slice::from_ref(*literal)).is_none()
+        };
+        let found = literals.iter().find(of_dtype).map_or_else(String::new, Literal::to_string);
+        Error::Conversion {
+            expected: format!("a value of dtype {dtype}"),
+            found: format!("the number {found}"),
+        }
+    };
+    Ok(tensor.ok_or_else(wrong)?.into())
 }
 
 number_operands!(
