@@ -16,8 +16,7 @@ fn eager_code_is_a_function_of_rust() -> Outcome {
         let a = Tensor::from([[10.0, 10.0], [11.0, 1.0]]);
         let x = Tensor::from([[1.0, 0.0], [0.0, 1.0]]);
         let b = Variable::new(12.0)?;
-        let y = a.matmul(&x)? + &b;
-        y
+        a.matmul(&x)? + &b
     }
     assert_eq!(f()?.to_string(), EXPECTED);
     Ok(())
