@@ -1,6 +1,6 @@
 //! Generated functions compute the same on tensors, eagerly and traced, as on numbers.
 
-use ferroflow_tracer::{DType, Function, Result, Tensor, function, range};
+use ferroflow_tracer::{DType, Function, Nest, Result, Tensor, function, range};
 
 /// A function on tensors.
 type OnTensors = Function<(Tensor, Tensor, i64, bool), Tensor>;
@@ -34,6 +34,17 @@ fn counts(start: i32, end: i32, step: i32) -> impl Iterator<Item = i32> {
 
 fn keep<T: Clone>(value: &T) -> T {
     value.clone()
+}
+
+fn option<T>(is_there: bool, value: T) -> Option<T> {
+    is_there.then_some(value)
+}
+
+/// A structure whose fields are assigned one by one.
+#[derive(Nest, Clone)]
+struct Fields<T: Nest> {
+    a: T,
+    b: T,
 }
 
 fn is_small(n: i64) -> bool {

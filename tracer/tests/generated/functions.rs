@@ -8,55 +8,168 @@ fn tensors_0(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
-        z = z.less_equal(7)?.cast(DType::I32)?;
-        let mut v2 = Tensor::from(-3);
-        if ((q.less(&z)? || p.less(2)?) || !(t.not_equal(5)?)) {
-            Result::<Tensor>::Ok(Tensor::from(-1))
-        } else {
-            [p.clone(), p.clone()][if (n > 1) { 0 } else { 1 }].clone().maximum(3)
-        }
-    };
-    if x.less_equal(2)? || !(n > 1) {
-        assert!(x.not_equal(1)? || !x.not_equal(1)?, "always");
-        {
-            y = x.less(0)?.cast(DType::I32)?;
-            let mut k3 = Tensor::from(0);
-            'l4: while k3.less(4)? && (q.less_equal(0)? && (y.greater_equal(11)?)) {
-                k3 = (&k3 + 1)?;
-                x = Tensor::from(4);
-                x = Tensor::from(4);
-            }
-            'l5: for h6 in (0..3).rev() {
-                x = (&x + h6 as i32)?;
-                x = q.clone();
-            }
-        }
-        for mut i8 in range(&(p.clone()).floor_mod(6)?, 0, -2) {
-            let mut k9 = Tensor::from(0);
-            'l10: while k9.less(1)? && (q.less_equal(3)? && (p.not_equal(1)?)) {
-                k9 = (&k9 + 1)?;
-                let mut v11 = Tensor::from(4);
-                x = (x.clone() + &x)?;
-            }
-            i8 *= y.clone() * p.clone();
-            y = {
-                let mut k12 = Tensor::from(0);
-                loop {
-                    k12 = (&k12 + 1)?;
-                    if y.greater(&x)? && (p.less(6)?) {
-                        break Tensor::from(8);
-                    }
-                    if k12.greater(2)? {
-                        break (i8.clone());
-                    }
+        z = t.clone();
+        assert!(q.less_equal(2)? || !q.less_equal(2)?, "always");
+        Ok({
+            let mut k2 = Tensor::from(0);
+            loop {
+                k2 = (&k2 + 1)?;
+                if q.gt(11)? && (q.eq(6)?) {
+                    break if z.less_equal(&z)? { q.clone() } else { p.clone() };
                 }
+                if k2.greater(3)? {
+                    break (q.greater(4)?.cast(DType::I32)?);
+                }
+            }
+        })
+    };
+    if (y.clone()).not_equal(y.clone())? {
+        let mut v3;
+        if !(x.le(&y)?) {
+            let mut v4 = Tensor::from(2);
+            v3 = q.gt(0)?.cast(DType::I32)?;
+        } else {
+            v3 = match y.clone() {
+                -2..=2 => x.clone(),
+                5 => y.clone(),
+                _ => (x.clone()),
             };
         }
+        'l7: for mut i8 in range((v3.clone()).floor_mod(4)?) {
+            i8 = (p - p)?;
+        }
+    } else {
+        {
+            if is_small(n) {
+                y = y.clone();
+            } else {
+                x = p.clone();
+                y *= Tensor::from(1);
+                x += p.clone() * Tensor::from(1);
+            }
+            assert!(p.le(3)? || !p.le(3)?, "always");
+            match n {
+                1 => {
+                    assert!(x.less(6)? || !x.less(6)?, "always");
+                    (x, y) = (x.clone(), x.clone());
+                }
+                _ => {
+                    y = (q.clone() + &y)?;
+                }
+            }
+        }
+        x = if p.ne(&x)? && (q.equal(5)?) {
+            {
+                let mut k9 = Tensor::from(0);
+                loop {
+                    k9 = (&k9 + 1)?;
+                    if p.not_equal(8)? && (q.not_equal(7)?) {
+                        break Tensor::from(0);
+                    }
+                    if k9.greater(1)? {
+                        break (Tensor::from(6));
+                    }
+                }
+            }
+        } else {
+            [Tensor::from(6), q.clone()][if flag { 0 } else { 1 }].clone()
+        };
+        if (q.less(9)? || p.ne(5)?) {
+            'l10: for mut i11 in range(-1, (x.clone()).floor_mod(3)?) {
+                assert!(p.ge(1)? || !p.ge(1)?, "always");
+                assert!(p.lt(7)? || !p.lt(7)?, "always");
+            }
+            let mut v12 = (p + p.clone())?;
+            match n {
+                1 => {
+                    assert!(q.greater(&x)? || !q.greater(&x)?, "always");
+                }
+                _ => {}
+            }
+        } else {
+            let mut s13 = Fields {
+                a: if x.less(7)? { Tensor::from(5) } else { p.clone() },
+                b: c1(&y.clone())?,
+            };
+            let mut k14 = Tensor::from(0);
+            'l15: loop {
+                if k14.greater(2)? {
+                    break;
+                }
+                k14 = (&k14 + 1)?;
+                let mut s16 = Fields { a: Tensor::from(6), b: Tensor::from(1) };
+                let mut v17 = s13.a.clone();
+            }
+        }
     }
-    Ok({
-        let t13 = [y.clone(), y.clone()][if is_small(n) { 0 } else { 1 }].clone();
-        t13
-    })
+    let mut k18 = Tensor::from(0);
+    'l19: while k18.less(4)? && (is_small(n)) {
+        k18 = (&k18 + 1)?;
+        let mut k20 = Tensor::from(0);
+        'l21: loop {
+            if k20.greater(0)? {
+                break;
+            }
+            k20 = (&k20 + 1)?;
+            'l22: for mut i23 in 0..(y.clone()).floor_mod(4)? {
+                assert!(y.ne(7)? || !y.ne(7)?, "always");
+                i23 = Tensor::from(5);
+                y = i23.clone();
+            }
+        }
+    }
+    if (Tensor::from(8)).greater_equal(&x)? {
+        if !(q.less_equal(2)?) {
+            {
+                assert!(p.lt(6)? || !p.lt(6)?, "always");
+            }
+        }
+    } else {
+        if y.gt(&x)? {
+        } else {
+            let mut k24 = Tensor::from(0);
+            'l25: while k24.less(3)? && (p.ge(1)? && (y.not_equal(6)?)) {
+                k24 = (&k24 + 1)?;
+                (x, y) = (q.clone(), y.clone());
+            }
+            if (p.clone()).less_equal(&x)? {
+                y = x.clone();
+                y = Tensor::from(-1);
+            } else if (n == 0) {
+                y = Tensor::from(6);
+                assert!(x.ne(5)? || !x.ne(5)?, "always");
+            } else {
+                assert!(p.greater(10)? || !p.greater(10)?, "always");
+                x = (Tensor::from(5) + &x)?;
+            }
+        }
+        'l26: for h27 in (0..3).rev() {
+            x = (&x + h27 as i32)?;
+            let mut v28 = (p - Tensor::from(-3))?;
+            v28 = (p - v28.clone())?;
+        }
+        y -= Tensor::from(-1);
+    }
+    if !(p.less_equal(10)? && p.not_equal(3)?) {
+        if p.greater(&x)? && (y.lt(&y)?) {
+            y = {
+                let t29 = Tensor::from(3);
+                (t29 * 2)?
+            };
+            if q.gt(5)? { q.clone() % 3 } else { &x % 4 }
+        } else {
+            let mut v30 = twice(p + y.clone())?;
+            p + p
+        }
+    } else if (p.clone()).less(&x)? {
+        if x.gt(&x)? && p.greater(&y)? {
+            if q.less_equal(0)? { q + y.clone() } else { -p.clone() }
+        } else {
+            Tensor::from(-1).maximum(4)
+        }
+    } else {
+        &x * Tensor::from(-1)
+    }
 }
 
 fn numbers_0(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -64,54 +177,164 @@ fn numbers_0(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     let c1 = |t: i32| -> i32 {
         let mut z = t;
-        z = i32::from((z <= ({ 7 })));
-        let mut v2 = (-3i32);
-        if (((q < ({ z })) || (p < ({ 2 }))) || !(t != ({ 5 }))) {
-            (-1i32)
-        } else {
-            (([p, p][if (n > 1) { 0 } else { 1 }]).max(3i32))
+        z = t;
+        assert!((q <= ({ 2 })) || !(q <= ({ 2 })), "always");
+        {
+            let mut k2 = 0;
+            loop {
+                k2 += 1;
+                if (q > ({ 11 })) && (q == ({ 6 })) {
+                    break if (z <= ({ z })) { q } else { p };
+                }
+                if k2 > 3 {
+                    break (i32::from((q > ({ 4 }))));
+                }
+            }
         }
     };
-    if (x <= ({ 2 })) || !(n > 1) {
-        assert!((x != ({ 1 })) || !(x != ({ 1 })), "always");
-        {
-            y = i32::from((x < ({ 0 })));
-            let mut k3 = 0;
-            'l4: while k3 < 4 && ((q <= ({ 0 })) && (y >= ({ 11 }))) {
-                k3 += 1;
-                x = (4i32);
-                x = (4i32);
-            }
-            'l5: for h6 in (0..3).rev() {
-                x = add(x, h6 as i32);
-                x = q;
-            }
-        }
-        for mut i8 in counts(rem(p, 6), 0, -2) {
-            let mut k9 = 0;
-            'l10: while k9 < 1 && ((q <= ({ 3 })) && (p != ({ 1 }))) {
-                k9 += 1;
-                let mut v11 = (4i32);
-                x = add(x, x);
-            }
-            i8 = mul(i8, mul(y, p));
-            y = {
-                let mut k12 = 0;
-                loop {
-                    k12 += 1;
-                    if (y > ({ x })) && (p < ({ 6 })) {
-                        break (8i32);
-                    }
-                    if k12 > 2 {
-                        break (i8);
-                    }
-                }
+    if ((y) != ({ y })) {
+        let mut v3;
+        if !(x <= ({ y })) {
+            let mut v4 = (2i32);
+            v3 = i32::from((q > ({ 0 })));
+        } else {
+            v3 = match y {
+                -2..=2 => x,
+                5 => y,
+                _ => (x),
             };
         }
+        'l7: for mut i8 in 0..rem(v3, 4) {
+            i8 = (sub(p, p));
+        }
+    } else {
+        {
+            if is_small(n) {
+                y = y;
+            } else {
+                x = p;
+                y = mul(y, (1i32));
+                x = add(x, mul(p, (1i32)));
+            }
+            assert!((p <= ({ 3 })) || !(p <= ({ 3 })), "always");
+            match n {
+                1 => {
+                    assert!((x < ({ 6 })) || !(x < ({ 6 })), "always");
+                    (x, y) = (x, x);
+                }
+                _ => {
+                    y = add(q, y);
+                }
+            }
+        }
+        x = if (p != ({ x })) && (q == ({ 5 })) {
+            {
+                let mut k9 = 0;
+                loop {
+                    k9 += 1;
+                    if (p != ({ 8 })) && (q != ({ 7 })) {
+                        break (0i32);
+                    }
+                    if k9 > 1 {
+                        break (6i32);
+                    }
+                }
+            }
+        } else {
+            [(6i32), q][if flag { 0 } else { 1 }]
+        };
+        if ((q < ({ 9 })) || (p != ({ 5 }))) {
+            'l10: for mut i11 in -1..rem(x, 3) {
+                assert!((p >= ({ 1 })) || !(p >= ({ 1 })), "always");
+                assert!((p < ({ 7 })) || !(p < ({ 7 })), "always");
+            }
+            let mut v12 = (add(p, p));
+            match n {
+                1 => {
+                    assert!((q > ({ x })) || !(q > ({ x })), "always");
+                }
+                _ => {}
+            }
+        } else {
+            let mut s13 = Fields { a: if (x < ({ 7 })) { (5i32) } else { p }, b: c1(y) };
+            let mut k14 = 0;
+            'l15: loop {
+                if k14 > 2 {
+                    break;
+                }
+                k14 += 1;
+                let mut s16 = Fields { a: (6i32), b: (1i32) };
+                let mut v17 = s13.a;
+            }
+        }
     }
-    {
-        let t13 = [y, y][if is_small(n) { 0 } else { 1 }];
-        t13
+    let mut k18 = 0;
+    'l19: while k18 < 4 && (is_small(n)) {
+        k18 += 1;
+        let mut k20 = 0;
+        'l21: loop {
+            if k20 > 0 {
+                break;
+            }
+            k20 += 1;
+            'l22: for mut i23 in 0..rem(y, 4) {
+                assert!((y != ({ 7 })) || !(y != ({ 7 })), "always");
+                i23 = (5i32);
+                y = i23;
+            }
+        }
+    }
+    if ((8i32) >= ({ x })) {
+        if !(q <= ({ 2 })) {
+            {
+                assert!((p < ({ 6 })) || !(p < ({ 6 })), "always");
+            }
+        }
+    } else {
+        if (y > ({ x })) {
+        } else {
+            let mut k24 = 0;
+            'l25: while k24 < 3 && ((p >= ({ 1 })) && (y != ({ 6 }))) {
+                k24 += 1;
+                (x, y) = (q, y);
+            }
+            if ((p) <= ({ x })) {
+                y = x;
+                y = (-1i32);
+            } else if (n == 0) {
+                y = (6i32);
+                assert!((x != ({ 5 })) || !(x != ({ 5 })), "always");
+            } else {
+                assert!((p > ({ 10 })) || !(p > ({ 10 })), "always");
+                x = add((5i32), x);
+            }
+        }
+        'l26: for h27 in (0..3).rev() {
+            x = add(x, h27 as i32);
+            let mut v28 = (sub(p, (-3i32)));
+            v28 = (sub(p, v28));
+        }
+        y = sub(y, (-1i32));
+    }
+    if !((p <= ({ 10 })) && (p != ({ 3 }))) {
+        if (p > ({ x })) && (y < ({ y })) {
+            y = {
+                let t29 = (3i32);
+                mul(t29, 2)
+            };
+            if (q > ({ 5 })) { rem(q, 3) } else { rem(x, 4) }
+        } else {
+            let mut v30 = twice(add(p, y));
+            add(p, p)
+        }
+    } else if ((p) < ({ x })) {
+        if (x > ({ x })) && (p > ({ y })) {
+            if (q <= ({ 0 })) { add(q, y) } else { sub(0, p) }
+        } else {
+            ((-1i32).max(4i32))
+        }
+    } else {
+        mul(x, (-1i32))
     }
 }
 
@@ -120,63 +343,97 @@ fn tensors_1(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     if x.greater_equal(5)? {
-        if y.not_equal(&y)? && (Tensor::from(0)).less_equal(&x)? {
+        if y.ne(&y)? && (Tensor::from(0)).le(&x)? {
             let mut k1 = Tensor::from(0);
-            'l2: while k1.less(4)? && (y.greater_equal(&x)? || p.greater_equal(&y)?) {
+            'l2: while k1.less(4)? && (y.ge(&x)? || p.greater_equal(&y)?) {
                 k1 = (&k1 + 1)?;
                 continue 'l2;
             }
-            return Ok(p.equal(5)?.cast(DType::I32)?);
-        }
-        let mut v3 = (-x.clone())?.floor_mod(7)?;
-        y = y.clone();
-    } else {
-        'l4: for mut i5 in range(&(Tensor::from(4)).floor_mod(6)?, 0, -2) {
-            let mut v6;
+            return Ok(x.clone());
+        } else {
             match n {
-                0 => {
-                    v6 = i5.clone();
+                1 => {
+                    y = (Tensor::from(7) - &y)?;
+                    x = p.clone();
+                    y = Tensor::from(-3);
                 }
                 _ => {
-                    if (!(y.greater(4)?) || (p.greater(&y)? || q.less(9)?)) {
-                        v6 = Tensor::from(2);
+                    x = q.clone();
+                    return Ok(x.clone());
+                }
+            }
+            y += Tensor::from(-2);
+            for mut r4 in Tensor::from([3, -1, 5]) {
+                return Ok(p.clone().floor_mod(7)?);
+            }
+        }
+        if ((n > 1) || (Tensor::from(2)).le(6)?) {
+            for h6 in 0..2 {
+                y = (&y + h6 as i32)?;
+                y = y.clone();
+                (x, y) = (p.clone(), Tensor::from(-4));
+            }
+        } else if q.ne(&x)? || !is_small(n) {
+            let mut v7;
+            match n {
+                0 => {
+                    v7 = q.clone();
+                }
+                _ => {
+                    if p.equal(1)? {
+                        v7 = p.clone();
                     } else {
-                        let mut v7 = i5.clone();
-                        v6 = p.clone();
+                        let mut v8 = q.clone();
+                        v7 = q.clone();
                     }
                 }
             }
-            y = p.clone().abs()?;
-            'l8: for mut i9 in 0..(Tensor::from(2)).floor_mod(4)? {
-                let mut v10 = v6.clone();
-            }
-        }
-    }
-    if !(p.equal(1)? || p.less(3)?) {
-        let mut v11 = x.greater_equal(&y)?.cast(DType::I32)?;
-        let mut k12 = Tensor::from(0);
-        'l13: loop {
-            if k12.greater(1)? {
-                break;
-            }
-            k12 = (&k12 + 1)?;
-            'l14: for mut i15 in 0..(p.clone()).floor_mod(4)? {
-                (y, v11) = (Tensor::from(-3), Tensor::from(-1));
-            }
-        }
-        let mut v16;
-        if is_small(n) && q.not_equal(9)? {
-            v16 = match p.clone() {
-                -2..=2 => Tensor::from(-2),
-                5 => p.clone(),
-                _ => Tensor::from(1),
-            };
         } else {
-            let mut v17 = y.clone();
-            v16 = (y.clone() + x.clone())?;
+            y = if let Some(mut o9) = option(flag, Tensor::from(7)) {
+                y.clone()
+            } else {
+                x.clone()
+            };
+            'l10: for h11 in 0..n {
+                y = (&y + h11 as i32)?;
+                x = Tensor::from(7);
+                x = (q.clone() * &x)?;
+                y = (p.clone() * &y)?;
+            }
         }
+        x = (if flag && p.not_equal(0)? {
+            {
+                let t12 = x.clone();
+                t12
+            }
+        } else {
+            let mut v13 = Tensor::from(7);
+            [x.clone(), x.clone()][if is_small(n) { 0 } else { 1 }].clone()
+        } + &x)?;
     }
     assert!(p.not_equal(&y)? || !p.not_equal(&y)?, "always");
+    if (n == 0) {
+        let mut k14 = Tensor::from(0);
+        'l15: while k14.less(1)? && (!(q.le(3)?)) {
+            k14 = (&k14 + 1)?;
+            'l16: for mut i17 in range(-1, (Tensor::from(8)).floor_mod(3)?) {
+                i17 = q.clone();
+                y = (Tensor::from(5) - &y)?;
+            }
+        }
+        {
+            'l18: for h19 in 0..n {
+                x = (&x + h19 as i32)?;
+                let mut v20 = y.clone();
+                assert!(q.ge(10)? || !q.ge(10)?, "always");
+            }
+            let mut k21 = Tensor::from(0);
+            'l22: while k21.less(3)? && ((p.clone()).lt(3)?) {
+                k21 = (&k21 + 1)?;
+                x = Tensor::from(5);
+            }
+        }
+    }
     Ok(x)
 }
 
@@ -190,57 +447,90 @@ fn numbers_1(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 k1 += 1;
                 continue 'l2;
             }
-            return i32::from((p == ({ 5 })));
-        }
-        let mut v3 = (rem((sub(0, x)), 7));
-        y = y;
-    } else {
-        'l4: for mut i5 in counts(rem((4i32), 6), 0, -2) {
-            let mut v6;
+            return x;
+        } else {
             match n {
-                0 => {
-                    v6 = i5;
+                1 => {
+                    y = sub((7i32), y);
+                    x = p;
+                    y = (-3i32);
                 }
                 _ => {
-                    if (!(y > ({ 4 })) || ((p > ({ y })) || (q < ({ 9 })))) {
-                        v6 = (2i32);
+                    x = q;
+                    return x;
+                }
+            }
+            y = add(y, (-2i32));
+            for mut r4 in [3i32, -1, 5] {
+                return (rem((p), 7));
+            }
+        }
+        if ((n > 1) || ((2i32) <= ({ 6 }))) {
+            for h6 in 0..2 {
+                y = add(y, h6 as i32);
+                y = y;
+                (x, y) = (p, (-4i32));
+            }
+        } else if (q != ({ x })) || !is_small(n) {
+            let mut v7;
+            match n {
+                0 => {
+                    v7 = q;
+                }
+                _ => {
+                    if (p == ({ 1 })) {
+                        v7 = p;
                     } else {
-                        let mut v7 = i5;
-                        v6 = p;
+                        let mut v8 = q;
+                        v7 = q;
                     }
                 }
             }
-            y = ((p).wrapping_abs());
-            'l8: for mut i9 in 0..rem((2i32), 4) {
-                let mut v10 = v6;
-            }
-        }
-    }
-    if !((p == ({ 1 })) || (p < ({ 3 }))) {
-        let mut v11 = i32::from((x >= ({ y })));
-        let mut k12 = 0;
-        'l13: loop {
-            if k12 > 1 {
-                break;
-            }
-            k12 += 1;
-            'l14: for mut i15 in 0..rem(p, 4) {
-                (y, v11) = ((-3i32), (-1i32));
-            }
-        }
-        let mut v16;
-        if is_small(n) && (q != ({ 9 })) {
-            v16 = match p {
-                -2..=2 => (-2i32),
-                5 => p,
-                _ => (1i32),
-            };
         } else {
-            let mut v17 = y;
-            v16 = (add(y, x));
+            y = if let Some(mut o9) = option(flag, (7i32)) { y } else { x };
+            'l10: for h11 in 0..n {
+                y = add(y, h11 as i32);
+                x = (7i32);
+                x = mul(q, x);
+                y = mul(p, y);
+            }
         }
+        x = add(
+            if flag && (p != ({ 0 })) {
+                {
+                    let t12 = x;
+                    t12
+                }
+            } else {
+                let mut v13 = (7i32);
+                [x, x][if is_small(n) { 0 } else { 1 }]
+            },
+            x,
+        );
     }
     assert!((p != ({ y })) || !(p != ({ y })), "always");
+    if (n == 0) {
+        let mut k14 = 0;
+        'l15: while k14 < 1 && (!(q <= ({ 3 }))) {
+            k14 += 1;
+            'l16: for mut i17 in -1..rem((8i32), 3) {
+                i17 = q;
+                y = sub((5i32), y);
+            }
+        }
+        {
+            'l18: for h19 in 0..n {
+                x = add(x, h19 as i32);
+                let mut v20 = y;
+                assert!((q >= ({ 10 })) || !(q >= ({ 10 })), "always");
+            }
+            let mut k21 = 0;
+            'l22: while k21 < 3 && ((p) < ({ 3 })) {
+                k21 += 1;
+                x = (5i32);
+            }
+        }
+    }
     x
 }
 
@@ -260,53 +550,17 @@ fn tensors_2(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         }
         Ok(z)
     };
-    (x, y) = (
-        {
-            let mut k4 = Tensor::from(0);
-            loop {
-                k4 = (&k4 + 1)?;
-                if (x.clone()).greater_equal(x.clone())? {
-                    break y.clone();
-                }
-                if k4.greater(2)? {
-                    break (y.equal(7)?.cast(DType::I32)?);
-                }
-            }
-        },
-        if x.greater_equal(11)? {
-            {
-                let mut k5 = Tensor::from(0);
-                loop {
-                    k5 = (&k5 + 1)?;
-                    if q.not_equal(5)? && (y.not_equal(4)?) {
-                        break p.clone();
-                    }
-                    if k5.greater(2)? {
-                        break (Tensor::from(-2));
-                    }
-                }
-            }
-        } else {
-            (-if q.greater(6)? {
-                assert!(q.greater(8)? || !q.greater(8)?, "always");
-                Tensor::from(-4)
-            } else if x.greater_equal(5)? {
-                Tensor::from(8)
-            } else {
-                let mut v6 = y.clone();
-                Tensor::from(-3)
-            })?
-        }
-        .minimum(((&y - p) * (Tensor::from(0) * x.clone())))?,
-    );
-    if (p.greater(7)? || y.equal(&x)?) && p.greater(&y)? && p.equal(&y)? {
-        'l7: for mut i8 in range((Tensor::from(-2)).floor_mod(4)?) {
-            assert!(q.less(6)? || !q.less(6)?, "always");
-        }
-        6 * q.clone()
+    x = twice(if (x.clone()).greater_equal(x.clone())? {
+        q - (-&y)?
     } else {
-        (5 * q)?.maximum(x.clone())
-    }
+        if y.greater(9)? {
+            q * y.clone()
+        } else {
+            let mut v4 = Tensor::from(3);
+            1 - Tensor::from(-1)
+        }
+    })?;
+    Ok((p.clone()).le(&y)?.cast(DType::I32)?)
 }
 
 fn numbers_2(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -324,63 +578,24 @@ fn numbers_2(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         }
         z
     };
-    (x, y) = (
-        {
-            let mut k4 = 0;
-            loop {
-                k4 += 1;
-                if ((x) >= ({ x })) {
-                    break y;
-                }
-                if k4 > 2 {
-                    break (i32::from((y == ({ 7 }))));
-                }
-            }
-        },
-        ((if (x >= ({ 11 })) {
-            {
-                let mut k5 = 0;
-                loop {
-                    k5 += 1;
-                    if (q != ({ 5 })) && (y != ({ 4 })) {
-                        break p;
-                    }
-                    if k5 > 2 {
-                        break (-2i32);
-                    }
-                }
-            }
-        } else {
-            (sub(
-                0,
-                if (q > ({ 6 })) {
-                    assert!((q > ({ 8 })) || !(q > ({ 8 })), "always");
-                    (-4i32)
-                } else if (x >= ({ 5 })) {
-                    (8i32)
-                } else {
-                    let mut v6 = y;
-                    (-3i32)
-                },
-            ))
-        })
-        .min((mul((sub(y, p)), (mul((0i32), x)))))),
-    );
-    if ((p > ({ 7 })) || (y == ({ x }))) && (p > ({ y })) && (p == ({ y })) {
-        'l7: for mut i8 in 0..rem((-2i32), 4) {
-            assert!((q < ({ 6 })) || !(q < ({ 6 })), "always");
-        }
-        mul(6i32, q)
+    x = twice(if ((x) >= ({ x })) {
+        sub(q, (sub(0, y)))
     } else {
-        ((mul(5i32, q)).max(x))
-    }
+        if (y > ({ 9 })) {
+            mul(q, y)
+        } else {
+            let mut v4 = (3i32);
+            sub(1i32, (-1i32))
+        }
+    });
+    i32::from(((p) <= ({ y })))
 }
 
 #[function]
 fn tensors_3(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    if !(!(y.less_equal(&y)?)) {
+    if !(!(y.le(&y)?)) {
         if (n > 1) {
             let mut v1;
             if q.equal(5)? {
@@ -392,72 +607,125 @@ fn tensors_3(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 v1 = y.clone();
             }
             assert!(q.equal(&y)? || !q.equal(&y)?, "always");
-            x = match y.clone() {
-                0 => (Tensor::from(-3)),
-                1 | -3 | 4..=6 => (v1.clone()),
-                _ => (p.clone()),
-            };
-        } else if y.greater(5)? {
-            if (y.greater(&x)? || is_small(n)) {
-                y += x.clone() * Tensor::from(7);
-                x = x.clone();
-            } else {
-                y = x.clone();
+            x = if q.not_equal(9)? {
                 let mut v3 = Tensor::from(2);
-            }
-        } else {
-            x = [y.clone(), Tensor::from(-1)][if (n > 1) { 0 } else { 1 }].clone();
-        }
-        if (flag && p.greater_equal(2)? || p.greater_equal(11)?) {
-            {
-                assert!(p.equal(&x)? || !p.equal(&x)?, "always");
-            }
-            if x.not_equal(6)? || !flag && flag && p.greater(11)? {
-                x = (x.clone() - &x)?;
-                x = (p.clone() - &x)?;
+                Tensor::from(1)
+            } else if q.less_equal(11)? {
+                v1 = Tensor::from(2);
+                Tensor::from(-1)
             } else {
-                (x, y) = (x.clone(), x.clone());
+                Tensor::from(5)
+            };
+        } else {
+            if (p.clone()).greater_equal(p.clone())? {
+                x = x.clone();
+                (x, y) = (x.clone(), p.clone());
+                y = Tensor::from(-3);
+            } else if (p.clone()).ge(Tensor::from(6))? {
+                x = (x.clone() - &x)?;
+            } else {
+                return Ok(match n {
+                    0 => p.clone(),
+                    1 | 2 => (q.clone()),
+                    _ => (p.clone()),
+                });
             }
-            'l4: for mut r5 in Tensor::from([3, -1, 5]) {
+            x = if q.eq(2)? {
+                Tensor::from(-2)
+            } else {
+                let mut v4 = Tensor::from(6);
+                x.clone()
+            };
+        }
+        assert!(x.le(&x)? || !x.le(&x)?, "always");
+        'l5: for mut r6 in Tensor::from([3, -1, 5]) {
+            return Ok({
+                let mut k7 = Tensor::from(0);
+                loop {
+                    k7 = (&k7 + 1)?;
+                    if !(q.equal(1)?) {
+                        break x.clone();
+                    }
+                    if k7.greater(3)? {
+                        break (p.clone());
+                    }
+                }
+            });
+        }
+    } else {
+        if (p.clone()).greater(Tensor::from(1))? {
+            'l8: for mut r9 in Tensor::from([3, -1, 5]) {
+                x = y.clone();
+                y = p.clone();
+                break;
+            }
+            let mut v10 = if p.eq(&y)? { y.clone() } else { q.clone() };
+        } else if p.lt(5)? {
+            y *= p.clone() * p.clone();
+            'l11: for h12 in 0..2 {
+                y = (&y + h12 as i32)?;
+                let mut s13 = Fields { a: p.clone(), b: Tensor::from(5) };
+            }
+            x = match p.clone() {
+                -2..=2 => Tensor::from(0),
+                5 => (Tensor::from(1)),
+                _ => Tensor::from(-4),
+            };
+        } else {
+            x = (twice(-if q.lt(&x)? { Tensor::from(-3) } else { Tensor::from(-2) })? + &x)?;
+            y = keep(&y.clone());
+        }
+        'l14: for mut r15 in Tensor::from([3, -1, 5]) {
+            let mut k16 = Tensor::from(0);
+            'l17: while k16.less(0)? && (q.greater_equal(5)?) {
+                k16 = (&k16 + 1)?;
+                x = Tensor::from(4);
+                y = p.clone();
                 assert!(p.less_equal(5)? || !p.less_equal(5)?, "always");
-                x = Tensor::from(0);
-                x = Tensor::from(-2);
             }
-        } else {
-            assert!(p.greater_equal(&y)? || !p.greater_equal(&y)?, "always");
         }
-        assert!(p.not_equal(3)? || !p.not_equal(3)?, "always");
-    } else if p.less(5)? {
-        y = ((if p.greater(&x)? { 3 - q.clone() } else { q + y.clone() })? - &y)?;
-        (y, x) = (
-            q.clone(),
-            (p + match n {
-                0 => (x.clone()),
-                1 | 2 => (Tensor::from(7)),
-                _ => Tensor::from(8),
-            })?,
-        );
-        x = Tensor::from(-3);
-    } else {
         {
-            y = twice(q * x.clone())?;
-            x = [q.clone(), y.clone()][if flag { 0 } else { 1 }].clone();
-            x = q.clone().minimum(Tensor::from(8))?;
+            'l18: for mut i19 in 0..(x.clone()).floor_mod(4)? {
+                assert!(y.le(&x)? || !y.le(&x)?, "always");
+                y = p.clone();
+            }
         }
-        x *= y.clone();
     }
-    if x.equal(8)? && p.greater_equal(&x)? {
-        if q.less_equal(10)? {
-            q.clone()
-        } else {
-            let mut v9 = q.clone();
-            Tensor::from(5)
+    if p.le(&x)? {
+        x = ({
+            let mut k20 = Tensor::from(0);
+            loop {
+                k20 = (&k20 + 1)?;
+                if x.less_equal(9)? && (y.greater(10)?) {
+                    break y.clone();
+                }
+                if k20.greater(3)? {
+                    break (Tensor::from(7));
+                }
+            }
+        } + &x)?;
+        {
+            let t21 = Tensor::from(0);
+            t21
         }
-        .maximum(Tensor::from(8))
+    } else if q.lt(5)? {
+        'l22: for mut r23 in Tensor::from([3, -1, 5]) {
+            let mut s24 = Fields { a: p.clone(), b: r23.clone() };
+            r23 -= r23.clone();
+        }
+        twice(6 - Tensor::from(3))?
     } else {
-        let mut v10 = (x.clone() + 0)?;
-        q * 0
+        let mut v26 = {
+            let t25 = q.clone();
+            (t25 * 2)?
+        };
+        match p.clone() {
+            0 => Tensor::from(-2),
+            1 | -3 | 4..=6 => x.clone(),
+            _ => y.clone(),
+        }
     }
+    .maximum(Tensor::from(-3))
 }
 
 fn numbers_3(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -475,75 +743,128 @@ fn numbers_3(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 v1 = y;
             }
             assert!((q == ({ y })) || !(q == ({ y })), "always");
-            x = match y {
-                0 => (-3i32),
-                1 | -3 | 4..=6 => (v1),
-                _ => (p),
-            };
-        } else if (y > ({ 5 })) {
-            if ((y > ({ x })) || is_small(n)) {
-                y = add(y, mul(x, (7i32)));
-                x = x;
-            } else {
-                y = x;
+            x = if (q != ({ 9 })) {
                 let mut v3 = (2i32);
-            }
-        } else {
-            x = [y, (-1i32)][if (n > 1) { 0 } else { 1 }];
-        }
-        if (flag && (p >= ({ 2 })) || (p >= ({ 11 }))) {
-            {
-                assert!((p == ({ x })) || !(p == ({ x })), "always");
-            }
-            if (x != ({ 6 })) || !flag && flag && (p > ({ 11 })) {
-                x = sub(x, x);
-                x = sub(p, x);
+                (1i32)
+            } else if (q <= ({ 11 })) {
+                v1 = (2i32);
+                (-1i32)
             } else {
-                (x, y) = (x, x);
+                (5i32)
+            };
+        } else {
+            if ((p) >= ({ p })) {
+                x = x;
+                (x, y) = (x, p);
+                y = (-3i32);
+            } else if ((p) >= ({ (6i32) })) {
+                x = sub(x, x);
+            } else {
+                return match n {
+                    0 => p,
+                    1 | 2 => (q),
+                    _ => (p),
+                };
             }
-            'l4: for mut r5 in [3i32, -1, 5] {
+            x = if (q == ({ 2 })) {
+                (-2i32)
+            } else {
+                let mut v4 = (6i32);
+                x
+            };
+        }
+        assert!((x <= ({ x })) || !(x <= ({ x })), "always");
+        'l5: for mut r6 in [3i32, -1, 5] {
+            return {
+                let mut k7 = 0;
+                loop {
+                    k7 += 1;
+                    if !(q == ({ 1 })) {
+                        break x;
+                    }
+                    if k7 > 3 {
+                        break (p);
+                    }
+                }
+            };
+        }
+    } else {
+        if ((p) > ({ (1i32) })) {
+            'l8: for mut r9 in [3i32, -1, 5] {
+                x = y;
+                y = p;
+                break;
+            }
+            let mut v10 = if (p == ({ y })) { y } else { q };
+        } else if (p < ({ 5 })) {
+            y = mul(y, mul(p, p));
+            'l11: for h12 in 0..2 {
+                y = add(y, h12 as i32);
+                let mut s13 = Fields { a: p, b: (5i32) };
+            }
+            x = match p {
+                -2..=2 => (0i32),
+                5 => (1i32),
+                _ => (-4i32),
+            };
+        } else {
+            x = add(twice(sub(0, if (q < ({ x })) { (-3i32) } else { (-2i32) })), x);
+            y = y;
+        }
+        'l14: for mut r15 in [3i32, -1, 5] {
+            let mut k16 = 0;
+            'l17: while k16 < 0 && (q >= ({ 5 })) {
+                k16 += 1;
+                x = (4i32);
+                y = p;
                 assert!((p <= ({ 5 })) || !(p <= ({ 5 })), "always");
-                x = (0i32);
-                x = (-2i32);
             }
-        } else {
-            assert!((p >= ({ y })) || !(p >= ({ y })), "always");
         }
-        assert!((p != ({ 3 })) || !(p != ({ 3 })), "always");
-    } else if (p < ({ 5 })) {
-        y = sub((if (p > ({ x })) { sub(3i32, q) } else { add(q, y) }), y);
-        (y, x) = (
-            q,
-            (add(
-                p,
-                match n {
-                    0 => (x),
-                    1 | 2 => (7i32),
-                    _ => (8i32),
-                },
-            )),
-        );
-        x = (-3i32);
-    } else {
         {
-            y = twice(mul(q, x));
-            x = [q, y][if flag { 0 } else { 1 }];
-            x = ((q).min((8i32)));
+            'l18: for mut i19 in 0..rem(x, 4) {
+                assert!((y <= ({ x })) || !(y <= ({ x })), "always");
+                y = p;
+            }
         }
-        x = mul(x, y);
     }
-    if (x == ({ 8 })) && (p >= ({ x })) {
-        ((if (q <= ({ 10 })) {
-            q
-        } else {
-            let mut v9 = q;
-            (5i32)
-        })
-        .max((8i32)))
+    ((if (p <= ({ x })) {
+        x = add(
+            {
+                let mut k20 = 0;
+                loop {
+                    k20 += 1;
+                    if (x <= ({ 9 })) && (y > ({ 10 })) {
+                        break y;
+                    }
+                    if k20 > 3 {
+                        break (7i32);
+                    }
+                }
+            },
+            x,
+        );
+        {
+            let t21 = (0i32);
+            t21
+        }
+    } else if (q < ({ 5 })) {
+        'l22: for mut r23 in [3i32, -1, 5] {
+            let mut s24 = Fields { a: p, b: r23 };
+            r23 = sub(r23, r23);
+        }
+        twice(sub(6i32, (3i32)))
     } else {
-        let mut v10 = (add(x, 0i32));
-        mul(q, 0i32)
-    }
+        let mut v26 = {
+            let t25 = q;
+            mul(t25, 2)
+        };
+        match p {
+            0 => (-2i32),
+            1 | -3 | 4..=6 => x,
+            _ => y,
+        }
+    })
+    .max((-3i32)))
 }
 
 #[function]
@@ -555,7 +876,7 @@ fn tensors_4(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         if q.equal(5)? {
             z = p.clone();
             return Ok(if t.not_equal(&z)? { t.clone() } else { z.clone() });
-        } else if z.equal(&z)? && t.less(6)? {
+        } else if z.equal(&z)? && t.lt(6)? {
             z = t.clone();
             z = (z.clone() * &z)?;
         } else {
@@ -563,7 +884,7 @@ fn tensors_4(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         }
         Tensor::from(7) * q
     };
-    if (x.greater_equal(&x)? || x.less_equal(8)?) {
+    if (x.ge(&x)? || x.less_equal(8)?) {
         'l2: for h3 in 0..2 {
             x = (&x + h3 as i32)?;
             if (n > 1) {
@@ -580,9 +901,9 @@ fn tensors_4(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                     y -= p.clone() * Tensor::from(-1);
                     i5 = p.clone();
                 }
-                if p.greater(&y)? && ((x.clone()).greater(4)?) {}
-                if p.less_equal(4)? && p.greater(2)? && (n > 1) && q.less(4)? {
-                } else if q.not_equal(9)? {
+                if p.gt(&y)? && ((x.clone()).gt(4)?) {}
+                if p.le(4)? && p.greater(2)? && (n > 1) && q.lt(4)? {
+                } else if q.ne(9)? {
                     x = p.clone();
                     y = (Tensor::from(1) * &y)?;
                 } else {
@@ -597,70 +918,23 @@ fn tensors_4(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             }
         }
         if is_small(n) && (p.clone()).not_equal(p.clone())? {
-            x = (4 * x.clone())?;
-        } else {
-            if (x.less(4)? || p.equal(9)?) && (Tensor::from(5)).less_equal(y.clone())? {
-                let mut v6 = y.clone();
-            } else {
-                y += Tensor::from(7);
-                return Ok((y.clone(), p.clone()).0);
-            }
-            let mut v8 = {
-                let t7 = q.clone();
-                (t7 * 2)?
-            };
-            match n {
-                1 => {
-                    y = y.clone();
-                }
-                _ => {
-                    x -= v8.clone();
-                    v8 -= y.clone() * y.clone();
-                    v8 = Tensor::from(-4);
-                }
-            }
+            x = (x.clone() - &y)?;
         }
     } else {
-        if q.greater_equal(3)? && (p.clone()).not_equal(Tensor::from(6))? {
-            return Ok(match n {
-                0 => x.clone(),
-                1 | 2 => (Tensor::from(-3)),
-                _ => y.clone(),
-            });
-        } else if x.less_equal(1)? {
-            'l9: for mut i10 in range(-1, (p.clone()).floor_mod(3)?) {
-                (i10, y) = (q.clone(), Tensor::from(-3));
-                y = Tensor::from(3);
-            }
-            if !(q.greater_equal(9)? || q.greater_equal(3)?) {
-                x = Tensor::from(-2);
-                let mut v11 = q.clone();
-            } else {
-                x = Tensor::from(5);
-            }
-            'l12: for mut r13 in Tensor::from([3, -1, 5]) {
-                let mut v14 = Tensor::from(1);
-                let mut v15 = y.clone();
-            }
-        } else {
-            let mut v16 = (&y * Tensor::from(5))?;
-            assert!(x.equal(6)? || !x.equal(6)?, "always");
-        }
-        'l17: for mut i18 in range(&(Tensor::from(3)).floor_mod(6)?, 0, -2) {
-            if (flag || x.less_equal(2)? && x.less_equal(3)?) {
-                let mut v19 = x.clone();
-                v19 = i18.clone();
-            } else {
-                let mut v20 = i18.clone();
-            }
-            let mut k21 = Tensor::from(0);
-            'l22: while k21.less(2)? && ((Tensor::from(3)).less_equal(&y)?) {
-                k21 = (&k21 + 1)?;
-                break 'l17;
-            }
-        }
+        y = twice(q.clone().maximum(p.clone()))?;
+        x -= Tensor::from(1) * Tensor::from(-3);
     }
-    q - q.clone()
+    Ok(match if (n > 1) { Some(c1(&Tensor::from(2))?) } else { None } {
+        Some(mut o6) => Tensor::from(4),
+        None => {
+            if q.greater_equal(&y)? {
+                Tensor::from(-1)
+            } else {
+                let mut v7 = Tensor::from(7);
+                Tensor::from(-4)
+            }
+        }
+    })
 }
 
 fn numbers_4(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -713,70 +987,23 @@ fn numbers_4(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             }
         }
         if is_small(n) && ((p) != ({ p })) {
-            x = (mul(4i32, x));
-        } else {
-            if ((x < ({ 4 })) || (p == ({ 9 }))) && ((5i32) <= ({ y })) {
-                let mut v6 = y;
-            } else {
-                y = add(y, (7i32));
-                return (y, p).0;
-            }
-            let mut v8 = {
-                let t7 = q;
-                mul(t7, 2)
-            };
-            match n {
-                1 => {
-                    y = y;
-                }
-                _ => {
-                    x = sub(x, v8);
-                    v8 = sub(v8, mul(y, y));
-                    v8 = (-4i32);
-                }
-            }
+            x = (sub(x, y));
         }
     } else {
-        if (q >= ({ 3 })) && ((p) != ({ (6i32) })) {
-            return match n {
-                0 => x,
-                1 | 2 => (-3i32),
-                _ => y,
-            };
-        } else if (x <= ({ 1 })) {
-            'l9: for mut i10 in -1..rem(p, 3) {
-                (i10, y) = (q, (-3i32));
-                y = (3i32);
-            }
-            if !((q >= ({ 9 })) || (q >= ({ 3 }))) {
-                x = (-2i32);
-                let mut v11 = q;
+        y = twice(((q).max(p)));
+        x = sub(x, mul((1i32), (-3i32)));
+    }
+    match if (n > 1) { Some(c1((2i32))) } else { None } {
+        Some(mut o6) => (4i32),
+        None => {
+            if (q >= ({ y })) {
+                (-1i32)
             } else {
-                x = (5i32);
-            }
-            'l12: for mut r13 in [3i32, -1, 5] {
-                let mut v14 = (1i32);
-                let mut v15 = y;
-            }
-        } else {
-            let mut v16 = (mul(y, (5i32)));
-            assert!((x == ({ 6 })) || !(x == ({ 6 })), "always");
-        }
-        'l17: for mut i18 in counts(rem((3i32), 6), 0, -2) {
-            if (flag || (x <= ({ 2 })) && (x <= ({ 3 }))) {
-                let mut v19 = x;
-                v19 = i18;
-            } else {
-                let mut v20 = i18;
-            }
-            let mut k21 = 0;
-            'l22: while k21 < 2 && ((3i32) <= ({ y })) {
-                k21 += 1;
-                break 'l17;
+                let mut v7 = (7i32);
+                (-4i32)
             }
         }
     }
-    sub(q, q)
 }
 
 #[function]
@@ -784,41 +1011,33 @@ fn tensors_5(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     if (n == 0) {
-        if p.equal(8)? && (y.clone()).greater_equal(Tensor::from(-4))? {
-            return Ok((2 * p.clone())?);
+        if p.eq(8)? && (y.clone()).ge(Tensor::from(-4))? {
+            return Ok((p.clone() + x.clone())?);
+        }
+        assert!(q.le(7)? || !q.le(7)?, "always");
+        y = if let Some(mut o1) = option((n > 1), (7 * &x)?) {
+            keep(&Tensor::from(-2))
         } else {
-            return Ok(match q.clone() {
-                0 => q.clone(),
-                1 | -3 | 4..=6 => (p.clone()),
-                _ => Tensor::from(-1),
-            });
-        }
-        {
-            let mut v1;
-            match n {
-                0 => {
-                    let mut v4 = q.clone();
-                    v1 = x.clone();
-                }
-                _ => {
-                    if q.greater(8)? {
-                        let mut v2 = y.clone();
-                        v1 = v2.clone();
-                    } else {
-                        let mut v3 = Tensor::from(-1);
-                        v1 = p.clone();
-                    }
-                }
+            twice(p.clone() * Tensor::from(3))?
+        };
+    } else {
+        let mut k2 = Tensor::from(0);
+        'l3: while k2.less(0)? && (y.le(9)?) {
+            k2 = (&k2 + 1)?;
+            'l4: for mut r5 in Tensor::from([3, -1, 5]) {
+                (y, x) = (x.clone(), p.clone());
             }
-            y = twice(&x + q.clone())?;
         }
-        'l5: for h6 in (0..3).rev() {
-            x = (&x + h6 as i32)?;
-            let mut v7 = Tensor::from(5).abs()?;
-        }
+        return Ok(twice(q.clone() + q.clone())?);
     }
-    y = (&y - q)?;
-    Ok(y.clone())
+    Ok(match p.clone() {
+        0 => keep(&q.clone()),
+        1 | -3 | 4..=6 => match if (n == 0) { Some(x.clone()) } else { None } {
+            Some(mut o6) => Tensor::from(-2),
+            None => p.clone(),
+        },
+        _ => (Tensor::from(-4) * q.clone())?,
+    })
 }
 
 fn numbers_5(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -826,40 +1045,32 @@ fn numbers_5(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     if (n == 0) {
         if (p == ({ 8 })) && ((y) >= ({ (-4i32) })) {
-            return (mul(2i32, p));
+            return (add(p, x));
+        }
+        assert!((q <= ({ 7 })) || !(q <= ({ 7 })), "always");
+        y = if let Some(mut o1) = option((n > 1), (mul(7i32, x))) {
+            (-2i32)
         } else {
-            return match q {
-                0 => q,
-                1 | -3 | 4..=6 => (p),
-                _ => (-1i32),
-            };
-        }
-        {
-            let mut v1;
-            match n {
-                0 => {
-                    let mut v4 = q;
-                    v1 = x;
-                }
-                _ => {
-                    if (q > ({ 8 })) {
-                        let mut v2 = y;
-                        v1 = v2;
-                    } else {
-                        let mut v3 = (-1i32);
-                        v1 = p;
-                    }
-                }
+            twice(mul(p, (3i32)))
+        };
+    } else {
+        let mut k2 = 0;
+        'l3: while k2 < 0 && (y <= ({ 9 })) {
+            k2 += 1;
+            'l4: for mut r5 in [3i32, -1, 5] {
+                (y, x) = (x, p);
             }
-            y = twice(add(x, q));
         }
-        'l5: for h6 in (0..3).rev() {
-            x = add(x, h6 as i32);
-            let mut v7 = ((5i32).wrapping_abs());
-        }
+        return twice(add(q, q));
     }
-    y = (sub(y, q));
-    y
+    match p {
+        0 => q,
+        1 | -3 | 4..=6 => match if (n == 0) { Some(x) } else { None } {
+            Some(mut o6) => (-2i32),
+            None => p,
+        },
+        _ => (mul((-4i32), q)),
+    }
 }
 
 #[function]
@@ -867,9 +1078,48 @@ fn tensors_6(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     'l1: for mut r2 in Tensor::from([3, -1, 5]) {
-        r2 = y.clone();
+        r2 = if flag {
+            {
+                x = Tensor::from(-2);
+            }
+            (r2.clone() + &y)?
+        } else {
+            twice(Tensor::from(-3) + r2.clone())?
+        };
+        let mut v4 = {
+            let t3 = (y.clone(), p.clone()).1;
+            t3
+        };
     }
-    assert!(q.not_equal(5)? || !q.not_equal(5)?, "always");
+    'l5: for h6 in (0..3).rev() {
+        y = (&y + h6 as i32)?;
+        x = (twice(&y - Tensor::from(-1))? - &x)?;
+        if (y.less(9)? && (p.less(10)?) || !(y.greater(9)?)) {
+            if x.lt(11)? || !(n == 0) {
+                assert!(p.less(6)? || !p.less(6)?, "always");
+            }
+        } else if (p.less_equal(4)? || q.less(7)?) {
+            if y.eq(&y)? && (p.less(5)?) && (x.greater(9)? || p.ge(7)?) {
+                let mut s7 = Fields { a: p.clone(), b: x.clone() };
+                (x, s7.b) = (x.clone(), Tensor::from(1));
+                x = y.clone();
+            } else {
+                y = Tensor::from(-2);
+            }
+            'l8: for mut i9 in range(&(x.clone()).floor_mod(6)?, 0, -2) {
+                assert!(i9.le(2)? || !i9.le(2)?, "always");
+            }
+        } else {
+            let mut k10 = Tensor::from(0);
+            'l11: loop {
+                if k10.greater(2)? {
+                    break;
+                }
+                k10 = (&k10 + 1)?;
+                (x, y) = (p.clone(), y.clone());
+            }
+        }
+    }
     Ok(x)
 }
 
@@ -877,9 +1127,48 @@ fn numbers_6(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
     'l1: for mut r2 in [3i32, -1, 5] {
-        r2 = y;
+        r2 = if flag {
+            {
+                x = (-2i32);
+            }
+            (add(r2, y))
+        } else {
+            twice(add((-3i32), r2))
+        };
+        let mut v4 = {
+            let t3 = (y, p).1;
+            t3
+        };
     }
-    assert!((q != ({ 5 })) || !(q != ({ 5 })), "always");
+    'l5: for h6 in (0..3).rev() {
+        y = add(y, h6 as i32);
+        x = (sub(twice(sub(y, (-1i32))), x));
+        if ((y < ({ 9 })) && (p < ({ 10 })) || !(y > ({ 9 }))) {
+            if (x < ({ 11 })) || !(n == 0) {
+                assert!((p < ({ 6 })) || !(p < ({ 6 })), "always");
+            }
+        } else if ((p <= ({ 4 })) || (q < ({ 7 }))) {
+            if (y == ({ y })) && (p < ({ 5 })) && ((x > ({ 9 })) || (p >= ({ 7 }))) {
+                let mut s7 = Fields { a: p, b: x };
+                (x, s7.b) = (x, (1i32));
+                x = y;
+            } else {
+                y = (-2i32);
+            }
+            'l8: for mut i9 in counts(rem(x, 6), 0, -2) {
+                assert!((i9 <= ({ 2 })) || !(i9 <= ({ 2 })), "always");
+            }
+        } else {
+            let mut k10 = 0;
+            'l11: loop {
+                if k10 > 2 {
+                    break;
+                }
+                k10 += 1;
+                (x, y) = (p, y);
+            }
+        }
+    }
     x
 }
 
@@ -890,117 +1179,44 @@ fn tensors_7(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
         let mut v2;
-        if p.less(&z)? && (flag) {
+        if p.lt(&z)? && (flag) {
             v2 = z.clone();
         } else {
             v2 = t.clone();
         }
         'l3: for h4 in (0..3).rev() {
-            z = (&z + h4 as i32)?;
-            let mut v5 = Tensor::from(0);
+            v2 = (&v2 + h4 as i32)?;
+            let mut v5 = Tensor::from(6);
         }
-        match n {
-            1 => {
-                let mut v6 = Tensor::from(6);
-            }
-            _ => {
-                v2 = Tensor::from(4);
-            }
+        'l6: for h7 in 0..n {
+            z = (&z + h7 as i32)?;
+            return Ok(keep(&v2.clone()));
         }
-        Ok(z)
-    };
-    let mut v7;
-    if y.less_equal(5)? {
-        let mut v8 = if is_small(n) { p.clone().abs()? } else { q.greater(2)?.cast(DType::I32)? };
-        v7 = {
-            let mut k9 = Tensor::from(0);
-            loop {
-                k9 = (&k9 + 1)?;
-                if v8.greater(9)? {
-                    break match n {
-                        0 => (q.clone()),
-                        1 | 2 => Tensor::from(1),
-                        _ => Tensor::from(2),
-                    };
-                }
-                if k9.greater(2)? {
-                    break (twice(5 * q.clone())?);
-                }
-            }
-        };
-    } else {
-        let mut v10 = c1(&match p.clone() {
-            -2..=2 => (p.clone()),
-            5 => (x.clone()),
-            _ => p.clone(),
-        })?;
-        v7 = if q.less_equal(6)? {
-            {
-                x *= q.clone();
-                (x, v10) = (q.clone(), Tensor::from(5));
-            }
-            if q.less_equal(9)? {
-                y = Tensor::from(0);
-                q.clone()
+        if t.gt(3)? && (z.clone()).eq(2)? {
+            let mut v8 = if t.less_equal(3)? {
+                assert!(p.eq(&v2)? || !p.eq(&v2)?, "always");
+                Tensor::from(1)
             } else {
-                Tensor::from(0)
-            }
-        } else {
-            (&y % 2)?
-        };
-    }
-    'l12: for mut i13 in range((Tensor::from(1)).floor_mod(4)?) {
-        if !(!(p.equal(8)?)) {
-            let mut v14 = (3 - y.clone())?;
-            'l15: for h16 in 0..n {
-                x = (&x + h16 as i32)?;
-                return Ok(i13.clone());
-            }
-            'l17: for mut r18 in Tensor::from([3, -1, 5]) {
-                let mut v19 = v7.clone();
-            }
-        } else {
-            if i13.less_equal(6)? {
-                assert!(p.less(&x)? || !p.less(&x)?, "always");
-                continue;
-            }
-            let mut v21 = {
-                let mut k20 = Tensor::from(0);
-                loop {
-                    k20 = (&k20 + 1)?;
-                    if y.equal(&y)? && i13.equal(0)? {
-                        break Tensor::from(-2);
-                    }
-                    if k20.greater(3)? {
-                        break (q.clone());
-                    }
-                }
+                t.clone()
             };
+            Result::<Tensor>::Ok((Tensor::from(-1), Tensor::from(2)).1)
+        } else {
+            0 * Tensor::from(4)
+        }
+    };
+    if p.lt(&y)? {
+        for h10 in (0..3).rev() {
+            x = (&x + h10 as i32)?;
+            'l11: for mut i12 in range((q.clone()).floor_mod(4)?) {
+                x = i12.clone();
+                y -= Tensor::from(8);
+            }
+        }
+        'l13: for mut i14 in range(&(Tensor::from(5)).floor_mod(6)?, 0, -2) {
+            assert!(y.le(9)? || !y.le(9)?, "always");
         }
     }
-    let mut k22 = Tensor::from(0);
-    'l23: while k22.less(0)? && (p.greater_equal(2)?) {
-        k22 = (&k22 + 1)?;
-        y = {
-            let t24 = match p.clone() {
-                -2..=2 => v7.clone(),
-                5 => v7.clone(),
-                _ => Tensor::from(2),
-            };
-            t24
-        };
-    }
-    if y.not_equal(10)? {
-        x = (p.clone(), x.clone()).1;
-        if q.less_equal(7)? && q.greater_equal(2)? {
-            y = (q * 6)?;
-            Result::<Tensor>::Ok(v7.clone())
-        } else {
-            4 * y.clone()
-        }
-    } else {
-        Result::<Tensor>::Ok((p + y.clone())?)
-    }
+    Ok(Tensor::from(8))
 }
 
 fn numbers_7(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1015,111 +1231,38 @@ fn numbers_7(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             v2 = t;
         }
         'l3: for h4 in (0..3).rev() {
-            z = add(z, h4 as i32);
-            let mut v5 = (0i32);
+            v2 = add(v2, h4 as i32);
+            let mut v5 = (6i32);
         }
-        match n {
-            1 => {
-                let mut v6 = (6i32);
-            }
-            _ => {
-                v2 = (4i32);
-            }
+        'l6: for h7 in 0..n {
+            z = add(z, h7 as i32);
+            return v2;
         }
-        z
-    };
-    let mut v7;
-    if (y <= ({ 5 })) {
-        let mut v8 = if is_small(n) { ((p).wrapping_abs()) } else { i32::from((q > ({ 2 }))) };
-        v7 = {
-            let mut k9 = 0;
-            loop {
-                k9 += 1;
-                if (v8 > ({ 9 })) {
-                    break match n {
-                        0 => (q),
-                        1 | 2 => (1i32),
-                        _ => (2i32),
-                    };
-                }
-                if k9 > 2 {
-                    break (twice(mul(5i32, q)));
-                }
-            }
-        };
-    } else {
-        let mut v10 = c1(match p {
-            -2..=2 => (p),
-            5 => (x),
-            _ => p,
-        });
-        v7 = if (q <= ({ 6 })) {
-            {
-                x = mul(x, q);
-                (x, v10) = (q, (5i32));
-            }
-            if (q <= ({ 9 })) {
-                y = (0i32);
-                q
+        if (t > ({ 3 })) && ((z) == ({ 2 })) {
+            let mut v8 = if (t <= ({ 3 })) {
+                assert!((p == ({ v2 })) || !(p == ({ v2 })), "always");
+                (1i32)
             } else {
-                (0i32)
-            }
-        } else {
-            (rem(y, 2))
-        };
-    }
-    'l12: for mut i13 in 0..rem((1i32), 4) {
-        if !(!(p == ({ 8 }))) {
-            let mut v14 = (sub(3i32, y));
-            'l15: for h16 in 0..n {
-                x = add(x, h16 as i32);
-                return i13;
-            }
-            'l17: for mut r18 in [3i32, -1, 5] {
-                let mut v19 = v7;
-            }
-        } else {
-            if (i13 <= ({ 6 })) {
-                assert!((p < ({ x })) || !(p < ({ x })), "always");
-                continue;
-            }
-            let mut v21 = {
-                let mut k20 = 0;
-                loop {
-                    k20 += 1;
-                    if (y == ({ y })) && (i13 == ({ 0 })) {
-                        break (-2i32);
-                    }
-                    if k20 > 3 {
-                        break (q);
-                    }
-                }
+                t
             };
+            ((-1i32), (2i32)).1
+        } else {
+            mul(0i32, (4i32))
+        }
+    };
+    if (p < ({ y })) {
+        for h10 in (0..3).rev() {
+            x = add(x, h10 as i32);
+            'l11: for mut i12 in 0..rem(q, 4) {
+                x = i12;
+                y = sub(y, (8i32));
+            }
+        }
+        'l13: for mut i14 in counts(rem((5i32), 6), 0, -2) {
+            assert!((y <= ({ 9 })) || !(y <= ({ 9 })), "always");
         }
     }
-    let mut k22 = 0;
-    'l23: while k22 < 0 && (p >= ({ 2 })) {
-        k22 += 1;
-        y = {
-            let t24 = match p {
-                -2..=2 => v7,
-                5 => v7,
-                _ => (2i32),
-            };
-            t24
-        };
-    }
-    if (y != ({ 10 })) {
-        x = (p, x).1;
-        if (q <= ({ 7 })) && (q >= ({ 2 })) {
-            y = (mul(q, 6i32));
-            v7
-        } else {
-            mul(4i32, y)
-        }
-    } else {
-        (add(p, y))
-    }
+    (8i32)
 }
 
 #[function]
@@ -1128,73 +1271,83 @@ fn tensors_8(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
-        let mut v2 = z.clone();
-        Ok((t.clone().maximum(v2.clone()))?)
+        let mut s2 = Fields { a: z.greater_equal(1)?.cast(DType::I32)?, b: keep(&p.clone()) };
+        if ((n > 1) || p.equal(9)?) {
+            Result::<Tensor>::Ok(Tensor::from(-3).maximum(&s2.b)?)
+        } else {
+            Result::<Tensor>::Ok(keep(&p.clone()))
+        }
     };
     let mut v3;
     match n {
         0 => {
-            let mut v4 = (q + y.clone().abs()?)?;
-            v3 = match v4.clone() {
-                0 => ([q.clone(), Tensor::from(3)][if flag { 0 } else { 1 }].clone()),
-                1 | -3 | 4..=6 => (v4.clone()),
-                _ => (6 - &x)?,
+            let mut v6 = (x.clone() + y.clone())?.maximum(c1(&y.clone())?)?;
+            v3 = if flag {
+                if y.gt(8)? {
+                    v6.clone()
+                } else {
+                    let mut v7 = v6.clone();
+                    q.clone()
+                }
+            } else if v6.eq(0)? {
+                match p.clone() {
+                    0 => Tensor::from(6),
+                    1 | -3 | 4..=6 => (q.clone()),
+                    _ => (y.clone()),
+                }
+            } else {
+                let mut v8 = Tensor::from(8);
+                c1(&v6.clone())?
             };
         }
         _ => {
-            if ((n > 1) || q.equal(9)?) {
-                v3 = match x.clone() {
-                    0 => match x.clone() {
-                        -2..=2 => Tensor::from(-4),
-                        5 => (Tensor::from(-1)),
-                        _ => (p.clone()),
-                    },
-                    1 | -3 | 4..=6 => (y.clone() - 8)?,
-                    _ => ((-p.clone())?),
+            if q.less_equal(9)? {
+                v3 = {
+                    let t4 = c1(&Tensor::from(-4))?;
+                    (t4 * 2)?
                 };
             } else {
-                v3 = y.clone();
+                v3 = {
+                    let t5 = p.clone();
+                    t5
+                };
             }
         }
     }
-    y = v3.clone();
+    let mut v9;
     match n {
-        1 => {
-            let mut v5 = y.clone();
-            'l6: for mut i7 in 0..(x.clone()).floor_mod(4)? {
-                {
-                    y = Tensor::from(4);
-                }
-                if y.greater_equal(3)? {
-                    let mut v8 = Tensor::from(4);
-                    y = Tensor::from(1);
-                }
-            }
+        0 => {
+            v9 = (match v3.clone() {
+                0 => q.clone(),
+                1 | -3 | 4..=6 => (v3.clone()),
+                _ => Tensor::from(7),
+            } + (&y * 6))?;
         }
         _ => {
-            assert!(y.equal(8)? || !y.equal(8)?, "always");
-        }
-    }
-    if q.equal(&v3)? && (p.less_equal(3)? || p.equal(1)?) {
-        for h10 in (0..3).rev() {
-            y = (&y + h10 as i32)?;
-            assert!(p.greater_equal(5)? || !p.greater_equal(5)?, "always");
-        }
-        if x.less(&y)? && q.greater(0)? {
-            {
-                x = Tensor::from(0);
-                let mut v11 = x.clone();
+            if q.greater_equal(&x)? {
+                let mut v10 = (p * if v3.less(0)? {
+                    (v3, x) = (p.clone(), Tensor::from(3));
+                    v3.clone()
+                } else {
+                    y.clone()
+                })?;
+                v9 = c1(&if p.le(0)? {
+                    v10.clone()
+                } else {
+                    let mut v11 = v3.clone();
+                    x.clone()
+                })?;
+            } else {
+                let mut v12 = match p.clone() {
+                    -2..=2 => twice(2 * p)?,
+                    5 => (if p.equal(11)? { p.clone() } else { p.clone() }),
+                    _ => (y.clone() * q)?,
+                };
+                v9 = c1(&v12.clone())?.minimum((q.clone() % 2)?)?;
             }
-            Result::<Tensor>::Ok(Tensor::from(-4))
-        } else {
-            Result::<Tensor>::Ok(y.clone())
         }
-    } else if q.not_equal(3)? || !flag {
-        v3 = (5 - q)?;
-        (q.clone().maximum(q.clone()))? - q
-    } else {
-        (&y * 6) * 4
     }
+    Ok(x)
 }
 
 fn numbers_8(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1202,206 +1355,171 @@ fn numbers_8(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     let c1 = |t: i32| -> i32 {
         let mut z = t;
-        let mut v2 = z;
-        ((t).max(v2))
+        let mut s2 = Fields { a: i32::from((z >= ({ 1 }))), b: p };
+        if ((n > 1) || (p == ({ 9 }))) { ((-3i32).max(s2.b)) } else { p }
     };
     let mut v3;
     match n {
         0 => {
-            let mut v4 = (add(q, ((y).wrapping_abs())));
-            v3 = match v4 {
-                0 => ([q, (3i32)][if flag { 0 } else { 1 }]),
-                1 | -3 | 4..=6 => (v4),
-                _ => (sub(6i32, x)),
+            let mut v6 = ((add(x, y)).max(c1(y)));
+            v3 = if flag {
+                if (y > ({ 8 })) {
+                    v6
+                } else {
+                    let mut v7 = v6;
+                    q
+                }
+            } else if (v6 == ({ 0 })) {
+                match p {
+                    0 => (6i32),
+                    1 | -3 | 4..=6 => (q),
+                    _ => (y),
+                }
+            } else {
+                let mut v8 = (8i32);
+                c1(v6)
             };
         }
         _ => {
-            if ((n > 1) || (q == ({ 9 }))) {
-                v3 = match x {
-                    0 => match x {
-                        -2..=2 => (-4i32),
-                        5 => (-1i32),
-                        _ => (p),
-                    },
-                    1 | -3 | 4..=6 => (sub(y, 8i32)),
-                    _ => (sub(0, p)),
+            if (q <= ({ 9 })) {
+                v3 = {
+                    let t4 = c1((-4i32));
+                    mul(t4, 2)
                 };
             } else {
-                v3 = y;
+                v3 = {
+                    let t5 = p;
+                    t5
+                };
             }
         }
     }
-    y = v3;
+    let mut v9;
     match n {
-        1 => {
-            let mut v5 = y;
-            'l6: for mut i7 in 0..rem(x, 4) {
-                {
-                    y = (4i32);
-                }
-                if (y >= ({ 3 })) {
-                    let mut v8 = (4i32);
-                    y = (1i32);
-                }
-            }
+        0 => {
+            v9 = (add(
+                match v3 {
+                    0 => q,
+                    1 | -3 | 4..=6 => (v3),
+                    _ => (7i32),
+                },
+                (mul(y, 6i32)),
+            ));
         }
         _ => {
-            assert!((y == ({ 8 })) || !(y == ({ 8 })), "always");
-        }
-    }
-    if (q == ({ v3 })) && ((p <= ({ 3 })) || (p == ({ 1 }))) {
-        for h10 in (0..3).rev() {
-            y = add(y, h10 as i32);
-            assert!((p >= ({ 5 })) || !(p >= ({ 5 })), "always");
-        }
-        if (x < ({ y })) && (q > ({ 0 })) {
-            {
-                x = (0i32);
-                let mut v11 = x;
+            if (q >= ({ x })) {
+                let mut v10 = (mul(
+                    p,
+                    if (v3 < ({ 0 })) {
+                        (v3, x) = (p, (3i32));
+                        v3
+                    } else {
+                        y
+                    },
+                ));
+                v9 = c1(if (p <= ({ 0 })) {
+                    v10
+                } else {
+                    let mut v11 = v3;
+                    x
+                });
+            } else {
+                let mut v12 = match p {
+                    -2..=2 => twice(mul(2i32, p)),
+                    5 => (if (p == ({ 11 })) { p } else { p }),
+                    _ => (mul(y, q)),
+                };
+                v9 = ((c1(v12)).min((rem(q, 2))));
             }
-            (-4i32)
-        } else {
-            y
         }
-    } else if (q != ({ 3 })) || !flag {
-        v3 = (sub(5i32, q));
-        sub(((q).max(q)), q)
-    } else {
-        mul((mul(y, 6i32)), 4i32)
     }
+    x
 }
 
 #[function]
 fn tensors_9(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    x = match n {
-        0 => {
-            let mut k1 = Tensor::from(0);
-            loop {
-                k1 = (&k1 + 1)?;
-                if (q.clone()).greater(&x)? {
-                    break if q.less_equal(3)? {
-                        p.clone()
-                    } else {
-                        let mut v2 = q.clone();
-                        p.clone()
-                    };
-                }
-                if k1.greater(2)? {
-                    break (y.clone().abs()?);
-                }
-            }
+    x = p.equal(&y)?.cast(DType::I32)?;
+    Ok(if let Some(mut o1) = option(flag, (x.clone() - Tensor::from(4))?) {
+        twice(o1.clone() * 4)?
+    } else {
+        match q.clone() {
+            -2..=2 => (Tensor::from(6)),
+            5 => Tensor::from(-4),
+            _ => (y.clone()),
         }
-        1 | 2 => [
-            match x.clone() {
-                -2..=2 => (q.clone()),
-                5 => (Tensor::from(5)),
-                _ => (y.clone()),
-            },
-            if p.less_equal(3)? {
-                x = y.clone();
-                p.clone()
-            } else {
-                y.clone()
-            },
-        ][if is_small(n) { 0 } else { 1 }]
-        .clone(),
-        _ => (Tensor::from(-3)),
-    };
-    Ok(x)
+    })
 }
 
 fn numbers_9(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    x = match n {
-        0 => {
-            let mut k1 = 0;
-            loop {
-                k1 += 1;
-                if ((q) > ({ x })) {
-                    break if (q <= ({ 3 })) {
-                        p
-                    } else {
-                        let mut v2 = q;
-                        p
-                    };
-                }
-                if k1 > 2 {
-                    break ((y).wrapping_abs());
-                }
-            }
+    x = i32::from((p == ({ y })));
+    if let Some(mut o1) = option(flag, (sub(x, (4i32)))) {
+        twice(mul(o1, 4i32))
+    } else {
+        match q {
+            -2..=2 => (6i32),
+            5 => (-4i32),
+            _ => (y),
         }
-        1 | 2 => [
-            match x {
-                -2..=2 => (q),
-                5 => (5i32),
-                _ => (y),
-            },
-            if (p <= ({ 3 })) {
-                x = y;
-                p
-            } else {
-                y
-            },
-        ][if is_small(n) { 0 } else { 1 }],
-        _ => (-3i32),
-    };
-    x
+    }
 }
 
 #[function]
 fn tensors_10(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    if !(p.greater_equal(10)?) {
+    if !(p.ge(10)?) {
         let mut v1;
-        if x.less_equal(0)? && (p.less(6)?) && (q.clone()).less(3)? {
-            let mut v2 = x.clone();
+        if x.less_equal(0)? && (p.lt(6)?) && (q.clone()).lt(3)? {
+            let mut v2 = twice(q * q.clone())?;
             v1 = {
-                let t3 = x.clone();
+                let t3 = p.clone();
                 (t3 * 2)?
             };
+        } else if flag {
+            let mut v4 = match q.clone() {
+                -2..=2 => y.clone(),
+                5 => (q.clone()),
+                _ => Tensor::from(-1),
+            };
+            v1 = (p * Tensor::from(3))?;
         } else {
-            let mut v4 = q.equal(&x)?.cast(DType::I32)?;
-            v1 = if y.greater(9)? { y.clone() } else { x.clone() };
+            let mut v6 = match if (n == 0) { Some(q.clone()) } else { None } {
+                Some(mut o5) => x.clone(),
+                None => Tensor::from(-3),
+            };
+            v1 = if q.ge(0)? {
+                q.clone()
+            } else {
+                let mut v7 = q.clone();
+                Tensor::from(2)
+            };
         }
-        let mut k5 = Tensor::from(0);
-        'l6: while k5.less(4)? && (n > 1) {
-            k5 = (&k5 + 1)?;
-            (x, v1) = (
-                match n {
-                    0 => y.clone(),
-                    1 | 2 => (v1.clone()),
-                    _ => p.clone(),
-                },
-                if q.equal(2)? { y.clone() } else { y.clone() },
-            );
-        }
-    } else if p.less_equal(&x)? && (q.less_equal(9)?) {
-        assert!(p.not_equal(10)? || !p.not_equal(10)?, "always");
+        x = {
+            let t8 = p.ge(&y)?.cast(DType::I32)?;
+            t8
+        };
     } else {
-        let mut v8 = keep(&if p.not_equal(5)? {
-            assert!(x.not_equal(&x)? || !x.not_equal(&x)?, "always");
-            Tensor::from(8)
+        let mut v9;
+        if !(q.ge(&x)?) {
+            v9 = (p + x.clone())?;
         } else {
-            let mut v7 = y.clone();
-            Tensor::from(8)
-        });
-        x = Tensor::from(2);
-        let mut k9 = Tensor::from(0);
-        'l10: while k9.less(0)? && (p.not_equal(6)?) {
-            k9 = (&k9 + 1)?;
-            'l11: for h12 in 0..n {
-                v8 = (&v8 + h12 as i32)?;
-                x = Tensor::from(-4);
-                (y, x) = (x.clone(), q.clone());
-            }
-            let mut v13 = twice(p % 4)?;
+            let mut v10 = twice(1 - p.clone())?;
+            v9 = (8 * p)?;
         }
     }
-    Ok(x)
+    Ok([
+        match p.clone() {
+            0 => p.clone(),
+            1 | -3 | 4..=6 => x.clone(),
+            _ => (p.clone()),
+        },
+        (&y % 3)?,
+    ][if is_small(n) { 0 } else { 1 }]
+    .clone())
 }
 
 fn numbers_10(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1410,171 +1528,347 @@ fn numbers_10(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     if !(p >= ({ 10 })) {
         let mut v1;
         if (x <= ({ 0 })) && (p < ({ 6 })) && ((q) < ({ 3 })) {
-            let mut v2 = x;
+            let mut v2 = twice(mul(q, q));
             v1 = {
-                let t3 = x;
+                let t3 = p;
                 mul(t3, 2)
             };
+        } else if flag {
+            let mut v4 = match q {
+                -2..=2 => y,
+                5 => (q),
+                _ => (-1i32),
+            };
+            v1 = (mul(p, (3i32)));
         } else {
-            let mut v4 = i32::from((q == ({ x })));
-            v1 = if (y > ({ 9 })) { y } else { x };
+            let mut v6 = match if (n == 0) { Some(q) } else { None } {
+                Some(mut o5) => x,
+                None => (-3i32),
+            };
+            v1 = if (q >= ({ 0 })) {
+                q
+            } else {
+                let mut v7 = q;
+                (2i32)
+            };
         }
-        let mut k5 = 0;
-        'l6: while k5 < 4 && (n > 1) {
-            k5 += 1;
-            (x, v1) = (
-                match n {
-                    0 => y,
-                    1 | 2 => (v1),
-                    _ => p,
-                },
-                if (q == ({ 2 })) { y } else { y },
-            );
-        }
-    } else if (p <= ({ x })) && (q <= ({ 9 })) {
-        assert!((p != ({ 10 })) || !(p != ({ 10 })), "always");
-    } else {
-        let mut v8 = if (p != ({ 5 })) {
-            assert!((x != ({ x })) || !(x != ({ x })), "always");
-            (8i32)
-        } else {
-            let mut v7 = y;
-            (8i32)
+        x = {
+            let t8 = i32::from((p >= ({ y })));
+            t8
         };
-        x = (2i32);
-        let mut k9 = 0;
-        'l10: while k9 < 0 && (p != ({ 6 })) {
-            k9 += 1;
-            'l11: for h12 in 0..n {
-                v8 = add(v8, h12 as i32);
-                x = (-4i32);
-                (y, x) = (x, q);
-            }
-            let mut v13 = twice(rem(p, 4));
+    } else {
+        let mut v9;
+        if !(q >= ({ x })) {
+            v9 = (add(p, x));
+        } else {
+            let mut v10 = twice(sub(1i32, p));
+            v9 = (mul(8i32, p));
         }
     }
-    x
+    [
+        match p {
+            0 => p,
+            1 | -3 | 4..=6 => x,
+            _ => (p),
+        },
+        (rem(y, 3)),
+    ][if is_small(n) { 0 } else { 1 }]
 }
 
 #[function]
 fn tensors_11(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    y = ((match n {
-        0 => y.clone(),
-        1 | 2 => {
-            (match q.clone() {
-                0 => Tensor::from(-1),
-                1 | -3 | 4..=6 => (p.clone()),
-                _ => (p.clone()),
+    y = (match n {
+        0 => {
+            (match p.clone() {
+                -2..=2 => {
+                    (if q.ge(2)? {
+                        y -= p.clone();
+                        x.clone()
+                    } else {
+                        q.clone()
+                    })
+                }
+                5 => {
+                    let mut k1 = Tensor::from(0);
+                    loop {
+                        k1 = (&k1 + 1)?;
+                        if p.ne(6)? || !flag {
+                            break q.clone();
+                        }
+                        if k1.greater(2)? {
+                            break (q.clone());
+                        }
+                    }
+                }
+                _ => match y.clone() {
+                    -2..=2 => y.clone(),
+                    5 => (x.clone()),
+                    _ => (x.clone()),
+                },
             })
         }
-        _ => (Tensor::from(6) % 2)?,
-    } % 6)?
-        + &y)?;
-    Ok(((4 + q) + 5)?)
+        1 | 2 => {
+            ((match n {
+                0 => (x.clone()),
+                1 | 2 => (y.clone()),
+                _ => p.clone(),
+            } + twice(x.clone() + Tensor::from(4))?)?)
+        }
+        _ => {
+            ((p - match n {
+                0 => Tensor::from(-1),
+                1 | 2 => (p.clone()),
+                _ => (Tensor::from(3)),
+            })?)
+        }
+    } - &y)?;
+    Ok((match n {
+        0 => (p.clone()),
+        1 | 2 => Tensor::from(-2),
+        _ => Tensor::from(-1),
+    } - (q.clone() * p))?)
 }
 
 fn numbers_11(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    y = add(
-        (rem(
-            match n {
-                0 => y,
-                1 | 2 => {
-                    (match q {
+    y = sub(
+        match n {
+            0 => {
+                (match p {
+                    -2..=2 => {
+                        (if (q >= ({ 2 })) {
+                            y = sub(y, p);
+                            x
+                        } else {
+                            q
+                        })
+                    }
+                    5 => {
+                        let mut k1 = 0;
+                        loop {
+                            k1 += 1;
+                            if (p != ({ 6 })) || !flag {
+                                break q;
+                            }
+                            if k1 > 2 {
+                                break (q);
+                            }
+                        }
+                    }
+                    _ => match y {
+                        -2..=2 => y,
+                        5 => (x),
+                        _ => (x),
+                    },
+                })
+            }
+            1 | 2 => {
+                (add(
+                    match n {
+                        0 => (x),
+                        1 | 2 => (y),
+                        _ => p,
+                    },
+                    twice(add(x, (4i32))),
+                ))
+            }
+            _ => {
+                (sub(
+                    p,
+                    match n {
                         0 => (-1i32),
-                        1 | -3 | 4..=6 => (p),
-                        _ => (p),
-                    })
-                }
-                _ => (rem((6i32), 2)),
-            },
-            6,
-        )),
+                        1 | 2 => (p),
+                        _ => (3i32),
+                    },
+                ))
+            }
+        },
         y,
     );
-    (add((add(4i32, q)), 5i32))
+    (sub(
+        match n {
+            0 => (p),
+            1 | 2 => (-2i32),
+            _ => (-1i32),
+        },
+        (mul(q, p)),
+    ))
 }
 
 #[function]
 fn tensors_12(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    y = ((8
-        * ((-if q.greater_equal(2)? {
-            y = p.clone();
-            Tensor::from(0)
-        } else if x.not_equal(1)? {
-            return Ok(q.clone());
-        } else {
-            let mut v1 = y.clone();
-            y.clone()
-        })? + (q.clone() * &y)))?
-        + &y)?;
-    let mut v5 = {
-        let t2 = match n {
-            0 => {
-                if p.not_equal(2)? {
-                    let mut v3 = y.clone();
-                    Tensor::from(6)
-                } else {
-                    let mut v4 = Tensor::from(7);
-                    p.clone()
+    y = (keep(&if let Some(mut o2) = option(
+        flag,
+        match if (n == 0) { Some(q.clone()) } else { None } {
+            Some(mut o1) => p.clone(),
+            None => Tensor::from(-4),
+        },
+    ) {
+        {
+            let mut k3 = Tensor::from(0);
+            loop {
+                k3 = (&k3 + 1)?;
+                if x.greater_equal(3)? {
+                    break x.clone();
+                }
+                if k3.greater(0)? {
+                    break (q.clone());
                 }
             }
-            1 | 2 => (p.clone()),
-            _ => y.clone(),
+        }
+    } else {
+        if x.greater(10)? {
+            Tensor::from(-4)
+        } else if p.ge(7)? {
+            assert!(q.ge(&y)? || !q.ge(&y)?, "always");
+            Tensor::from(2)
+        } else {
+            p.clone()
+        }
+    }) - &y)?;
+    'l4: for h5 in 0..n {
+        y = (&y + h5 as i32)?;
+        x = (keep(&p.not_equal(2)?.cast(DType::I32)?) + &x)?;
+        y = {
+            let mut k6 = Tensor::from(0);
+            loop {
+                k6 = (&k6 + 1)?;
+                if x.lt(9)? {
+                    break x.clone();
+                }
+                if k6.greater(0)? {
+                    break (Tensor::from(1));
+                }
+            }
         };
-        (t2 * 2)?
-    };
-    v5 = (&v5 + y.clone())?;
-    Ok(y.clone())
+    }
+    let mut v7;
+    if flag {
+        let mut v9 = [
+            {
+                let mut k8 = Tensor::from(0);
+                loop {
+                    k8 = (&k8 + 1)?;
+                    if (n == 0) {
+                        break Tensor::from(-4);
+                    }
+                    if k8.greater(3)? {
+                        break (Tensor::from(5));
+                    }
+                }
+            },
+            (Tensor::from(-4), q.clone()).0,
+        ][if (n == 0) { 0 } else { 1 }]
+        .clone();
+        v7 = (q.clone()).greater_equal(&y)?.cast(DType::I32)?;
+    } else {
+        let mut v10 = match n {
+            0 => (q.not_equal(&x)?.cast(DType::I32)?),
+            1 | 2 => twice(p + Tensor::from(-3))?,
+            _ => p.le(&x)?.cast(DType::I32)?,
+        };
+        v7 = match if (n > 1) { Some((8 * Tensor::from(0))?) } else { None } {
+            Some(mut o11) => match x.clone() {
+                -2..=2 => (v10.clone()),
+                5 => y.clone(),
+                _ => v10.clone(),
+            },
+            None => Tensor::from(-3),
+        };
+    }
+    Ok(x)
 }
 
 fn numbers_12(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    y = add(
-        (mul(
-            8i32,
-            (add(
-                (sub(
-                    0,
-                    if (q >= ({ 2 })) {
-                        y = p;
-                        (0i32)
-                    } else if (x != ({ 1 })) {
-                        return q;
-                    } else {
-                        let mut v1 = y;
-                        y
-                    },
-                )),
-                (mul(q, y)),
-            )),
-        )),
-        y,
-    );
-    let mut v5 = {
-        let t2 = match n {
-            0 => {
-                if (p != ({ 2 })) {
-                    let mut v3 = y;
-                    (6i32)
-                } else {
-                    let mut v4 = (7i32);
-                    p
+    y = sub(
+        if let Some(mut o2) = option(
+            flag,
+            match if (n == 0) { Some(q) } else { None } {
+                Some(mut o1) => p,
+                None => (-4i32),
+            },
+        ) {
+            {
+                let mut k3 = 0;
+                loop {
+                    k3 += 1;
+                    if (x >= ({ 3 })) {
+                        break x;
+                    }
+                    if k3 > 0 {
+                        break (q);
+                    }
                 }
             }
-            1 | 2 => (p),
-            _ => y,
+        } else {
+            if (x > ({ 10 })) {
+                (-4i32)
+            } else if (p >= ({ 7 })) {
+                assert!((q >= ({ y })) || !(q >= ({ y })), "always");
+                (2i32)
+            } else {
+                p
+            }
+        },
+        y,
+    );
+    'l4: for h5 in 0..n {
+        y = add(y, h5 as i32);
+        x = add(i32::from((p != ({ 2 }))), x);
+        y = {
+            let mut k6 = 0;
+            loop {
+                k6 += 1;
+                if (x < ({ 9 })) {
+                    break x;
+                }
+                if k6 > 0 {
+                    break (1i32);
+                }
+            }
         };
-        mul(t2, 2)
-    };
-    v5 = (add(v5, y));
-    y
+    }
+    let mut v7;
+    if flag {
+        let mut v9 = [
+            {
+                let mut k8 = 0;
+                loop {
+                    k8 += 1;
+                    if (n == 0) {
+                        break (-4i32);
+                    }
+                    if k8 > 3 {
+                        break (5i32);
+                    }
+                }
+            },
+            ((-4i32), q).0,
+        ][if (n == 0) { 0 } else { 1 }];
+        v7 = i32::from(((q) >= ({ y })));
+    } else {
+        let mut v10 = match n {
+            0 => (i32::from((q != ({ x })))),
+            1 | 2 => twice(add(p, (-3i32))),
+            _ => i32::from((p <= ({ x }))),
+        };
+        v7 = match if (n > 1) { Some((mul(8i32, (0i32)))) } else { None } {
+            Some(mut o11) => match x {
+                -2..=2 => (v10),
+                5 => y,
+                _ => v10,
+            },
+            None => (-3i32),
+        };
+    }
+    x
 }
 
 #[function]
@@ -1597,13 +1891,13 @@ fn tensors_13(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             }
             k6 = (&k6 + 1)?;
             z = q.clone();
-            assert!(z.equal(&z)? || !z.equal(&z)?, "always");
+            assert!(z.eq(&z)? || !z.eq(&z)?, "always");
             z = Tensor::from(-1);
         }
         t % 5
     };
     let mut k8 = Tensor::from(0);
-    'l9: while k8.less(0)? && (flag && p.not_equal(0)?) {
+    'l9: while k8.less(0)? && (flag && p.ne(0)?) {
         k8 = (&k8 + 1)?;
         'l10: for mut r11 in Tensor::from([3, -1, 5]) {
             let mut k12 = Tensor::from(0);
@@ -1618,7 +1912,7 @@ fn tensors_13(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 i15 = Tensor::from(7);
             }
             let mut k16 = Tensor::from(0);
-            'l17: while k16.less(3)? && (y.equal(&r11)?) {
+            'l17: while k16.less(3)? && (y.eq(&r11)?) {
                 k16 = (&k16 + 1)?;
                 y = r11.clone();
             }
@@ -1639,19 +1933,16 @@ fn tensors_13(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             }
         } else {
             let mut k24 = Tensor::from(0);
-            'l25: while k24.less(4)? && (p.less_equal(11)? || !is_small(n)) {
+            'l25: while k24.less(4)? && (p.le(11)? || !is_small(n)) {
                 k24 = (&k24 + 1)?;
                 x = (y.clone() - &x)?;
                 assert!(x.greater(3)? || !x.greater(3)?, "always");
             }
-            x = q.clone();
-            (y, x) = (
-                q.not_equal(9)?.cast(DType::I32)?,
-                if p.less_equal(3)? { Tensor::from(-4) } else { Tensor::from(5) },
-            );
+            (x, y) = (c1(&q.clone())?, c1(&x.clone())?);
+            x -= y.clone() * Tensor::from(-4);
         }
     }
-    Ok(x)
+    Ok(p.clone())
 }
 
 fn numbers_13(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1720,50 +2011,175 @@ fn numbers_13(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 x = sub(y, x);
                 assert!((x > ({ 3 })) || !(x > ({ 3 })), "always");
             }
-            x = q;
-            (y, x) = (i32::from((q != ({ 9 }))), if (p <= ({ 3 })) { (-4i32) } else { (5i32) });
+            (x, y) = (c1(q), c1(x));
+            x = sub(x, mul(y, (-4i32)));
         }
     }
-    x
+    p
 }
 
 #[function]
 fn tensors_14(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    x = if (n > 1) { twice(y.clone() * x.clone())? } else { Tensor::from(-3) };
-    let mut v1 = [
-        if q.greater(11)? || !(n == 0) {
-            [y.clone(), p.clone()][if (n == 0) { 0 } else { 1 }].clone()
-        } else {
-            match n {
-                0 => Tensor::from(-2),
-                1 | 2 => (Tensor::from(0)),
-                _ => (p.clone()),
+    x = keep(&match y.clone() {
+        0 => {
+            (if y.lt(2)? {
+                y = p.clone();
+                Tensor::from(8)
+            } else {
+                Tensor::from(5)
+            })
+        }
+        1 | -3 | 4..=6 => ((8 + Tensor::from(2))?),
+        _ => (q.clone().floor_mod(7)?),
+    });
+    if !(x.greater(&y)?) {
+        x += p.clone();
+        let mut s1 = Fields {
+            a: q.clone(),
+            b: [y.clone(), [q.clone(), Tensor::from(6)][if (n == 0) { 0 } else { 1 }].clone()]
+                [if (n > 1) { 0 } else { 1 }]
+            .clone(),
+        };
+        'l2: for mut i3 in range(&(y.clone()).floor_mod(6)?, 0, -2) {
+            (s1.a, i3) = (
+                if q.greater_equal(9)? {
+                    i3.clone()
+                } else {
+                    let mut v4 = q.clone();
+                    q.clone()
+                },
+                match p.clone() {
+                    0 => (Tensor::from(5)),
+                    1 | -3 | 4..=6 => p.clone(),
+                    _ => Tensor::from(7),
+                },
+            );
+        }
+    } else {
+        let mut v5;
+        match n {
+            0 => {
+                let mut v11 = (q * p.clone())?;
+                v5 = match y.clone() {
+                    0 => (x.clone()),
+                    1 | -3 | 4..=6 => y.clone(),
+                    _ => Tensor::from(7),
+                };
             }
-        },
-        [(q - &y)?, keep(&y.clone())][if (n == 0) { 0 } else { 1 }].clone(),
-    ][if flag { 0 } else { 1 }]
-    .clone();
+            _ => {
+                if flag && x.gt(8)? {
+                    let mut v7 = if q.ne(&y)? {
+                        x = (p.clone() - &x)?;
+                        y.clone()
+                    } else {
+                        let mut v6 = x.clone();
+                        Tensor::from(3)
+                    };
+                    v5 = {
+                        let t8 = q.clone();
+                        (t8 * 2)?
+                    };
+                } else {
+                    let mut v10 = {
+                        let mut k9 = Tensor::from(0);
+                        loop {
+                            k9 = (&k9 + 1)?;
+                            if y.ne(&x)? && x.gt(&x)? {
+                                break x.clone();
+                            }
+                            if k9.greater(1)? {
+                                break (y.clone());
+                            }
+                        }
+                    };
+                    v5 = if v10.greater_equal(0)? { p.clone() } else { x.clone() };
+                }
+            }
+        }
+    }
     Ok(x)
 }
 
 fn numbers_14(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    x = if (n > 1) { twice(mul(y, x)) } else { (-3i32) };
-    let mut v1 = [
-        if (q > ({ 11 })) || !(n == 0) {
-            [y, p][if (n == 0) { 0 } else { 1 }]
-        } else {
-            match n {
-                0 => (-2i32),
-                1 | 2 => (0i32),
-                _ => (p),
+    x = match y {
+        0 => {
+            (if (y < ({ 2 })) {
+                y = p;
+                (8i32)
+            } else {
+                (5i32)
+            })
+        }
+        1 | -3 | 4..=6 => (add(8i32, (2i32))),
+        _ => (rem((q), 7)),
+    };
+    if !(x > ({ y })) {
+        x = add(x, p);
+        let mut s1 = Fields {
+            a: q,
+            b: [y, [q, (6i32)][if (n == 0) { 0 } else { 1 }]][if (n > 1) { 0 } else { 1 }],
+        };
+        'l2: for mut i3 in counts(rem(y, 6), 0, -2) {
+            (s1.a, i3) = (
+                if (q >= ({ 9 })) {
+                    i3
+                } else {
+                    let mut v4 = q;
+                    q
+                },
+                match p {
+                    0 => (5i32),
+                    1 | -3 | 4..=6 => p,
+                    _ => (7i32),
+                },
+            );
+        }
+    } else {
+        let mut v5;
+        match n {
+            0 => {
+                let mut v11 = (mul(q, p));
+                v5 = match y {
+                    0 => (x),
+                    1 | -3 | 4..=6 => y,
+                    _ => (7i32),
+                };
             }
-        },
-        [(sub(q, y)), y][if (n == 0) { 0 } else { 1 }],
-    ][if flag { 0 } else { 1 }];
+            _ => {
+                if flag && (x > ({ 8 })) {
+                    let mut v7 = if (q != ({ y })) {
+                        x = sub(p, x);
+                        y
+                    } else {
+                        let mut v6 = x;
+                        (3i32)
+                    };
+                    v5 = {
+                        let t8 = q;
+                        mul(t8, 2)
+                    };
+                } else {
+                    let mut v10 = {
+                        let mut k9 = 0;
+                        loop {
+                            k9 += 1;
+                            if (y != ({ x })) && (x > ({ x })) {
+                                break x;
+                            }
+                            if k9 > 1 {
+                                break (y);
+                            }
+                        }
+                    };
+                    v5 = if (v10 >= ({ 0 })) { p } else { x };
+                }
+            }
+        }
+    }
     x
 }
 
@@ -1771,9 +2187,9 @@ fn numbers_14(p: i32, q: i32, n: i64, flag: bool) -> i32 {
 fn tensors_15(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    if (n > 1) && q.greater(&y)? {
-        assert!(y.greater_equal(&y)? || !y.greater_equal(&y)?, "always");
-    } else if q.greater_equal(&y)? && (q.less(11)?) {
+    if (n > 1) && q.gt(&y)? {
+        assert!(y.ge(&y)? || !y.ge(&y)?, "always");
+    } else if q.ge(&y)? && (q.lt(11)?) {
         'l1: for mut r2 in Tensor::from([3, -1, 5]) {
             match n {
                 1 => {
@@ -1790,56 +2206,57 @@ fn tensors_15(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 i4 = Tensor::from(-4);
             }
         }
-        (y, x) = (
-            if (n > 1) {
-                (8 - p)?
-            } else {
-                {
-                    let t5 = x.clone();
-                    t5
-                }
-            },
-            match q.clone() {
-                -2..=2 => {
-                    let mut k6 = Tensor::from(0);
-                    loop {
-                        k6 = (&k6 + 1)?;
-                        if x.greater(&x)? {
-                            break x.clone();
-                        }
-                        if k6.greater(1)? {
-                            break (x.clone());
-                        }
+        y = q.not_equal(6)?.cast(DType::I32)?.floor_mod(7)?;
+        x = match q.clone() {
+            0 => {
+                let mut k5 = Tensor::from(0);
+                loop {
+                    k5 = (&k5 + 1)?;
+                    if x.greater(&x)? {
+                        break x.clone();
+                    }
+                    if k5.greater(1)? {
+                        break (x.clone());
                     }
                 }
-                5 => (twice(8 + Tensor::from(-4))?),
-                _ => (y.clone()),
-            },
-        );
-        if (p.less_equal(&x)? || p.greater(2)?) && (n == 0) {
-            'l7: for h8 in 0..2 {
-                y = (&y + h8 as i32)?;
-                y = x.clone();
-                y = y.clone();
-                x = x.clone();
             }
-            match n {
-                1 => {
-                    let mut v9 = x.clone();
-                    y = x.clone();
-                }
-                _ => {
-                    return Ok([Tensor::from(0), p.clone()][if (n == 0) { 0 } else { 1 }].clone());
-                }
+            1 | -3 | 4..=6 => {
+                (if let Some(mut o6) = option((n > 1), p.clone()) {
+                    Tensor::from(-4)
+                } else {
+                    Tensor::from(-4)
+                })
             }
-        }
+            _ => (y.clone(), p.clone()).1,
+        };
     } else {
-        'l10: for h11 in (0..3).rev() {
-            y = (&y + h11 as i32)?;
-            break;
+        if !(q.ge(&x)? && (p.eq(&y)?)) {
+            let mut k7 = Tensor::from(0);
+            'l8: loop {
+                if k7.greater(0)? {
+                    break;
+                }
+                k7 = (&k7 + 1)?;
+                y = (y.clone() * &y)?;
+            }
+        } else if !(q.less(1)?) {
+            for mut i10 in range(&(x.clone()).floor_mod(6)?, 0, -2) {
+                assert!(p.ge(4)? || !p.ge(4)?, "always");
+                i10 = q.clone();
+            }
+            {
+                x = p.clone();
+            }
+            assert!(q.less_equal(&x)? || !q.less_equal(&x)?, "always");
+        } else {
+            if (n > 1) {
+                y = (x.clone() + &y)?;
+                assert!(x.ne(&y)? || !x.ne(&y)?, "always");
+            }
+            y = ((p.clone() + 2)? - &y)?;
         }
     }
-    Ok(x)
+    Ok((Result::<Tensor>::Ok(p.clone()))?)
 }
 
 fn numbers_15(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1864,56 +2281,53 @@ fn numbers_15(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 i4 = (-4i32);
             }
         }
-        (y, x) = (
-            if (n > 1) {
-                (sub(8i32, p))
-            } else {
-                {
-                    let t5 = x;
-                    t5
-                }
-            },
-            match q {
-                -2..=2 => {
-                    let mut k6 = 0;
-                    loop {
-                        k6 += 1;
-                        if (x > ({ x })) {
-                            break x;
-                        }
-                        if k6 > 1 {
-                            break (x);
-                        }
+        y = (rem((i32::from((q != ({ 6 })))), 7));
+        x = match q {
+            0 => {
+                let mut k5 = 0;
+                loop {
+                    k5 += 1;
+                    if (x > ({ x })) {
+                        break x;
+                    }
+                    if k5 > 1 {
+                        break (x);
                     }
                 }
-                5 => (twice(add(8i32, (-4i32)))),
-                _ => (y),
-            },
-        );
-        if ((p <= ({ x })) || (p > ({ 2 }))) && (n == 0) {
-            'l7: for h8 in 0..2 {
-                y = add(y, h8 as i32);
-                y = x;
-                y = y;
-                x = x;
             }
-            match n {
-                1 => {
-                    let mut v9 = x;
-                    y = x;
-                }
-                _ => {
-                    return [(0i32), p][if (n == 0) { 0 } else { 1 }];
-                }
+            1 | -3 | 4..=6 => {
+                (if let Some(mut o6) = option((n > 1), p) { (-4i32) } else { (-4i32) })
             }
-        }
+            _ => (y, p).1,
+        };
     } else {
-        'l10: for h11 in (0..3).rev() {
-            y = add(y, h11 as i32);
-            break;
+        if !((q >= ({ x })) && (p == ({ y }))) {
+            let mut k7 = 0;
+            'l8: loop {
+                if k7 > 0 {
+                    break;
+                }
+                k7 += 1;
+                y = mul(y, y);
+            }
+        } else if !(q < ({ 1 })) {
+            for mut i10 in counts(rem(x, 6), 0, -2) {
+                assert!((p >= ({ 4 })) || !(p >= ({ 4 })), "always");
+                i10 = q;
+            }
+            {
+                x = p;
+            }
+            assert!((q <= ({ x })) || !(q <= ({ x })), "always");
+        } else {
+            if (n > 1) {
+                y = add(x, y);
+                assert!((x != ({ y })) || !(x != ({ y })), "always");
+            }
+            y = sub((add(p, 2i32)), y);
         }
     }
-    x
+    (p)
 }
 
 #[function]
@@ -1923,7 +2337,7 @@ fn tensors_16(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
         let mut v2;
-        if (p.clone()).not_equal(2)? {
+        if (p.clone()).ne(2)? {
             let mut v3 = Tensor::from(-4);
             v2 = t.clone();
         } else if flag {
@@ -1937,43 +2351,41 @@ fn tensors_16(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     };
     {
         let mut v6;
-        match n {
-            0 => {
-                let mut v11 = match n {
-                    0 => (Tensor::from(6)),
-                    1 | 2 => q.clone(),
-                    _ => (y.clone()),
-                };
-                v6 = q.less(5)?.cast(DType::I32)?;
-            }
-            _ => {
-                if is_small(n) {
-                    let mut v7 = if q.not_equal(&x)? { Tensor::from(-2) } else { Tensor::from(-4) };
-                    v6 = {
-                        let mut k8 = Tensor::from(0);
-                        loop {
-                            k8 = (&k8 + 1)?;
-                            if q.less_equal(2)? && (p.less_equal(&x)?) {
-                                break v7.clone();
-                            }
-                            if k8.greater(0)? {
-                                break (p.clone());
-                            }
-                        }
-                    };
-                } else {
-                    let mut v9 = twice(q % 6)?;
-                    v6 = if y.not_equal(8)? {
-                        let mut v10 = Tensor::from(4);
-                        x.clone()
-                    } else {
-                        Tensor::from(-4)
-                    };
-                }
-            }
+        if is_small(n) {
+            let mut v8 = {
+                let t7 = y.clone();
+                t7
+            };
+            v6 = (p.clone() - &y)?;
+        } else {
+            let mut v10 = {
+                let t9 = Tensor::from(3);
+                (t9 * 2)?
+            };
+            v6 = match p.clone() {
+                -2..=2 => (Tensor::from(2)),
+                5 => (q.clone()),
+                _ => q.clone(),
+            };
         }
+        assert!(q.not_equal(4)? || !q.not_equal(4)?, "always");
     }
-    Ok(x.clone())
+    if flag {
+        if p.greater(2)? {
+            assert!(q.equal(5)? || !q.equal(5)?, "always");
+            y = Tensor::from(2);
+        } else {
+            let mut s13 = Fields { a: y.clone(), b: Tensor::from(3) };
+        }
+        match p.clone() {
+            0 => (p.clone()),
+            1 | -3 | 4..=6 => (y.clone()),
+            _ => (y.clone()),
+        }
+    } else {
+        (2 * y.clone())?
+    }
+    .maximum(&x)
 }
 
 fn numbers_16(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1996,43 +2408,41 @@ fn numbers_16(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     };
     {
         let mut v6;
-        match n {
-            0 => {
-                let mut v11 = match n {
-                    0 => (6i32),
-                    1 | 2 => q,
-                    _ => (y),
-                };
-                v6 = i32::from((q < ({ 5 })));
-            }
-            _ => {
-                if is_small(n) {
-                    let mut v7 = if (q != ({ x })) { (-2i32) } else { (-4i32) };
-                    v6 = {
-                        let mut k8 = 0;
-                        loop {
-                            k8 += 1;
-                            if (q <= ({ 2 })) && (p <= ({ x })) {
-                                break v7;
-                            }
-                            if k8 > 0 {
-                                break (p);
-                            }
-                        }
-                    };
-                } else {
-                    let mut v9 = twice(rem(q, 6));
-                    v6 = if (y != ({ 8 })) {
-                        let mut v10 = (4i32);
-                        x
-                    } else {
-                        (-4i32)
-                    };
-                }
-            }
+        if is_small(n) {
+            let mut v8 = {
+                let t7 = y;
+                t7
+            };
+            v6 = (sub(p, y));
+        } else {
+            let mut v10 = {
+                let t9 = (3i32);
+                mul(t9, 2)
+            };
+            v6 = match p {
+                -2..=2 => (2i32),
+                5 => (q),
+                _ => q,
+            };
         }
+        assert!((q != ({ 4 })) || !(q != ({ 4 })), "always");
     }
-    x
+    ((if flag {
+        if (p > ({ 2 })) {
+            assert!((q == ({ 5 })) || !(q == ({ 5 })), "always");
+            y = (2i32);
+        } else {
+            let mut s13 = Fields { a: y, b: (3i32) };
+        }
+        match p {
+            0 => (p),
+            1 | -3 | 4..=6 => (y),
+            _ => (y),
+        }
+    } else {
+        (mul(2i32, y))
+    })
+    .max(x))
 }
 
 #[function]
@@ -2040,57 +2450,44 @@ fn tensors_17(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     'l1: for mut r2 in Tensor::from([3, -1, 5]) {
-        if q.equal(9)? {
+        if q.eq(9)? {
             break;
         } else {
-            (x, y) = (x.less_equal(5)?.cast(DType::I32)?, Tensor::from(-2));
-        }
-        if p.not_equal(&r2)? || !(n > 1) {
-            for mut i4 in 0..(q.clone()).floor_mod(4)? {
-                let mut v5 = x.clone();
-                x -= Tensor::from(7) * Tensor::from(7);
-            }
-            x = x.clone();
-        } else if p.greater(2)? && (y.equal(10)?) {
-            if p.greater(6)? && (x.greater(&y)? || p.less(&r2)?) {
-                y = Tensor::from(-4);
-            }
-        } else {
-            let mut v7 = p.less_equal(&r2)?.cast(DType::I32)?;
-            'l8: for mut r9 in Tensor::from([3, -1, 5]) {
-                r2 = (r2.clone() + &r2)?;
-                assert!(r9.equal(1)? || !r9.equal(1)?, "always");
-            }
-            return Ok(Tensor::from(6));
-        }
-        (y, r2) = (
-            {
-                let t10 = Tensor::from(4);
-                t10
-            },
-            (
-                keep(&q.clone()),
-                match x.clone() {
-                    0 => (Tensor::from(3)),
-                    1 | -3 | 4..=6 => (r2.clone()),
-                    _ => (p.clone()),
+            (r2, y) = (
+                {
+                    let mut k3 = Tensor::from(0);
+                    loop {
+                        k3 = (&k3 + 1)?;
+                        if (Tensor::from(-3)).greater_equal(&x)? {
+                            break q.clone();
+                        }
+                        if k3.greater(1)? {
+                            break (p.clone());
+                        }
+                    }
                 },
-            )
-                .0,
+                (p - r2.clone())?,
+            );
+        }
+        let mut v4 = (&x + Tensor::from(7))?;
+        (r2, v4) = (
+            (keep(&q.clone()) + {
+                let t5 = Tensor::from(-3);
+                (t5 * 2)?
+            })?,
+            (q % 3)?,
         );
     }
-    if !(x.equal(1)?) {
-        match n {
-            1 => {
-                return Ok((q.clone() - y.clone())?);
-            }
-            _ => {
-                y = if x.greater_equal(&y)? { q.clone() } else { q.clone() };
-            }
+    (x, y) = (
+        match p.clone() {
+            0 => (p * p)?,
+            1 | -3 | 4..=6 => x.clone(),
+            _ => (x.clone().floor_mod(7)?),
         }
-        assert!(q.less(4)? || !q.less(4)?, "always");
-    }
-    Ok(x)
+        .minimum(p)?,
+        Tensor::from(7),
+    );
+    Ok((&y + p.clone())?)
 }
 
 fn numbers_17(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -2100,93 +2497,139 @@ fn numbers_17(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         if (q == ({ 9 })) {
             break;
         } else {
-            (x, y) = (i32::from((x <= ({ 5 }))), (-2i32));
-        }
-        if (p != ({ r2 })) || !(n > 1) {
-            for mut i4 in 0..rem(q, 4) {
-                let mut v5 = x;
-                x = sub(x, mul((7i32), (7i32)));
-            }
-            x = x;
-        } else if (p > ({ 2 })) && (y == ({ 10 })) {
-            if (p > ({ 6 })) && ((x > ({ y })) || (p < ({ r2 }))) {
-                y = (-4i32);
-            }
-        } else {
-            let mut v7 = i32::from((p <= ({ r2 })));
-            'l8: for mut r9 in [3i32, -1, 5] {
-                r2 = add(r2, r2);
-                assert!((r9 == ({ 1 })) || !(r9 == ({ 1 })), "always");
-            }
-            return (6i32);
-        }
-        (y, r2) = (
-            {
-                let t10 = (4i32);
-                t10
-            },
-            (
-                q,
-                match x {
-                    0 => (3i32),
-                    1 | -3 | 4..=6 => (r2),
-                    _ => (p),
+            (r2, y) = (
+                {
+                    let mut k3 = 0;
+                    loop {
+                        k3 += 1;
+                        if ((-3i32) >= ({ x })) {
+                            break q;
+                        }
+                        if k3 > 1 {
+                            break (p);
+                        }
+                    }
                 },
-            )
-                .0,
+                (sub(p, r2)),
+            );
+        }
+        let mut v4 = (add(x, (7i32)));
+        (r2, v4) = (
+            (add(q, {
+                let t5 = (-3i32);
+                mul(t5, 2)
+            })),
+            (rem(q, 3)),
         );
     }
-    if !(x == ({ 1 })) {
-        match n {
-            1 => {
-                return (sub(q, y));
-            }
-            _ => {
-                y = if (x >= ({ y })) { q } else { q };
-            }
-        }
-        assert!((q < ({ 4 })) || !(q < ({ 4 })), "always");
-    }
-    x
+    (x, y) = (
+        ((match p {
+            0 => (mul(p, p)),
+            1 | -3 | 4..=6 => x,
+            _ => (rem((x), 7)),
+        })
+        .min(p)),
+        (7i32),
+    );
+    (add(y, p))
 }
 
 #[function]
 fn tensors_18(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    (y, x) = (
-        twice(q * q)?,
-        match x.clone() {
-            0 => (([Tensor::from(8), p.clone()][if (n == 0) { 0 } else { 1 }].clone() * &x)?),
-            1 | -3 | 4..=6 => p.clone(),
-            _ => (q.not_equal(3)?.cast(DType::I32)?),
+    (x, y) = (
+        match p.clone() {
+            0 => (Tensor::from(3)),
+            1 | -3 | 4..=6 => (Tensor::from(-3)),
+            _ => match n {
+                0 => {
+                    (match if is_small(n) { Some(Tensor::from(8)) } else { None } {
+                        Some(mut o1) => Tensor::from(5),
+                        None => Tensor::from(-4),
+                    })
+                }
+                1 | 2 => {
+                    (match y.clone() {
+                        0 => (p.clone()),
+                        1 | -3 | 4..=6 => Tensor::from(1),
+                        _ => y.clone(),
+                    })
+                }
+                _ => ((6 * p)?),
+            },
+        },
+        match y.clone() {
+            -2..=2 => (p.clone(), Tensor::from(2)).1,
+            5 => {
+                ((if p.less(&y)? {
+                    -if x.ne(&y)? {
+                        Tensor::from(2)
+                    } else if q.gt(&x)? {
+                        q.clone()
+                    } else {
+                        q.clone()
+                    }
+                } else {
+                    let mut v2 = Tensor::from(6);
+                    x.clone() - x.clone()
+                })?)
+            }
+            _ => (2 + &y)?,
         },
     );
-    if (p.clone()).equal(Tensor::from(-1))? || !is_small(n) {
-        Tensor::from(4) + p
-    } else {
-        let mut v1 = (x.clone() + &x)?;
-        Result::<Tensor>::Ok(q.clone())
-    }
+    if p.ge(1)? {}
+    Ok(((Tensor::from(4), y.clone()).1 - (Tensor::from(3) - &y)?)?)
 }
 
 fn numbers_18(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    (y, x) = (
-        twice(mul(q, q)),
-        match x {
-            0 => (mul([(8i32), p][if (n == 0) { 0 } else { 1 }], x)),
-            1 | -3 | 4..=6 => p,
-            _ => (i32::from((q != ({ 3 })))),
+    (x, y) = (
+        match p {
+            0 => (3i32),
+            1 | -3 | 4..=6 => (-3i32),
+            _ => match n {
+                0 => {
+                    (match if is_small(n) { Some((8i32)) } else { None } {
+                        Some(mut o1) => (5i32),
+                        None => (-4i32),
+                    })
+                }
+                1 | 2 => {
+                    (match y {
+                        0 => (p),
+                        1 | -3 | 4..=6 => (1i32),
+                        _ => y,
+                    })
+                }
+                _ => (mul(6i32, p)),
+            },
+        },
+        match y {
+            -2..=2 => (p, (2i32)).1,
+            5 => {
+                (if (p < ({ y })) {
+                    sub(
+                        0,
+                        if (x != ({ y })) {
+                            (2i32)
+                        } else if (q > ({ x })) {
+                            q
+                        } else {
+                            q
+                        },
+                    )
+                } else {
+                    let mut v2 = (6i32);
+                    sub(x, x)
+                })
+            }
+            _ => (add(2i32, y)),
         },
     );
-    if ((p) == ({ (-1i32) })) || !is_small(n) {
-        add((4i32), p)
-    } else {
-        let mut v1 = (add(x, x));
-        q
-    }
+    if (p >= ({ 1 })) {}
+    (sub(((4i32), y).1, (sub((3i32), y))))
 }
 
 #[function]
@@ -2194,89 +2637,54 @@ fn tensors_19(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     if (p.less(&y)? && (p.greater(8)?) || !(q.greater(&y)?)) {
-        if (y.clone()).equal(y.clone())? {
-            y = ((x.clone() - 5)? - &y)?;
-            let mut k1 = Tensor::from(0);
-            'l2: while k1.less(4)? && ((Tensor::from(-1)).less(&y)?) {
-                k1 = (&k1 + 1)?;
+        if (y.clone()).eq(y.clone())? {
+            y = (y.clone() - &y)?;
+            if p.ge(&x)? {
+                x -= Tensor::from(-1) * Tensor::from(-3);
                 x = x.clone();
-                x = p.clone();
-            }
-        }
-    } else if x.less(&x)? && (p.equal(6)?) {
-        'l3: for mut r4 in Tensor::from([3, -1, 5]) {
-            'l5: for h6 in 0..2 {
-                y = (&y + h6 as i32)?;
-                let mut v7 = p.clone();
-                (r4, x) = (Tensor::from(8), p.clone());
-                x -= r4.clone() * p.clone();
-            }
-            if y.equal(3)? && (p.equal(1)?) && (is_small(n)) {
-                r4 = Tensor::from(-2);
-            } else if p.greater_equal(8)? && y.greater(&x)? {
-                y = r4.clone();
-                assert!(p.equal(4)? || !p.equal(4)?, "always");
-                break;
             } else {
-                return Ok(match x.clone() {
-                    0 => (Tensor::from(3)),
-                    1 | -3 | 4..=6 => (r4.clone()),
-                    _ => (Tensor::from(-4)),
-                });
+                assert!(q.greater_equal(&y)? || !q.greater_equal(&y)?, "always");
+                x = Tensor::from(5);
+                x = Tensor::from(6);
             }
         }
-        if is_small(n) {
-            x = {
-                let t8 = Tensor::from(2);
-                t8
-            };
-            if !(is_small(n)) {
-                x = p.clone();
-                x = Tensor::from(-1);
+    } else if p.less(&x)? || !(n == 0) {
+        'l1: for mut i2 in range(&(Tensor::from(8)).floor_mod(6)?, 0, -2) {
+            'l3: for h4 in 0..n {
+                i2 = (&i2 + h4 as i32)?;
+                i2 -= p.clone() * q.clone();
+                y = Tensor::from(8);
+                return Ok((p - p)?);
             }
-            match n {
-                1 => {
-                    y = p.clone();
+            let mut k5 = Tensor::from(0);
+            'l6: loop {
+                if k5.greater(3)? {
+                    break;
                 }
+                k5 = (&k5 + 1)?;
+                i2 = Tensor::from(-2);
+            }
+        }
+        if ((x.clone()).less_equal(2)? || !(q.not_equal(&x)?)) {
+            x += y.clone() * Tensor::from(-4);
+        } else if (y.lt(&y)? || y.eq(2)?) {
+            x -= p.clone() * Tensor::from(-1);
+            match n {
+                1 => {}
                 _ => {
-                    assert!(q.less(0)? || !q.less(0)?, "always");
-                    let mut v9 = q.clone();
+                    y = x.clone();
                 }
             }
         } else {
-            assert!(y.greater_equal(5)? || !y.greater_equal(5)?, "always");
-            x = y.greater_equal(10)?.cast(DType::I32)?;
-            'l10: for mut i11 in range(-1, (p.clone()).floor_mod(3)?) {
-                (y, x) = (y.clone(), x.clone());
-                (x, y) = (q.clone(), y.clone());
+            if flag {
+                assert!(y.ge(5)? || !y.ge(5)?, "always");
+                x = q.clone();
+            } else {
+                x = p.clone();
             }
         }
     } else {
-        'l12: for mut r13 in Tensor::from([3, -1, 5]) {
-            y -= x.clone() * Tensor::from(1);
-            if r13.greater_equal(1)? {
-                assert!(p.greater_equal(1)? || !p.greater_equal(1)?, "always");
-                r13 = Tensor::from(-3);
-            } else {
-                let mut v14 = p.clone();
-                continue 'l12;
-            }
-        }
-        let mut k15 = Tensor::from(0);
-        'l16: loop {
-            if k15.greater(3)? {
-                break;
-            }
-            k15 = (&k15 + 1)?;
-            'l17: for h18 in 0..2 {
-                y = (&y + h18 as i32)?;
-                y = (y.clone() + &y)?;
-            }
-            'l19: for mut i20 in 0..(q.clone()).floor_mod(4)? {
-                (x, i20) = (q.clone(), q.clone());
-                break;
-            }
-        }
+        assert!(q.greater_equal(6)? || !q.greater_equal(6)?, "always");
     }
     Ok(x)
 }
@@ -2286,88 +2694,53 @@ fn numbers_19(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     if ((p < ({ y })) && (p > ({ 8 })) || !(q > ({ y }))) {
         if ((y) == ({ y })) {
-            y = sub((sub(x, 5i32)), y);
-            let mut k1 = 0;
-            'l2: while k1 < 4 && ((-1i32) < ({ y })) {
-                k1 += 1;
+            y = sub(y, y);
+            if (p >= ({ x })) {
+                x = sub(x, mul((-1i32), (-3i32)));
                 x = x;
-                x = p;
-            }
-        }
-    } else if (x < ({ x })) && (p == ({ 6 })) {
-        'l3: for mut r4 in [3i32, -1, 5] {
-            'l5: for h6 in 0..2 {
-                y = add(y, h6 as i32);
-                let mut v7 = p;
-                (r4, x) = ((8i32), p);
-                x = sub(x, mul(r4, p));
-            }
-            if (y == ({ 3 })) && (p == ({ 1 })) && (is_small(n)) {
-                r4 = (-2i32);
-            } else if (p >= ({ 8 })) && (y > ({ x })) {
-                y = r4;
-                assert!((p == ({ 4 })) || !(p == ({ 4 })), "always");
-                break;
             } else {
-                return match x {
-                    0 => (3i32),
-                    1 | -3 | 4..=6 => (r4),
-                    _ => (-4i32),
-                };
+                assert!((q >= ({ y })) || !(q >= ({ y })), "always");
+                x = (5i32);
+                x = (6i32);
             }
         }
-        if is_small(n) {
-            x = {
-                let t8 = (2i32);
-                t8
-            };
-            if !(is_small(n)) {
-                x = p;
-                x = (-1i32);
+    } else if (p < ({ x })) || !(n == 0) {
+        'l1: for mut i2 in counts(rem((8i32), 6), 0, -2) {
+            'l3: for h4 in 0..n {
+                i2 = add(i2, h4 as i32);
+                i2 = sub(i2, mul(p, q));
+                y = (8i32);
+                return (sub(p, p));
             }
-            match n {
-                1 => {
-                    y = p;
+            let mut k5 = 0;
+            'l6: loop {
+                if k5 > 3 {
+                    break;
                 }
+                k5 += 1;
+                i2 = (-2i32);
+            }
+        }
+        if (((x) <= ({ 2 })) || !(q != ({ x }))) {
+            x = add(x, mul(y, (-4i32)));
+        } else if ((y < ({ y })) || (y == ({ 2 }))) {
+            x = sub(x, mul(p, (-1i32)));
+            match n {
+                1 => {}
                 _ => {
-                    assert!((q < ({ 0 })) || !(q < ({ 0 })), "always");
-                    let mut v9 = q;
+                    y = x;
                 }
             }
         } else {
-            assert!((y >= ({ 5 })) || !(y >= ({ 5 })), "always");
-            x = i32::from((y >= ({ 10 })));
-            'l10: for mut i11 in -1..rem(p, 3) {
-                (y, x) = (y, x);
-                (x, y) = (q, y);
+            if flag {
+                assert!((y >= ({ 5 })) || !(y >= ({ 5 })), "always");
+                x = q;
+            } else {
+                x = p;
             }
         }
     } else {
-        'l12: for mut r13 in [3i32, -1, 5] {
-            y = sub(y, mul(x, (1i32)));
-            if (r13 >= ({ 1 })) {
-                assert!((p >= ({ 1 })) || !(p >= ({ 1 })), "always");
-                r13 = (-3i32);
-            } else {
-                let mut v14 = p;
-                continue 'l12;
-            }
-        }
-        let mut k15 = 0;
-        'l16: loop {
-            if k15 > 3 {
-                break;
-            }
-            k15 += 1;
-            'l17: for h18 in 0..2 {
-                y = add(y, h18 as i32);
-                y = add(y, y);
-            }
-            'l19: for mut i20 in 0..rem(q, 4) {
-                (x, i20) = (q, q);
-                break;
-            }
-        }
+        assert!((q >= ({ 6 })) || !(q >= ({ 6 })), "always");
     }
     x
 }
@@ -2378,112 +2751,28 @@ fn tensors_20(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
-        z = keep(&z.clone());
-        let mut v2;
-        if (q.less(9)? || is_small(n)) {
-            v2 = z.clone();
+        z = (4 + &z)?;
+        'l2: for mut i3 in range((p.clone()).floor_mod(4)?) {
+            i3 += i3.clone() * Tensor::from(-1);
+        }
+        z = if q.equal(&z)? {
+            z = Tensor::from(7);
+            Tensor::from(2)
+        } else if p.greater(4)? {
+            p.clone()
         } else {
-            let mut v3 = Tensor::from(3);
-            v2 = v3.clone();
-        }
-        'l4: for mut i5 in range(&(p.clone()).floor_mod(6)?, 0, -2) {
-            z = Tensor::from(8);
-            z = Tensor::from(2);
-            continue;
-        }
+            t.clone()
+        };
         Ok(z)
     };
-    if (Tensor::from(1)).less_equal(1)? && q.less(&x)? {
-        assert!(p.less_equal(1)? || !p.less_equal(1)?, "always");
-        return Ok({
-            let t6 = Tensor::from(4);
-            t6
-        });
-    } else if q.less_equal(11)? {
-        for mut i8 in 0..(x.clone()).floor_mod(4)? {
-            if (i8.clone()).less_equal(p.clone())? {
-                assert!(p.equal(&x)? || !p.equal(&x)?, "always");
-                let mut v9 = Tensor::from(7);
-            } else if q.greater_equal(10)? || !flag {
-                x = p.clone();
-                i8 = (q.clone() - &i8)?;
-                y += Tensor::from(-4);
-            } else {
-                i8 = (q.clone() * &i8)?;
-                x = x.clone();
-            }
-            if p.less_equal(&x)? {
-                assert!(p.less(7)? || !p.less(7)?, "always");
-            } else if !(p.less(11)?) {
-                (x, y) = (Tensor::from(-4), q.clone());
-                assert!(p.equal(&x)? || !p.equal(&x)?, "always");
-                break;
-            } else {
-                return Ok(match n {
-                    0 => Tensor::from(4),
-                    1 | 2 => (Tensor::from(0)),
-                    _ => p.clone(),
-                });
-            }
-            x = (if q.equal(1)? {
-                i8.clone()
-            } else {
-                let mut v10 = p.clone();
-                p.clone()
-            } - &x)?;
+    Ok(if (n > 1) && q.ge(&x)? {
+        {
+            let t4 = x.clone();
+            (t4 * 2)?
         }
-        let mut v11;
-        if flag && (y.clone()).greater(10)? {
-            let mut v13 = if p.not_equal(8)? {
-                Tensor::from(0)
-            } else {
-                let mut v12 = Tensor::from(-3);
-                q.clone()
-            };
-            v11 = p.clone();
-        } else {
-            v11 = y.clone().abs()?;
-        }
-        (v11, x) = (q.clone(), Tensor::from(-1));
     } else {
-    }
-    'l15: for mut r16 in Tensor::from([3, -1, 5]) {
-        if is_small(n) {
-            let mut v17;
-            if !(!(y.equal(&r16)?)) {
-                v17 = r16.clone();
-            } else if flag {
-                v17 = y.clone();
-            } else {
-                v17 = Tensor::from(6);
-            }
-            break 'l15;
-        } else {
-            if (r16.less_equal(6)? || p.not_equal(6)?) && p.greater_equal(&r16)? || !flag {
-                let mut v18 = r16.clone();
-            } else if p.greater(9)? {
-                r16 = r16.clone();
-                (x, r16) = (p.clone(), Tensor::from(-2));
-            } else {
-                r16 = p.clone();
-                return Ok(r16.clone());
-            }
-            r16 = if p.equal(1)? {
-                y.clone()
-            } else if q.greater_equal(&y)? {
-                Tensor::from(5)
-            } else {
-                y.clone()
-            };
-            {
-                assert!(r16.greater_equal(3)? || !r16.greater_equal(3)?, "always");
-                x = p.clone();
-            }
-        }
-        x = Tensor::from(-3).floor_mod(7)?.floor_mod(7)?;
-        assert!(p.not_equal(0)? || !p.not_equal(0)?, "always");
-    }
-    Ok(x.clone())
+        if p.less(&y)? { x.clone() } else { q.clone() }
+    })
 }
 
 fn numbers_20(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -2491,115 +2780,28 @@ fn numbers_20(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     let c1 = |t: i32| -> i32 {
         let mut z = t;
-        z = z;
-        let mut v2;
-        if ((q < ({ 9 })) || is_small(n)) {
-            v2 = z;
+        z = (add(4i32, z));
+        'l2: for mut i3 in 0..rem(p, 4) {
+            i3 = add(i3, mul(i3, (-1i32)));
+        }
+        z = if (q == ({ z })) {
+            z = (7i32);
+            (2i32)
+        } else if (p > ({ 4 })) {
+            p
         } else {
-            let mut v3 = (3i32);
-            v2 = v3;
-        }
-        'l4: for mut i5 in counts(rem(p, 6), 0, -2) {
-            z = (8i32);
-            z = (2i32);
-            continue;
-        }
+            t
+        };
         z
     };
-    if ((1i32) <= ({ 1 })) && (q < ({ x })) {
-        assert!((p <= ({ 1 })) || !(p <= ({ 1 })), "always");
-        return {
-            let t6 = (4i32);
-            t6
-        };
-    } else if (q <= ({ 11 })) {
-        for mut i8 in 0..rem(x, 4) {
-            if ((i8) <= ({ p })) {
-                assert!((p == ({ x })) || !(p == ({ x })), "always");
-                let mut v9 = (7i32);
-            } else if (q >= ({ 10 })) || !flag {
-                x = p;
-                i8 = sub(q, i8);
-                y = add(y, (-4i32));
-            } else {
-                i8 = mul(q, i8);
-                x = x;
-            }
-            if (p <= ({ x })) {
-                assert!((p < ({ 7 })) || !(p < ({ 7 })), "always");
-            } else if !(p < ({ 11 })) {
-                (x, y) = ((-4i32), q);
-                assert!((p == ({ x })) || !(p == ({ x })), "always");
-                break;
-            } else {
-                return match n {
-                    0 => (4i32),
-                    1 | 2 => (0i32),
-                    _ => p,
-                };
-            }
-            x = sub(
-                if (q == ({ 1 })) {
-                    i8
-                } else {
-                    let mut v10 = p;
-                    p
-                },
-                x,
-            );
+    if (n > 1) && (q >= ({ x })) {
+        {
+            let t4 = x;
+            mul(t4, 2)
         }
-        let mut v11;
-        if flag && ((y) > ({ 10 })) {
-            let mut v13 = if (p != ({ 8 })) {
-                (0i32)
-            } else {
-                let mut v12 = (-3i32);
-                q
-            };
-            v11 = p;
-        } else {
-            v11 = ((y).wrapping_abs());
-        }
-        (v11, x) = (q, (-1i32));
     } else {
+        if (p < ({ y })) { x } else { q }
     }
-    'l15: for mut r16 in [3i32, -1, 5] {
-        if is_small(n) {
-            let mut v17;
-            if !(!(y == ({ r16 }))) {
-                v17 = r16;
-            } else if flag {
-                v17 = y;
-            } else {
-                v17 = (6i32);
-            }
-            break 'l15;
-        } else {
-            if ((r16 <= ({ 6 })) || (p != ({ 6 }))) && (p >= ({ r16 })) || !flag {
-                let mut v18 = r16;
-            } else if (p > ({ 9 })) {
-                r16 = r16;
-                (x, r16) = (p, (-2i32));
-            } else {
-                r16 = p;
-                return r16;
-            }
-            r16 = if (p == ({ 1 })) {
-                y
-            } else if (q >= ({ y })) {
-                (5i32)
-            } else {
-                y
-            };
-            {
-                assert!((r16 >= ({ 3 })) || !(r16 >= ({ 3 })), "always");
-                x = p;
-            }
-        }
-        x = (rem((rem((-3i32), 7)), 7));
-        assert!((p != ({ 0 })) || !(p != ({ 0 })), "always");
-    }
-    x
 }
 
 #[function]
@@ -2619,7 +2821,7 @@ fn tensors_21(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                     v3 = y.clone();
                 }
                 _ => {
-                    if q.less(10)? {
+                    if q.lt(10)? {
                         let mut v4 = Tensor::from(-2);
                         v3 = v4.clone();
                     } else {
@@ -2628,95 +2830,155 @@ fn tensors_21(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 }
             }
         }
-        x = match y.clone() {
-            0 => ((1 * Tensor::from(-4))?),
-            1 | -3 | 4..=6 => {
-                (match y.clone() {
-                    -2..=2 => q.clone(),
-                    5 => (Tensor::from(6)),
-                    _ => y.clone(),
-                })
-            }
+        x = y.clone();
+        match n {
+            1 => {}
             _ => {
-                (match x.clone() {
-                    0 => (x.clone()),
-                    1 | -3 | 4..=6 => q.clone(),
-                    _ => p.clone(),
-                })
-            }
-        };
-        assert!(x.equal(&x)? || !x.equal(&x)?, "always");
-    }
-    'l5: for mut r6 in Tensor::from([3, -1, 5]) {
-        if is_small(n) {
-            if (n > 1) && p.not_equal(7)? {
-                r6 *= x.clone() * Tensor::from(7);
-                r6 += Tensor::from(6);
+                let mut v5;
+                if is_small(n) {
+                    v5 = q.clone();
+                } else if flag {
+                    v5 = y.clone();
+                } else {
+                    let mut v6 = y.clone();
+                    v5 = y.clone();
+                }
+                if p.equal(1)? {
+                    assert!(p.le(11)? || !p.le(11)?, "always");
+                } else {
+                    (x, y) = (Tensor::from(2), Tensor::from(5));
+                }
             }
         }
+    } else if y.less(1)? {
+        y = twice(y.clone() - 4)?;
         let mut k7 = Tensor::from(0);
         'l8: loop {
-            if k7.greater(1)? {
+            if k7.greater(0)? {
                 break;
             }
             k7 = (&k7 + 1)?;
-            if p.less(11)? {
-                assert!(y.greater(11)? || !y.greater(11)?, "always");
+            if (y.greater_equal(0)? || x.less_equal(0)?) {
+                y -= Tensor::from(0);
             }
+        }
+    } else {
+        if flag {
+            assert!(q.greater_equal(5)? || !q.greater_equal(5)?, "always");
             let mut k9 = Tensor::from(0);
             'l10: loop {
-                if k9.greater(1)? {
+                if k9.greater(3)? {
                     break;
                 }
                 k9 = (&k9 + 1)?;
-                r6 += Tensor::from(-3) * q.clone();
+                x = (y.clone() + &x)?;
+                assert!(q.lt(11)? || !q.lt(11)?, "always");
+                x = y.clone();
             }
-            assert!(q.greater_equal(&r6)? || !q.greater_equal(&r6)?, "always");
-        }
-        if y.greater_equal(7)? {
-            'l11: for mut i12 in range((p.clone()).floor_mod(4)?) {
-                x -= Tensor::from(-2) * i12.clone();
+            {
+                y = x.clone();
             }
-        } else if (n > 1) {
+        } else if x.ne(&x)? && x.eq(3)? {
+            if (y.clone()).ge(&x)? {
+                x += q.clone() * p.clone();
+                x = q.clone();
+            } else {
+                let mut s11 = Fields { a: y.clone(), b: Tensor::from(-4) };
+            }
+            let mut k12 = Tensor::from(0);
+            'l13: loop {
+                if k12.greater(3)? {
+                    break;
+                }
+                k12 = (&k12 + 1)?;
+                let mut v14 = x.clone();
+                (x, y) = (x.clone(), y.clone());
+                assert!(q.less_equal(4)? || !q.less_equal(4)?, "always");
+            }
+            (x, y) = (
+                {
+                    let t15 = y.clone();
+                    (t15 * 2)?
+                },
+                q.clone().maximum(&y)?,
+            );
         } else {
-            'l13: for mut i14 in range((q.clone()).floor_mod(4)?) {
-                i14 = r6.clone();
-            }
-            let mut v16 = {
-                let t15 = r6.clone();
-                t15
+            y = match x.clone() {
+                0 => x.clone(),
+                1 | -3 | 4..=6 => Tensor::from(2),
+                _ => (y.clone()),
             };
+            if q.less(1)? {
+                assert!(q.le(10)? || !q.le(10)?, "always");
+            } else {
+                x = y.clone();
+            }
+        }
+        match n {
+            1 => {
+                y = match x.clone() {
+                    -2..=2 => x.clone(),
+                    5 => y.clone(),
+                    _ => (y.clone()),
+                };
+                assert!(q.equal(&y)? || !q.equal(&y)?, "always");
+                let mut s16 = Fields { a: twice(4 * q)?, b: (y.clone(), Tensor::from(4)).1 };
+            }
+            _ => {
+                let mut v17;
+                if p.ge(1)? {
+                    let mut v18 = y.clone();
+                    v17 = y.clone();
+                } else if flag {
+                    let mut v19 = Tensor::from(3);
+                    v17 = x.clone();
+                } else {
+                    v17 = Tensor::from(0);
+                }
+            }
+        }
+        'l20: for h21 in (0..3).rev() {
+            y = (&y + h21 as i32)?;
+            if q.greater_equal(6)? {
+                y += Tensor::from(-2);
+            } else if y.equal(4)? {
+                y = y.clone();
+                let mut v22 = y.clone();
+            } else {
+            }
         }
     }
-    Ok(if p.equal(9)? || !(n == 0) {
-        if q.greater(&x)? {
-            x = q.clone();
-            y.clone()
-        } else {
-            Tensor::from(0)
-        }
-    } else if (q.equal(9)? || q.less(&y)?) {
-        if p.equal(&y)? {
-            y = p.clone();
-        } else {
-            let mut v17 = p.clone();
-            x = x.clone();
-        }
-        if q.greater(1)? { y.clone() } else { p.clone() }
-    } else {
-        {
-            let mut k18 = Tensor::from(0);
-            loop {
-                k18 = (&k18 + 1)?;
-                if y.not_equal(&y)? {
-                    break p.clone();
-                }
-                if k18.greater(1)? {
-                    break (y.clone());
+    match n {
+        1 => {
+            let mut k23 = Tensor::from(0);
+            'l24: while k23.less(3)? && (p.greater_equal(&y)? || !(n > 1)) {
+                k23 = (&k23 + 1)?;
+                x = y.gt(&y)?.cast(DType::I32)?;
+                if is_small(n) && is_small(n) && y.ge(&x)? {
+                    let mut s25 = Fields { a: Tensor::from(4), b: Tensor::from(2) };
+                    s25.b = Tensor::from(7);
+                    y = y.clone();
+                } else if (q.ne(5)? || q.less(0)?) {
+                    y = (y.clone() * &y)?;
+                } else {
+                    x = (Tensor::from(4) * &x)?;
                 }
             }
         }
-    })
+        _ => {
+            'l26: for mut i27 in 0..(x.clone()).floor_mod(4)? {
+                {
+                    (i27, x) = (x.clone(), i27.clone());
+                    x -= Tensor::from(1) * y.clone();
+                }
+                'l28: for h29 in 0..2 {
+                    i27 = (&i27 + h29 as i32)?;
+                }
+            }
+            let mut v30 = q.clone();
+        }
+    }
+    Ok(x)
 }
 
 fn numbers_21(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -2744,436 +3006,382 @@ fn numbers_21(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 }
             }
         }
-        x = match y {
-            0 => (mul(1i32, (-4i32))),
-            1 | -3 | 4..=6 => {
-                (match y {
-                    -2..=2 => q,
-                    5 => (6i32),
-                    _ => y,
-                })
-            }
+        x = y;
+        match n {
+            1 => {}
             _ => {
-                (match x {
-                    0 => (x),
-                    1 | -3 | 4..=6 => q,
-                    _ => p,
-                })
-            }
-        };
-        assert!((x == ({ x })) || !(x == ({ x })), "always");
-    }
-    'l5: for mut r6 in [3i32, -1, 5] {
-        if is_small(n) {
-            if (n > 1) && (p != ({ 7 })) {
-                r6 = mul(r6, mul(x, (7i32)));
-                r6 = add(r6, (6i32));
+                let mut v5;
+                if is_small(n) {
+                    v5 = q;
+                } else if flag {
+                    v5 = y;
+                } else {
+                    let mut v6 = y;
+                    v5 = y;
+                }
+                if (p == ({ 1 })) {
+                    assert!((p <= ({ 11 })) || !(p <= ({ 11 })), "always");
+                } else {
+                    (x, y) = ((2i32), (5i32));
+                }
             }
         }
+    } else if (y < ({ 1 })) {
+        y = twice(sub(y, 4i32));
         let mut k7 = 0;
         'l8: loop {
-            if k7 > 1 {
+            if k7 > 0 {
                 break;
             }
             k7 += 1;
-            if (p < ({ 11 })) {
-                assert!((y > ({ 11 })) || !(y > ({ 11 })), "always");
+            if ((y >= ({ 0 })) || (x <= ({ 0 }))) {
+                y = sub(y, (0i32));
             }
+        }
+    } else {
+        if flag {
+            assert!((q >= ({ 5 })) || !(q >= ({ 5 })), "always");
             let mut k9 = 0;
             'l10: loop {
-                if k9 > 1 {
+                if k9 > 3 {
                     break;
                 }
                 k9 += 1;
-                r6 = add(r6, mul((-3i32), q));
+                x = add(y, x);
+                assert!((q < ({ 11 })) || !(q < ({ 11 })), "always");
+                x = y;
             }
-            assert!((q >= ({ r6 })) || !(q >= ({ r6 })), "always");
-        }
-        if (y >= ({ 7 })) {
-            'l11: for mut i12 in 0..rem(p, 4) {
-                x = sub(x, mul((-2i32), i12));
+            {
+                y = x;
             }
-        } else if (n > 1) {
+        } else if (x != ({ x })) && (x == ({ 3 })) {
+            if ((y) >= ({ x })) {
+                x = add(x, mul(q, p));
+                x = q;
+            } else {
+                let mut s11 = Fields { a: y, b: (-4i32) };
+            }
+            let mut k12 = 0;
+            'l13: loop {
+                if k12 > 3 {
+                    break;
+                }
+                k12 += 1;
+                let mut v14 = x;
+                (x, y) = (x, y);
+                assert!((q <= ({ 4 })) || !(q <= ({ 4 })), "always");
+            }
+            (x, y) = (
+                {
+                    let t15 = y;
+                    mul(t15, 2)
+                },
+                ((q).max(y)),
+            );
         } else {
-            'l13: for mut i14 in 0..rem(q, 4) {
-                i14 = r6;
-            }
-            let mut v16 = {
-                let t15 = r6;
-                t15
+            y = match x {
+                0 => x,
+                1 | -3 | 4..=6 => (2i32),
+                _ => (y),
             };
+            if (q < ({ 1 })) {
+                assert!((q <= ({ 10 })) || !(q <= ({ 10 })), "always");
+            } else {
+                x = y;
+            }
         }
-    }
-    if (p == ({ 9 })) || !(n == 0) {
-        if (q > ({ x })) {
-            x = q;
-            y
-        } else {
-            (0i32)
-        }
-    } else if ((q == ({ 9 })) || (q < ({ y }))) {
-        if (p == ({ y })) {
-            y = p;
-        } else {
-            let mut v17 = p;
-            x = x;
-        }
-        if (q > ({ 1 })) { y } else { p }
-    } else {
-        {
-            let mut k18 = 0;
-            loop {
-                k18 += 1;
-                if (y != ({ y })) {
-                    break p;
-                }
-                if k18 > 1 {
-                    break (y);
+        match n {
+            1 => {
+                y = match x {
+                    -2..=2 => x,
+                    5 => y,
+                    _ => (y),
+                };
+                assert!((q == ({ y })) || !(q == ({ y })), "always");
+                let mut s16 = Fields { a: twice(mul(4i32, q)), b: (y, (4i32)).1 };
+            }
+            _ => {
+                let mut v17;
+                if (p >= ({ 1 })) {
+                    let mut v18 = y;
+                    v17 = y;
+                } else if flag {
+                    let mut v19 = (3i32);
+                    v17 = x;
+                } else {
+                    v17 = (0i32);
                 }
             }
         }
+        'l20: for h21 in (0..3).rev() {
+            y = add(y, h21 as i32);
+            if (q >= ({ 6 })) {
+                y = add(y, (-2i32));
+            } else if (y == ({ 4 })) {
+                y = y;
+                let mut v22 = y;
+            } else {
+            }
+        }
     }
+    match n {
+        1 => {
+            let mut k23 = 0;
+            'l24: while k23 < 3 && ((p >= ({ y })) || !(n > 1)) {
+                k23 += 1;
+                x = i32::from((y > ({ y })));
+                if is_small(n) && is_small(n) && (y >= ({ x })) {
+                    let mut s25 = Fields { a: (4i32), b: (2i32) };
+                    s25.b = (7i32);
+                    y = y;
+                } else if ((q != ({ 5 })) || (q < ({ 0 }))) {
+                    y = mul(y, y);
+                } else {
+                    x = mul((4i32), x);
+                }
+            }
+        }
+        _ => {
+            'l26: for mut i27 in 0..rem(x, 4) {
+                {
+                    (i27, x) = (x, i27);
+                    x = sub(x, mul((1i32), y));
+                }
+                'l28: for h29 in 0..2 {
+                    i27 = add(i27, h29 as i32);
+                }
+            }
+            let mut v30 = q;
+        }
+    }
+    x
 }
 
 #[function]
 fn tensors_22(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    'l1: for mut i2 in 0..(p.clone()).floor_mod(4)? {
-        y = if flag { Tensor::from(-4) } else { (p.clone() % 4)? };
-        if (n == 0) {
-            let mut v3;
-            if q.less(4)? {
-                v3 = x.clone();
-            } else {
-                v3 = q.clone();
+    'l1: for mut i2 in range((p.clone()).floor_mod(4)?) {
+        y = y.greater_equal(&i2)?.cast(DType::I32)?;
+        let mut v5 = if (p.le(1)? || x.ne(8)?) {
+            y = (q.clone() - p.clone())?;
+            {
+                let t3 = q.clone();
+                t3
             }
-            if (p.less_equal(9)? || q.less(2)?) && (q.greater(1)? && p.greater_equal(&i2)?) {
-                assert!(p.equal(10)? || !p.equal(10)?, "always");
-                assert!(v3.greater_equal(&y)? || !v3.greater_equal(&y)?, "always");
-            }
-        }
-        (y, x) = (
-            y.clone(),
+        } else if (p.less_equal(9)? || q.lt(2)?) {
             match y.clone() {
-                0 => Tensor::from(4),
-                1 | -3 | 4..=6 => match n {
-                    0 => p.clone(),
-                    1 | 2 => Tensor::from(0),
-                    _ => q.clone(),
-                },
-                _ => match x.clone() {
-                    0 => (p.clone()),
-                    1 | -3 | 4..=6 => (x.clone()),
-                    _ => (i2.clone()),
-                },
-            },
-        );
-    }
-    {
-        let mut v6 = match n {
-            0 => (keep(&Tensor::from(5))),
-            1 | 2 => {
-                ({
-                    let mut k5 = Tensor::from(0);
-                    loop {
-                        k5 = (&k5 + 1)?;
-                        if q.not_equal(6)? && p.equal(&y)? {
-                            break p.clone();
-                        }
-                        if k5.greater(3)? {
-                            break (Tensor::from(3));
-                        }
-                    }
-                })
+                0 => (q.clone()),
+                1 | -3 | 4..=6 => (q.clone()),
+                _ => i2.clone(),
             }
-            _ => {
-                (match p.clone() {
-                    -2..=2 => Tensor::from(-2),
-                    5 => y.clone(),
-                    _ => (x.clone()),
-                })
+        } else {
+            let mut v4 = if p.greater(&x)? {
+                i2.clone()
+            } else if q.ne(2)? {
+                break;
+            } else {
+                i2.clone()
+            };
+            match i2.clone() {
+                -2..=2 => Tensor::from(0),
+                5 => v4.clone(),
+                _ => (Tensor::from(-1)),
             }
         };
-        {
-            v6 = (Tensor::from(-1) - 6)?;
-        }
-        'l7: for mut i8 in range((p.clone()).floor_mod(4)?) {
-            if x.equal(1)? {
-                return Ok(v6.clone().minimum(Tensor::from(7))?);
-            } else if i8.greater_equal(6)? && q.greater_equal(10)? {
-                v6 = q.clone();
+        for mut r7 in Tensor::from([3, -1, 5]) {
+            if (n > 1) {
+                break;
             } else {
-                assert!(p.not_equal(0)? || !p.not_equal(0)?, "always");
-                i8 = (Tensor::from(8) * &i8)?;
+                let mut v8 = Tensor::from(3);
             }
-            if (x.clone()).greater_equal(0)? {
-                i8 -= Tensor::from(8) * i8.clone();
-            } else {
-                i8 = q.clone();
-                x = Tensor::from(6);
-            }
+            (y, v5) = (
+                (-if v5.greater(&x)? {
+                    x = (y.clone() * &x)?;
+                    y.clone()
+                } else {
+                    Tensor::from(1)
+                })?,
+                y.clone(),
+            );
         }
     }
-    if (q.clone()).greater(7)? && (n == 0) && p.greater_equal(11)? {
-        p.clone() - 4
-    } else if !(x.greater_equal(0)?) {
-        q.not_equal(10)?.cast(DType::I32)? - &y
+    if ((q.equal(&y)? || x.not_equal(7)?) || y.ge(6)?) {
+        y = (-if x.not_equal(&y)? {
+            if p.not_equal(10)? {
+                y = p.clone();
+                y.clone()
+            } else {
+                let mut v9 = p.clone();
+                v9.clone()
+            }
+        } else {
+            let mut v10 = p.ne(&y)?.cast(DType::I32)?;
+            match p.clone() {
+                -2..=2 => (p.clone()),
+                5 => Tensor::from(8),
+                _ => (y.clone()),
+            }
+        })?;
+        let mut v11 = (
+            match x.clone() {
+                -2..=2 => (q.clone()),
+                5 => Tensor::from(3),
+                _ => (p.clone()),
+            },
+            y.clone(),
+        )
+            .0;
     } else {
-        &x % 4
+        x = {
+            let mut k12 = Tensor::from(0);
+            loop {
+                k12 = (&k12 + 1)?;
+                if (n > 1) {
+                    break q.clone();
+                }
+                if k12.greater(3)? {
+                    break ({
+                        let mut k13 = Tensor::from(0);
+                        loop {
+                            k13 = (&k13 + 1)?;
+                            if (n == 0) {
+                                break y.clone();
+                            }
+                            if k13.greater(0)? {
+                                break (Tensor::from(-4));
+                            }
+                        }
+                    });
+                }
+            }
+        };
     }
+    Ok(keep(&Tensor::from(4)))
 }
 
 fn numbers_22(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
     'l1: for mut i2 in 0..rem(p, 4) {
-        y = if flag { (-4i32) } else { (rem(p, 4)) };
-        if (n == 0) {
-            let mut v3;
-            if (q < ({ 4 })) {
-                v3 = x;
-            } else {
-                v3 = q;
+        y = i32::from((y >= ({ i2 })));
+        let mut v5 = if ((p <= ({ 1 })) || (x != ({ 8 }))) {
+            y = (sub(q, p));
+            {
+                let t3 = q;
+                t3
             }
-            if ((p <= ({ 9 })) || (q < ({ 2 }))) && ((q > ({ 1 })) && (p >= ({ i2 }))) {
-                assert!((p == ({ 10 })) || !(p == ({ 10 })), "always");
-                assert!((v3 >= ({ y })) || !(v3 >= ({ y })), "always");
-            }
-        }
-        (y, x) = (
-            y,
+        } else if ((p <= ({ 9 })) || (q < ({ 2 }))) {
             match y {
-                0 => (4i32),
-                1 | -3 | 4..=6 => match n {
-                    0 => p,
-                    1 | 2 => (0i32),
-                    _ => q,
-                },
-                _ => match x {
-                    0 => (p),
-                    1 | -3 | 4..=6 => (x),
-                    _ => (i2),
-                },
-            },
-        );
-    }
-    {
-        let mut v6 = match n {
-            0 => (5i32),
-            1 | 2 => {
-                ({
-                    let mut k5 = 0;
-                    loop {
-                        k5 += 1;
-                        if (q != ({ 6 })) && (p == ({ y })) {
-                            break p;
-                        }
-                        if k5 > 3 {
-                            break (3i32);
-                        }
-                    }
-                })
+                0 => (q),
+                1 | -3 | 4..=6 => (q),
+                _ => i2,
             }
-            _ => {
-                (match p {
-                    -2..=2 => (-2i32),
-                    5 => y,
-                    _ => (x),
-                })
+        } else {
+            let mut v4 = if (p > ({ x })) {
+                i2
+            } else if (q != ({ 2 })) {
+                break;
+            } else {
+                i2
+            };
+            match i2 {
+                -2..=2 => (0i32),
+                5 => v4,
+                _ => (-1i32),
             }
         };
-        {
-            v6 = (sub((-1i32), 6i32));
-        }
-        'l7: for mut i8 in 0..rem(p, 4) {
-            if (x == ({ 1 })) {
-                return ((v6).min((7i32)));
-            } else if (i8 >= ({ 6 })) && (q >= ({ 10 })) {
-                v6 = q;
+        for mut r7 in [3i32, -1, 5] {
+            if (n > 1) {
+                break;
             } else {
-                assert!((p != ({ 0 })) || !(p != ({ 0 })), "always");
-                i8 = mul((8i32), i8);
+                let mut v8 = (3i32);
             }
-            if ((x) >= ({ 0 })) {
-                i8 = sub(i8, mul((8i32), i8));
-            } else {
-                i8 = q;
-                x = (6i32);
-            }
+            (y, v5) = (
+                (sub(
+                    0,
+                    if (v5 > ({ x })) {
+                        x = mul(y, x);
+                        y
+                    } else {
+                        (1i32)
+                    },
+                )),
+                y,
+            );
         }
     }
-    if ((q) > ({ 7 })) && (n == 0) && (p >= ({ 11 })) {
-        sub(p, 4i32)
-    } else if !(x >= ({ 0 })) {
-        sub(i32::from((q != ({ 10 }))), y)
+    if (((q == ({ y })) || (x != ({ 7 }))) || (y >= ({ 6 }))) {
+        y = (sub(
+            0,
+            if (x != ({ y })) {
+                if (p != ({ 10 })) {
+                    y = p;
+                    y
+                } else {
+                    let mut v9 = p;
+                    v9
+                }
+            } else {
+                let mut v10 = i32::from((p != ({ y })));
+                match p {
+                    -2..=2 => (p),
+                    5 => (8i32),
+                    _ => (y),
+                }
+            },
+        ));
+        let mut v11 = (
+            match x {
+                -2..=2 => (q),
+                5 => (3i32),
+                _ => (p),
+            },
+            y,
+        )
+            .0;
     } else {
-        rem(x, 4)
+        x = {
+            let mut k12 = 0;
+            loop {
+                k12 += 1;
+                if (n > 1) {
+                    break q;
+                }
+                if k12 > 3 {
+                    break ({
+                        let mut k13 = 0;
+                        loop {
+                            k13 += 1;
+                            if (n == 0) {
+                                break y;
+                            }
+                            if k13 > 0 {
+                                break (-4i32);
+                            }
+                        }
+                    });
+                }
+            }
+        };
     }
+    (4i32)
 }
 
 #[function]
 fn tensors_23(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    y = (([twice(p.clone() * 8)?, (p - y.clone())?][if (n == 0) { 0 } else { 1 }].clone()
-        + if (n == 0) {
-            q.clone()
-        } else {
-            let mut v1 = match n {
-                0 => q.clone(),
-                1 | 2 => y.clone(),
-                _ => p.clone(),
-            };
-            {
-                let mut k2 = Tensor::from(0);
-                loop {
-                    k2 = (&k2 + 1)?;
-                    if !(v1.less(10)?) {
-                        break q.clone();
-                    }
-                    if k2.greater(3)? {
-                        break (v1.clone());
-                    }
-                }
-            }
-        })?
-        + &y)?;
-    let mut v3;
-    if !(x.less_equal(&x)?) {
-        let mut v4 = twice(p % 4)?;
-        v3 = match x.clone() {
-            -2..=2 => {
-                if v4.less_equal(&v4)? {
-                    x.clone()
-                } else {
-                    Tensor::from(7)
-                }
-            }
-            5 => p.clone(),
-            _ => (p.greater_equal(3)?.cast(DType::I32)?),
-        };
-    } else if flag {
-        v3 = {
-            let mut k5 = Tensor::from(0);
-            loop {
-                k5 = (&k5 + 1)?;
-                if !(p.equal(&x)?) {
-                    break y.clone();
-                }
-                if k5.greater(3)? {
-                    break (p.clone());
-                }
-            }
-        }
-        .minimum(match n {
-            0 => (y.clone()),
-            1 | 2 => (Tensor::from(0)),
-            _ => x.clone(),
-        })?;
-    } else {
-        let mut v7 = {
-            let mut k6 = Tensor::from(0);
-            loop {
-                k6 = (&k6 + 1)?;
-                if !(p.equal(5)?) {
-                    break match n {
-                        0 => Tensor::from(4),
-                        1 | 2 => (p.clone()),
-                        _ => (x.clone()),
-                    };
-                }
-                if k6.greater(1)? {
-                    break (p.clone());
-                }
-            }
-        };
-        v3 = x.clone();
-    }
+    y += Tensor::from(3);
+    assert!(q.eq(8)? || !q.eq(8)?, "always");
     Ok(x)
 }
 
 fn numbers_23(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    y = add(
-        (add(
-            [twice(mul(p, 8i32)), (sub(p, y))][if (n == 0) { 0 } else { 1 }],
-            if (n == 0) {
-                q
-            } else {
-                let mut v1 = match n {
-                    0 => q,
-                    1 | 2 => y,
-                    _ => p,
-                };
-                {
-                    let mut k2 = 0;
-                    loop {
-                        k2 += 1;
-                        if !(v1 < ({ 10 })) {
-                            break q;
-                        }
-                        if k2 > 3 {
-                            break (v1);
-                        }
-                    }
-                }
-            },
-        )),
-        y,
-    );
-    let mut v3;
-    if !(x <= ({ x })) {
-        let mut v4 = twice(rem(p, 4));
-        v3 = match x {
-            -2..=2 => {
-                if (v4 <= ({ v4 })) {
-                    x
-                } else {
-                    (7i32)
-                }
-            }
-            5 => p,
-            _ => (i32::from((p >= ({ 3 })))),
-        };
-    } else if flag {
-        v3 = (({
-            let mut k5 = 0;
-            loop {
-                k5 += 1;
-                if !(p == ({ x })) {
-                    break y;
-                }
-                if k5 > 3 {
-                    break (p);
-                }
-            }
-        })
-        .min(match n {
-            0 => (y),
-            1 | 2 => (0i32),
-            _ => x,
-        }));
-    } else {
-        let mut v7 = {
-            let mut k6 = 0;
-            loop {
-                k6 += 1;
-                if !(p == ({ 5 })) {
-                    break match n {
-                        0 => (4i32),
-                        1 | 2 => (p),
-                        _ => (x),
-                    };
-                }
-                if k6 > 1 {
-                    break (p);
-                }
-            }
-        };
-        v3 = x;
-    }
+    y = add(y, (3i32));
+    assert!((q == ({ 8 })) || !(q == ({ 8 })), "always");
     x
 }
 
@@ -3183,92 +3391,41 @@ fn tensors_24(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     if !((n > 1) && q.greater(&x)?) {
         'l1: for mut r2 in Tensor::from([3, -1, 5]) {
-            r2 += p.clone();
+            r2 += Tensor::from(-3) * y.clone();
         }
-    }
-    match n {
-        1 => {
-            'l3: for h4 in (0..3).rev() {
-                x = (&x + h4 as i32)?;
-                (y, x) = (Tensor::from(-2).minimum(3)?, Tensor::from(-2));
-                if x.less_equal(7)? || !(n > 1) {
-                    x = Tensor::from(-2);
-                }
+    } else if is_small(n) {
+        if x.less_equal(7)? || !(n > 1) {
+            let mut k4 = Tensor::from(0);
+            'l5: while k4.less(1)? && (p.equal(10)? && p.lt(0)?) {
+                k4 = (&k4 + 1)?;
+                assert!(y.less(0)? || !y.less(0)?, "always");
             }
-            if !(p.less(9)?) && (!(q.greater(2)?)) {
-                'l5: for mut r6 in Tensor::from([3, -1, 5]) {
-                    let mut v7 = Tensor::from(1);
-                }
-                let mut k8 = Tensor::from(0);
-                'l9: loop {
-                    if k8.greater(2)? {
-                        break;
-                    }
-                    k8 = (&k8 + 1)?;
-                    let mut v10 = Tensor::from(0);
-                }
-            } else {
-                match n {
-                    1 => {
-                        y = q.clone();
-                    }
-                    _ => {
-                        y = (Tensor::from(-3) + &y)?;
-                    }
-                }
+            'l6: for h7 in (0..3).rev() {
+                y = (&y + h7 as i32)?;
+                assert!(q.greater(&y)? || !q.greater(&y)?, "always");
+                let mut s8 = Fields { a: Tensor::from(-1), b: Tensor::from(-4) };
             }
-            if y.less_equal(0)? {
-                let mut k11 = Tensor::from(0);
-                'l12: while k11.less(0)? && (n == 0) {
-                    k11 = (&k11 + 1)?;
-                    x = x.clone();
-                    let mut v13 = q.clone();
-                    y = (p.clone() + &y)?;
-                }
-                let mut v14;
-                match n {
-                    0 => {
-                        v14 = x.clone();
-                    }
-                    _ => {
-                        if y.equal(1)? && (!(p.less_equal(4)?)) {
-                            let mut v15 = x.clone();
-                            v14 = Tensor::from(-4);
-                        } else {
-                            let mut v16 = Tensor::from(-1);
-                            v14 = Tensor::from(4);
-                        }
-                    }
-                }
+            'l9: for mut i10 in 0..(x.clone()).floor_mod(4)? {
+                (i10, y) = (q.clone(), i10.clone());
             }
         }
-        _ => match n {
-            1 => {
-                y = (q + Tensor::from(1))?;
-                y = (twice(1 - Tensor::from(4))? + &y)?;
-                x = if q.less(&y)? {
-                    y.clone()
-                } else if p.equal(&y)? {
-                    y.clone()
-                } else {
-                    x.clone()
-                };
+    } else {
+        x = [Tensor::from(0), x.clone()][if flag { 0 } else { 1 }].clone();
+        y = match if (n > 1) {
+            Some(match y.clone() {
+                0 => q.clone(),
+                1 | -3 | 4..=6 => x.clone(),
+                _ => x.clone(),
+            })
+        } else {
+            None
+        } {
+            Some(mut o11) => {
+                let t12 = q.clone();
+                (t12 * 2)?
             }
-            _ => {
-                if y.less_equal(5)? {
-                    let mut v17 = q.clone();
-                } else if (q.greater_equal(6)? || q.less(2)?) {
-                    y -= p.clone() * x.clone();
-                    x = (y.clone() - &x)?;
-                } else {
-                    assert!(p.less(1)? || !p.less(1)?, "always");
-                }
-                'l18: for mut r19 in Tensor::from([3, -1, 5]) {
-                    x = y.clone();
-                    (x, y) = (x.clone(), p.clone());
-                }
-            }
-        },
+            None => (y.clone(), x.clone()).0,
+        };
     }
     Ok(x)
 }
@@ -3278,92 +3435,41 @@ fn numbers_24(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     if !((n > 1) && (q > ({ x }))) {
         'l1: for mut r2 in [3i32, -1, 5] {
-            r2 = add(r2, p);
+            r2 = add(r2, mul((-3i32), y));
         }
-    }
-    match n {
-        1 => {
-            'l3: for h4 in (0..3).rev() {
-                x = add(x, h4 as i32);
-                (y, x) = (((-2i32).min(3i32)), (-2i32));
-                if (x <= ({ 7 })) || !(n > 1) {
-                    x = (-2i32);
-                }
+    } else if is_small(n) {
+        if (x <= ({ 7 })) || !(n > 1) {
+            let mut k4 = 0;
+            'l5: while k4 < 1 && ((p == ({ 10 })) && (p < ({ 0 }))) {
+                k4 += 1;
+                assert!((y < ({ 0 })) || !(y < ({ 0 })), "always");
             }
-            if !(p < ({ 9 })) && (!(q > ({ 2 }))) {
-                'l5: for mut r6 in [3i32, -1, 5] {
-                    let mut v7 = (1i32);
-                }
-                let mut k8 = 0;
-                'l9: loop {
-                    if k8 > 2 {
-                        break;
-                    }
-                    k8 += 1;
-                    let mut v10 = (0i32);
-                }
-            } else {
-                match n {
-                    1 => {
-                        y = q;
-                    }
-                    _ => {
-                        y = add((-3i32), y);
-                    }
-                }
+            'l6: for h7 in (0..3).rev() {
+                y = add(y, h7 as i32);
+                assert!((q > ({ y })) || !(q > ({ y })), "always");
+                let mut s8 = Fields { a: (-1i32), b: (-4i32) };
             }
-            if (y <= ({ 0 })) {
-                let mut k11 = 0;
-                'l12: while k11 < 0 && (n == 0) {
-                    k11 += 1;
-                    x = x;
-                    let mut v13 = q;
-                    y = add(p, y);
-                }
-                let mut v14;
-                match n {
-                    0 => {
-                        v14 = x;
-                    }
-                    _ => {
-                        if (y == ({ 1 })) && (!(p <= ({ 4 }))) {
-                            let mut v15 = x;
-                            v14 = (-4i32);
-                        } else {
-                            let mut v16 = (-1i32);
-                            v14 = (4i32);
-                        }
-                    }
-                }
+            'l9: for mut i10 in 0..rem(x, 4) {
+                (i10, y) = (q, i10);
             }
         }
-        _ => match n {
-            1 => {
-                y = (add(q, (1i32)));
-                y = add(twice(sub(1i32, (4i32))), y);
-                x = if (q < ({ y })) {
-                    y
-                } else if (p == ({ y })) {
-                    y
-                } else {
-                    x
-                };
+    } else {
+        x = [(0i32), x][if flag { 0 } else { 1 }];
+        y = match if (n > 1) {
+            Some(match y {
+                0 => q,
+                1 | -3 | 4..=6 => x,
+                _ => x,
+            })
+        } else {
+            None
+        } {
+            Some(mut o11) => {
+                let t12 = q;
+                mul(t12, 2)
             }
-            _ => {
-                if (y <= ({ 5 })) {
-                    let mut v17 = q;
-                } else if ((q >= ({ 6 })) || (q < ({ 2 }))) {
-                    y = sub(y, mul(p, x));
-                    x = sub(y, x);
-                } else {
-                    assert!((p < ({ 1 })) || !(p < ({ 1 })), "always");
-                }
-                'l18: for mut r19 in [3i32, -1, 5] {
-                    x = y;
-                    (x, y) = (x, p);
-                }
-            }
-        },
+            None => (y, x).0,
+        };
     }
     x
 }
@@ -3372,60 +3478,64 @@ fn numbers_24(p: i32, q: i32, n: i64, flag: bool) -> i32 {
 fn tensors_25(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    assert!(q.not_equal(&y)? || !q.not_equal(&y)?, "always");
+    assert!(q.ne(&y)? || !q.ne(&y)?, "always");
     let mut k1 = Tensor::from(0);
-    'l2: while k1.less(4)? && ((n == 0) && p.equal(4)?) {
+    'l2: while k1.less(4)? && ((n == 0) && p.eq(4)?) {
         k1 = (&k1 + 1)?;
-        if (q.greater(&x)? || q.equal(&y)?) && y.less(&y)? {
-            x = if x.greater_equal(9)? {
-                x.clone()
-            } else if p.less(&y)? {
-                x.clone()
-            } else {
-                Tensor::from(-3)
-            };
-        } else {
+        if (q.greater(&x)? || q.eq(&y)?) && y.lt(&y)? {
+            x = if let Some(mut o3) = option(flag, y.clone()) { x.clone() } else { y.clone() };
+        } else if (p.lt(&y)? || q.ge(&y)?) {
             if !(p.less(3)?) && flag {
-                assert!(q.less_equal(8)? || !q.less_equal(8)?, "always");
+                assert!(q.le(8)? || !q.le(8)?, "always");
+            }
+        } else {
+            if (n > 1) {
+                y = Tensor::from(7);
             }
         }
-        x = ((if x.equal(9)? {
-            Tensor::from(4) + y.clone()
-        } else {
-            let mut v3 = x.clone();
-            Tensor::from(-1) - &x
-        })? - &x)?;
+        (y, x) = (
+            [
+                {
+                    let mut k4 = Tensor::from(0);
+                    loop {
+                        k4 = (&k4 + 1)?;
+                        if q.ge(9)? {
+                            break x.clone();
+                        }
+                        if k4.greater(1)? {
+                            break (p.clone());
+                        }
+                    }
+                },
+                Tensor::from(-3),
+            ][if (n > 1) { 0 } else { 1 }]
+            .clone(),
+            match q.clone() {
+                0 => (x.clone() + y.clone())?,
+                1 | -3 | 4..=6 => Tensor::from(3).floor_mod(7)?,
+                _ => match x.clone() {
+                    -2..=2 => y.clone(),
+                    5 => y.clone(),
+                    _ => (x.clone()),
+                },
+            },
+        );
     }
-    let mut k4 = Tensor::from(0);
-    'l5: loop {
-        if k4.greater(2)? {
-            break;
-        }
-        k4 = (&k4 + 1)?;
-        let mut v6;
-        if !(y.greater_equal(8)? || x.greater(1)?) {
-            v6 = twice(7 + x.clone())?;
-        } else if flag {
-            v6 = {
-                let mut k7 = Tensor::from(0);
-                loop {
-                    k7 = (&k7 + 1)?;
-                    if q.equal(&y)? && (p.not_equal(1)?) {
-                        break x.clone();
-                    }
-                    if k7.greater(2)? {
-                        break (x.clone());
-                    }
-                }
+    'l5: for h6 in 0..2 {
+        x = (&x + h6 as i32)?;
+        let mut k7 = Tensor::from(0);
+        'l8: while k7.less(4)? && (!(y.lt(&y)?)) {
+            k7 = (&k7 + 1)?;
+            x = {
+                let t9 = x.clone();
+                (t9 * 2)?
             };
-        } else {
-            v6 = p.clone().floor_mod(7)?;
-        }
-        'l8: for mut i9 in range(-1, (Tensor::from(0)).floor_mod(3)?) {
-            (i9, v6) = (y.clone(), if p.equal(1)? { Tensor::from(-2) } else { Tensor::from(-4) });
+            if y.lt(2)? {
+                y = Tensor::from(0);
+            }
         }
     }
-    x.clone().maximum(&y)
+    Ok((q.clone() - (Tensor::from(0) + &y))?)
 }
 
 fn numbers_25(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -3436,58 +3546,58 @@ fn numbers_25(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     'l2: while k1 < 4 && ((n == 0) && (p == ({ 4 }))) {
         k1 += 1;
         if ((q > ({ x })) || (q == ({ y }))) && (y < ({ y })) {
-            x = if (x >= ({ 9 })) {
-                x
-            } else if (p < ({ y })) {
-                x
-            } else {
-                (-3i32)
-            };
-        } else {
+            x = if let Some(mut o3) = option(flag, y) { x } else { y };
+        } else if ((p < ({ y })) || (q >= ({ y }))) {
             if !(p < ({ 3 })) && flag {
                 assert!((q <= ({ 8 })) || !(q <= ({ 8 })), "always");
             }
+        } else {
+            if (n > 1) {
+                y = (7i32);
+            }
         }
-        x = sub(
-            (if (x == ({ 9 })) {
-                add((4i32), y)
-            } else {
-                let mut v3 = x;
-                sub((-1i32), x)
-            }),
-            x,
+        (y, x) = (
+            [
+                {
+                    let mut k4 = 0;
+                    loop {
+                        k4 += 1;
+                        if (q >= ({ 9 })) {
+                            break x;
+                        }
+                        if k4 > 1 {
+                            break (p);
+                        }
+                    }
+                },
+                (-3i32),
+            ][if (n > 1) { 0 } else { 1 }],
+            match q {
+                0 => (add(x, y)),
+                1 | -3 | 4..=6 => (rem((3i32), 7)),
+                _ => match x {
+                    -2..=2 => y,
+                    5 => y,
+                    _ => (x),
+                },
+            },
         );
     }
-    let mut k4 = 0;
-    'l5: loop {
-        if k4 > 2 {
-            break;
-        }
-        k4 += 1;
-        let mut v6;
-        if !((y >= ({ 8 })) || (x > ({ 1 }))) {
-            v6 = twice(add(7i32, x));
-        } else if flag {
-            v6 = {
-                let mut k7 = 0;
-                loop {
-                    k7 += 1;
-                    if (q == ({ y })) && (p != ({ 1 })) {
-                        break x;
-                    }
-                    if k7 > 2 {
-                        break (x);
-                    }
-                }
+    'l5: for h6 in 0..2 {
+        x = add(x, h6 as i32);
+        let mut k7 = 0;
+        'l8: while k7 < 4 && (!(y < ({ y }))) {
+            k7 += 1;
+            x = {
+                let t9 = x;
+                mul(t9, 2)
             };
-        } else {
-            v6 = (rem((p), 7));
-        }
-        'l8: for mut i9 in -1..rem((0i32), 3) {
-            (i9, v6) = (y, if (p == ({ 1 })) { (-2i32) } else { (-4i32) });
+            if (y < ({ 2 })) {
+                y = (0i32);
+            }
         }
     }
-    ((x).max(y))
+    (sub(q, (add((0i32), y))))
 }
 
 #[function]
@@ -3496,61 +3606,55 @@ fn tensors_26(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     let mut v1;
     if (n == 0) {
-        v1 = if (n > 1) {
-            match n {
-                1 => {}
-                _ => {
-                    y = p.clone();
-                    y = x.clone();
-                }
-            }
-            {
-                let mut k2 = Tensor::from(0);
-                loop {
-                    k2 = (&k2 + 1)?;
-                    if (n == 0) && p.less_equal(11)? {
-                        break p.clone();
-                    }
-                    if k2.greater(0)? {
-                        break (y.clone());
-                    }
-                }
-            }
-        } else {
-            (y.clone() % 6)?
-        };
+        v1 = q.clone();
+    } else if flag {
+        v1 = if q.less_equal(0)? && p.less_equal(&x)? { (p.clone() - &y)? } else { q.clone() };
     } else {
-        v1 = match q.clone() {
-            0 => x.clone(),
-            1 | -3 | 4..=6 => (Tensor::from(-2)),
-            _ => {
-                let mut k3 = Tensor::from(0);
-                loop {
-                    k3 = (&k3 + 1)?;
-                    if !(x.not_equal(&y)?) {
-                        break Tensor::from(-4);
-                    }
-                    if k3.greater(0)? {
-                        break (x.clone());
-                    }
-                }
+        let mut v2 = p.clone();
+        v1 = if !(x.eq(3)?) {
+            let mut v3;
+            if v2.gt(4)? && (!(x.not_equal(&v2)?)) {
+                let mut v4 = p.clone();
+                v3 = p.clone();
+            } else if flag {
+                v3 = q.clone();
+            } else {
+                v3 = v2.clone();
+            }
+            p.clone()
+        } else {
+            let mut v5 = (p - x.clone())?;
+            match y.clone() {
+                -2..=2 => (v2.clone()),
+                5 => (q.clone()),
+                _ => (Tensor::from(-2)),
             }
         };
     }
-    Ok(match v1.clone() {
-        0 => match y.clone() {
-            0 => (q.clone()),
-            1 | -3 | 4..=6 => (v1.clone()),
-            _ => (x.clone()),
-        },
-        1 | -3 | 4..=6 => (2 - p.clone())?,
-        _ => {
+    match y.clone() {
+        -2..=2 => {
             ({
-                let t4 = y.clone();
-                (t4 * 2)?
+                let t6 = p.clone();
+                t6
             })
         }
-    })
+        5 => (keep(&q.clone())),
+        _ => {
+            ({
+                let mut k7 = Tensor::from(0);
+                loop {
+                    k7 = (&k7 + 1)?;
+                    if x.eq(11)? {
+                        break x.clone();
+                    }
+                    if k7.greater(0)? {
+                        break (Tensor::from(7));
+                    }
+                }
+            })
+        }
+    }
+    .maximum(p)
 }
 
 fn numbers_26(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -3558,61 +3662,55 @@ fn numbers_26(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     let mut v1;
     if (n == 0) {
-        v1 = if (n > 1) {
-            match n {
-                1 => {}
-                _ => {
-                    y = p;
-                    y = x;
-                }
-            }
-            {
-                let mut k2 = 0;
-                loop {
-                    k2 += 1;
-                    if (n == 0) && (p <= ({ 11 })) {
-                        break p;
-                    }
-                    if k2 > 0 {
-                        break (y);
-                    }
-                }
-            }
-        } else {
-            (rem(y, 6))
-        };
+        v1 = q;
+    } else if flag {
+        v1 = if (q <= ({ 0 })) && (p <= ({ x })) { (sub(p, y)) } else { q };
     } else {
-        v1 = match q {
-            0 => x,
-            1 | -3 | 4..=6 => (-2i32),
-            _ => {
-                let mut k3 = 0;
-                loop {
-                    k3 += 1;
-                    if !(x != ({ y })) {
-                        break (-4i32);
-                    }
-                    if k3 > 0 {
-                        break (x);
-                    }
-                }
+        let mut v2 = p;
+        v1 = if !(x == ({ 3 })) {
+            let mut v3;
+            if (v2 > ({ 4 })) && (!(x != ({ v2 }))) {
+                let mut v4 = p;
+                v3 = p;
+            } else if flag {
+                v3 = q;
+            } else {
+                v3 = v2;
+            }
+            p
+        } else {
+            let mut v5 = (sub(p, x));
+            match y {
+                -2..=2 => (v2),
+                5 => (q),
+                _ => (-2i32),
             }
         };
     }
-    match v1 {
-        0 => match y {
-            0 => (q),
-            1 | -3 | 4..=6 => (v1),
-            _ => (x),
-        },
-        1 | -3 | 4..=6 => (sub(2i32, p)),
-        _ => {
+    ((match y {
+        -2..=2 => {
             ({
-                let t4 = y;
-                mul(t4, 2)
+                let t6 = p;
+                t6
             })
         }
-    }
+        5 => (q),
+        _ => {
+            ({
+                let mut k7 = 0;
+                loop {
+                    k7 += 1;
+                    if (x == ({ 11 })) {
+                        break x;
+                    }
+                    if k7 > 0 {
+                        break (7i32);
+                    }
+                }
+            })
+        }
+    })
+    .max(p))
 }
 
 #[function]
@@ -3621,89 +3719,59 @@ fn tensors_27(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
-        if q.not_equal(3)? && (z.greater_equal(&z)?) && (z.less_equal(0)?) {
+        if q.ne(3)? && (z.greater_equal(&z)?) && (z.le(0)?) {
             z = p.clone();
-            return Ok(z.clone());
+            return Ok(match n {
+                0 => (Tensor::from(-1)),
+                1 | 2 => q.clone(),
+                _ => Tensor::from(-1),
+            });
         } else {
-            z = q.clone();
+            z = Tensor::from(8);
         }
-        Ok((-&z)?)
+        match n {
+            0 => Tensor::from(7),
+            1 | 2 => q.clone(),
+            _ => {
+                (match n {
+                    0 => (t.clone()),
+                    1 | 2 => (t.clone()),
+                    _ => (t.clone()),
+                })
+            }
+        }
+        .maximum(q)
     };
-    if (q.clone()).less(&y)? && (p.less_equal(5)?) {
-        {
-            let mut v2 = if p.greater_equal(2)? { y.clone() } else { Tensor::from(1) };
-            (x, v2) = (
-                (p.clone() + v2.clone())?,
-                match n {
-                    0 => x.clone(),
-                    1 | 2 => v2.clone(),
-                    _ => (p.clone()),
-                },
-            );
-            y = if q.equal(8)? {
-                y = y.clone();
-                Tensor::from(-4)
-            } else {
-                q.clone()
-            };
+    let mut v2 = c1(&if x.greater_equal(9)? && y.eq(&x)? {
+        if q.less(4)? {
+            q.clone()
+        } else if x.le(2)? {
+            p.clone()
+        } else {
+            q.clone()
         }
-    } else if y.less_equal(5)? {
-        let mut k3 = Tensor::from(0);
-        while k3.less(3)? && (p.greater(9)?) {
-            k3 = (&k3 + 1)?;
-            let mut k5 = Tensor::from(0);
-            'l6: while k5.less(1)? && (q.less_equal(2)?) {
-                k5 = (&k5 + 1)?;
+    } else {
+        (p.clone() + q.clone())?
+    })?;
+    let mut k3 = Tensor::from(0);
+    'l4: while k3.less(3)? && (x.less_equal(5)?) {
+        k3 = (&k3 + 1)?;
+        let mut k5 = Tensor::from(0);
+        while k5.less(3)? && (p.greater(9)?) {
+            k5 = (&k5 + 1)?;
+            let mut k7 = Tensor::from(0);
+            'l8: while k7.less(1)? && (q.le(2)?) {
+                k7 = (&k7 + 1)?;
                 x = (p.clone() * &x)?;
             }
         }
-    } else {
-        if p.greater(2)? && (q.less(1)? && (p.less(9)?)) {
-            let mut k7 = Tensor::from(0);
-            loop {
-                if k7.greater(2)? {
-                    break;
-                }
-                k7 = (&k7 + 1)?;
-                let mut v9 = Tensor::from(7);
-                v9 = p.clone();
-            }
-        } else {
-            if (n == 0) && q.greater_equal(&y)? {
-                let mut v10 = x.clone();
-            }
-            y = [y.clone(), x.clone()][if (n > 1) { 0 } else { 1 }].clone();
-        }
-        'l11: for h12 in (0..3).rev() {
-            y = (&y + h12 as i32)?;
-            let mut k13 = Tensor::from(0);
-            'l14: while k13.less(3)? && ((n == 0) && x.less(8)?) {
-                k13 = (&k13 + 1)?;
-                x *= y.clone() * Tensor::from(-4);
-            }
-        }
-        y = ((q.clone() - y.clone()) % 2)?;
     }
-    x = match p.clone() {
-        -2..=2 => (Tensor::from(-4)),
-        5 => ((Tensor::from(-4)).less_equal(2)?.cast(DType::I32)?),
-        _ => {
-            (match n {
-                0 => {
-                    (if q.greater_equal(&x)? {
-                        let mut v15 = Tensor::from(-1);
-                        q.clone()
-                    } else {
-                        let mut v16 = y.clone();
-                        q.clone()
-                    })
-                }
-                1 | 2 => q.greater_equal(6)?.cast(DType::I32)?,
-                _ => (Tensor::from(8)),
-            })
-        }
-    };
-    Ok(q.equal(9)?.cast(DType::I32)?)
+    (v2, x) = (x.clone(), Tensor::from(-4).floor_mod(7)?);
+    Ok(p.less_equal(4)?.cast(DType::I32)?.minimum(match y.clone() {
+        -2..=2 => Tensor::from(6),
+        5 => (Tensor::from(3)),
+        _ => (v2.clone()),
+    })?)
 }
 
 fn numbers_27(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -3713,163 +3781,105 @@ fn numbers_27(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         let mut z = t;
         if (q != ({ 3 })) && (z >= ({ z })) && (z <= ({ 0 })) {
             z = p;
-            return z;
-        } else {
-            z = q;
-        }
-        (sub(0, z))
-    };
-    if ((q) < ({ y })) && (p <= ({ 5 })) {
-        {
-            let mut v2 = if (p >= ({ 2 })) { y } else { (1i32) };
-            (x, v2) = (
-                (add(p, v2)),
-                match n {
-                    0 => x,
-                    1 | 2 => v2,
-                    _ => (p),
-                },
-            );
-            y = if (q == ({ 8 })) {
-                y = y;
-                (-4i32)
-            } else {
-                q
+            return match n {
+                0 => (-1i32),
+                1 | 2 => q,
+                _ => (-1i32),
             };
+        } else {
+            z = (8i32);
         }
-    } else if (y <= ({ 5 })) {
-        let mut k3 = 0;
-        while k3 < 3 && (p > ({ 9 })) {
-            k3 += 1;
-            let mut k5 = 0;
-            'l6: while k5 < 1 && (q <= ({ 2 })) {
-                k5 += 1;
+        ((match n {
+            0 => (7i32),
+            1 | 2 => q,
+            _ => {
+                (match n {
+                    0 => (t),
+                    1 | 2 => (t),
+                    _ => (t),
+                })
+            }
+        })
+        .max(q))
+    };
+    let mut v2 = c1(if (x >= ({ 9 })) && (y == ({ x })) {
+        if (q < ({ 4 })) {
+            q
+        } else if (x <= ({ 2 })) {
+            p
+        } else {
+            q
+        }
+    } else {
+        (add(p, q))
+    });
+    let mut k3 = 0;
+    'l4: while k3 < 3 && (x <= ({ 5 })) {
+        k3 += 1;
+        let mut k5 = 0;
+        while k5 < 3 && (p > ({ 9 })) {
+            k5 += 1;
+            let mut k7 = 0;
+            'l8: while k7 < 1 && (q <= ({ 2 })) {
+                k7 += 1;
                 x = mul(p, x);
             }
         }
-    } else {
-        if (p > ({ 2 })) && ((q < ({ 1 })) && (p < ({ 9 }))) {
-            let mut k7 = 0;
-            loop {
-                if k7 > 2 {
-                    break;
-                }
-                k7 += 1;
-                let mut v9 = (7i32);
-                v9 = p;
-            }
-        } else {
-            if (n == 0) && (q >= ({ y })) {
-                let mut v10 = x;
-            }
-            y = [y, x][if (n > 1) { 0 } else { 1 }];
-        }
-        'l11: for h12 in (0..3).rev() {
-            y = add(y, h12 as i32);
-            let mut k13 = 0;
-            'l14: while k13 < 3 && ((n == 0) && (x < ({ 8 }))) {
-                k13 += 1;
-                x = mul(x, mul(y, (-4i32)));
-            }
-        }
-        y = (rem((sub(q, y)), 2));
     }
-    x = match p {
-        -2..=2 => (-4i32),
-        5 => (i32::from(((-4i32) <= ({ 2 })))),
-        _ => {
-            (match n {
-                0 => {
-                    (if (q >= ({ x })) {
-                        let mut v15 = (-1i32);
-                        q
-                    } else {
-                        let mut v16 = y;
-                        q
-                    })
-                }
-                1 | 2 => i32::from((q >= ({ 6 }))),
-                _ => (8i32),
-            })
-        }
-    };
-    i32::from((q == ({ 9 })))
+    (v2, x) = (x, (rem((-4i32), 7)));
+    ((i32::from((p <= ({ 4 })))).min(match y {
+        -2..=2 => (6i32),
+        5 => (3i32),
+        _ => (v2),
+    }))
 }
 
 #[function]
 fn tensors_28(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    if !(y.not_equal(9)? && q.equal(&y)?) {
+    if !(y.ne(9)? && q.equal(&y)?) {
         if p.greater(0)? {
-            return Ok({
-                let t1 = p.clone();
-                (t1 * 2)?
-            });
-        } else if (n > 1) && y.less(&x)? {
-            let mut k2 = Tensor::from(0);
-            'l3: while k2.less(0)? && (!(p.equal(10)?)) {
-                k2 = (&k2 + 1)?;
-                let mut v4 = p.clone();
-                y = Tensor::from(1);
-                assert!(q.not_equal(&x)? || !q.not_equal(&x)?, "always");
+            return Ok([p.clone(), x.clone()][if (n > 1) { 0 } else { 1 }].clone());
+        }
+    } else if (p.eq(&x)? || p.lt(6)?) {
+        y *= y.clone() * p.clone();
+        'l2: for mut i3 in 0..(Tensor::from(3)).floor_mod(4)? {
+            if q.greater(11)? && y.greater_equal(9)? {
+                let mut s4 = Fields { a: y.clone(), b: i3.clone() };
+                continue;
+            } else if q.gt(&i3)? {
+                let mut v5 = p.clone();
+                return Ok((p - 0)?);
+            } else {
+                assert!(q.lt(&x)? || !q.lt(&x)?, "always");
             }
+            'l6: for mut r7 in Tensor::from([3, -1, 5]) {
+                return Ok(keep(&Tensor::from(2)));
+            }
+            'l8: for h9 in (0..3).rev() {
+                y = (&y + h9 as i32)?;
+                x = Tensor::from(0);
+            }
+        }
+    } else {
+        if (x.clone()).not_equal(Tensor::from(6))? {
+            'l10: for h11 in (0..3).rev() {
+                x = (&x + h11 as i32)?;
+                y = x.clone();
+            }
+        }
+        return Ok(if let Some(mut o12) = option(is_small(n), Tensor::from(-4)) {
+            x.clone()
         } else {
-            let mut v5;
-            if q.less(0)? {
-                v5 = Tensor::from(-2);
-            } else {
-                let mut v6 = y.clone();
-                v5 = Tensor::from(-4);
-            }
-            match n {
-                1 => {
-                    x = Tensor::from(4);
-                    x -= q.clone() * Tensor::from(1);
-                    let mut v7 = Tensor::from(3);
-                }
-                _ => {
-                    (v5, x) = (Tensor::from(-3), p.clone());
-                    let mut v8 = Tensor::from(3);
-                }
-            }
-            assert!(p.greater_equal(0)? || !p.greater_equal(0)?, "always");
-        }
-    } else {
-        let mut k9 = Tensor::from(0);
-        'l10: while k9.less(4)? && (!(x.equal(8)?)) {
-            k9 = (&k9 + 1)?;
-            match n {
-                1 => {
-                    (y, x) = (q.clone(), q.clone());
-                    y = x.clone();
-                    y += p.clone() * q.clone();
-                }
-                _ => {
-                    x = Tensor::from(-3);
-                    return Ok(match n {
-                        0 => Tensor::from(2),
-                        1 | 2 => Tensor::from(6),
-                        _ => (p.clone()),
-                    });
-                }
-            }
-            let mut v11;
-            if is_small(n) && y.not_equal(&x)? {
-                let mut v12 = p.clone();
-                v11 = q.clone();
-            } else {
-                let mut v13 = Tensor::from(4);
-                v11 = q.clone();
-            }
-        }
+            Tensor::from(-3)
+        });
     }
-    Ok((if x.greater_equal(10)? {
-        Tensor::from(7)
-    } else {
-        let mut v15 = y.clone();
-        Tensor::from(-1)
-    } % 6)?)
+    Ok(match x.clone() {
+        0 => ((-y.clone())?),
+        1 | -3 | 4..=6 => x.clone(),
+        _ => (Tensor::from(7)),
+    })
 }
 
 fn numbers_28(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -3877,126 +3887,119 @@ fn numbers_28(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     if !((y != ({ 9 })) && (q == ({ y }))) {
         if (p > ({ 0 })) {
-            return {
-                let t1 = p;
-                mul(t1, 2)
-            };
-        } else if (n > 1) && (y < ({ x })) {
-            let mut k2 = 0;
-            'l3: while k2 < 0 && (!(p == ({ 10 }))) {
-                k2 += 1;
-                let mut v4 = p;
-                y = (1i32);
-                assert!((q != ({ x })) || !(q != ({ x })), "always");
-            }
-        } else {
-            let mut v5;
-            if (q < ({ 0 })) {
-                v5 = (-2i32);
+            return [p, x][if (n > 1) { 0 } else { 1 }];
+        }
+    } else if ((p == ({ x })) || (p < ({ 6 }))) {
+        y = mul(y, mul(y, p));
+        'l2: for mut i3 in 0..rem((3i32), 4) {
+            if (q > ({ 11 })) && (y >= ({ 9 })) {
+                let mut s4 = Fields { a: y, b: i3 };
+                continue;
+            } else if (q > ({ i3 })) {
+                let mut v5 = p;
+                return (sub(p, 0i32));
             } else {
-                let mut v6 = y;
-                v5 = (-4i32);
+                assert!((q < ({ x })) || !(q < ({ x })), "always");
             }
-            match n {
-                1 => {
-                    x = (4i32);
-                    x = sub(x, mul(q, (1i32)));
-                    let mut v7 = (3i32);
-                }
-                _ => {
-                    (v5, x) = ((-3i32), p);
-                    let mut v8 = (3i32);
-                }
+            'l6: for mut r7 in [3i32, -1, 5] {
+                return (2i32);
             }
-            assert!((p >= ({ 0 })) || !(p >= ({ 0 })), "always");
+            'l8: for h9 in (0..3).rev() {
+                y = add(y, h9 as i32);
+                x = (0i32);
+            }
         }
     } else {
-        let mut k9 = 0;
-        'l10: while k9 < 4 && (!(x == ({ 8 }))) {
-            k9 += 1;
-            match n {
-                1 => {
-                    (y, x) = (q, q);
-                    y = x;
-                    y = add(y, mul(p, q));
-                }
-                _ => {
-                    x = (-3i32);
-                    return match n {
-                        0 => (2i32),
-                        1 | 2 => (6i32),
-                        _ => (p),
-                    };
-                }
-            }
-            let mut v11;
-            if is_small(n) && (y != ({ x })) {
-                let mut v12 = p;
-                v11 = q;
-            } else {
-                let mut v13 = (4i32);
-                v11 = q;
+        if ((x) != ({ (6i32) })) {
+            'l10: for h11 in (0..3).rev() {
+                x = add(x, h11 as i32);
+                y = x;
             }
         }
+        return if let Some(mut o12) = option(is_small(n), (-4i32)) { x } else { (-3i32) };
     }
-    (rem(
-        if (x >= ({ 10 })) {
-            (7i32)
-        } else {
-            let mut v15 = y;
-            (-1i32)
-        },
-        6,
-    ))
+    match x {
+        0 => (sub(0, y)),
+        1 | -3 | 4..=6 => x,
+        _ => (7i32),
+    }
 }
 
 #[function]
 fn tensors_29(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    let mut v4 = {
-        let mut k1 = Tensor::from(0);
-        loop {
-            k1 = (&k1 + 1)?;
-            if (Tensor::from(-3)).equal(q.clone())? {
-                break if q.not_equal(3)? { x.clone().floor_mod(7)? } else { Tensor::from(8) };
-            }
-            if k1.greater(2)? {
-                break ({
-                    let t2 = {
-                        let t3 = p.clone();
-                        t3
-                    };
-                    (t2 * 2)?
-                });
+    let mut v2 = if (Tensor::from(-3)).equal(q.clone())? {
+        (if q.le(&x)? {
+            return Ok((1 + y.clone())?);
+        } else {
+            y.clone() - q.clone()
+        })?
+    } else {
+        match n {
+            0 => (q.gt(9)?.cast(DType::I32)?),
+            1 | 2 => p.clone(),
+            _ => {
+                ({
+                    let t1 = x.clone();
+                    (t1 * 2)?
+                })
             }
         }
     };
-    Ok((4 - keep(&x.clone()))?)
+    Ok({
+        let mut k3 = Tensor::from(0);
+        loop {
+            k3 = (&k3 + 1)?;
+            if p.greater_equal(&x)? {
+                break match if (n == 0) { Some(v2.clone()) } else { None } {
+                    Some(mut o4) => o4.clone(),
+                    None => q.clone(),
+                };
+            }
+            if k3.greater(3)? {
+                break (if y.not_equal(11)? { v2.clone() } else { Tensor::from(8) });
+            }
+        }
+    })
 }
 
 fn numbers_29(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    let mut v4 = {
-        let mut k1 = 0;
-        loop {
-            k1 += 1;
-            if ((-3i32) == ({ q })) {
-                break if (q != ({ 3 })) { (rem((x), 7)) } else { (8i32) };
-            }
-            if k1 > 2 {
-                break ({
-                    let t2 = {
-                        let t3 = p;
-                        t3
-                    };
-                    mul(t2, 2)
-                });
+    let mut v2 = if ((-3i32) == ({ q })) {
+        (if (q <= ({ x })) {
+            return (add(1i32, y));
+        } else {
+            sub(y, q)
+        })
+    } else {
+        match n {
+            0 => (i32::from((q > ({ 9 })))),
+            1 | 2 => p,
+            _ => {
+                ({
+                    let t1 = x;
+                    mul(t1, 2)
+                })
             }
         }
     };
-    (sub(4i32, x))
+    {
+        let mut k3 = 0;
+        loop {
+            k3 += 1;
+            if (p >= ({ x })) {
+                break match if (n == 0) { Some(v2) } else { None } {
+                    Some(mut o4) => o4,
+                    None => q,
+                };
+            }
+            if k3 > 3 {
+                break (if (y != ({ 11 })) { v2 } else { (8i32) });
+            }
+        }
+    }
 }
 
 #[function]
@@ -4006,82 +4009,115 @@ fn tensors_30(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut v1;
     match n {
         0 => {
-            let mut v4 = keep(&if x.less_equal(0)? { x.clone() } else { p.clone() });
-            v1 = Tensor::from(2);
+            let mut v4 = if q.less(9)? { x.clone() } else { (x.clone() % 2)? };
+            v1 = (y.clone()).less_equal(Tensor::from(4))?.cast(DType::I32)?;
         }
         _ => {
             if (Tensor::from(5)).not_equal(x.clone())? {
-                let mut v2 = match p.clone() {
-                    -2..=2 => (keep(&q.clone())),
-                    5 => (x.clone()),
-                    _ => ((q.clone(), x.clone()).0),
+                let mut v3 = match n {
+                    0 => {
+                        ({
+                            let t2 = x.clone();
+                            (t2 * 2)?
+                        })
+                    }
+                    1 | 2 => {
+                        (match n {
+                            0 => (q.clone()),
+                            1 | 2 => q.clone(),
+                            _ => Tensor::from(-1),
+                        })
+                    }
+                    _ => (q.clone() - 3)?,
                 };
-                v1 = ((&y + q.clone()) + p)?;
+                v1 = [(Tensor::from(0), q.clone()).1, (8 - &x)?][if is_small(n) { 0 } else { 1 }]
+                    .clone();
             } else {
-                v1 = keep(&{
-                    let t3 = p.clone();
-                    t3
-                });
+                v1 = Tensor::from(2);
             }
         }
     }
-    for mut r6 in Tensor::from([3, -1, 5]) {
-        if flag {
-            x = (v1.clone() - 8)?;
-        } else if !(v1.less(0)?) {
-            if p.greater_equal(&r6)? && (y.less_equal(1)?) && (!(p.less_equal(10)?)) {
-                r6 = (Tensor::from(6) - &r6)?;
-            } else if p.greater_equal(10)? && q.equal(5)? {
-                let mut v7 = x.clone();
-                v7 = (Tensor::from(8) - &v7)?;
-            } else {
-                (r6, x) = (Tensor::from(6), x.clone());
-                assert!(p.less_equal(7)? || !p.less_equal(7)?, "always");
-                v1 -= y.clone();
+    if !(p.not_equal(2)? || x.less(6)?) {
+        if (p.clone()).greater(&v1)? || !(n > 1) {
+            'l5: for mut r6 in Tensor::from([3, -1, 5]) {
+                assert!(q.not_equal(&x)? || !q.not_equal(&x)?, "always");
+                v1 = q.clone();
             }
-            'l8: for h9 in (0..3).rev() {
-                y = (&y + h9 as i32)?;
-                x = y.clone();
+            v1 = (q.clone(), v1.clone()).0;
+        }
+        'l7: for mut i8 in range(-1, (Tensor::from(4)).floor_mod(3)?) {
+            let mut k9 = Tensor::from(0);
+            'l10: loop {
+                if k9.greater(0)? {
+                    break;
+                }
+                k9 = (&k9 + 1)?;
+                v1 = Tensor::from(6);
             }
-            r6 = if p.not_equal(0)? {
-                y = Tensor::from(-3);
-                q.clone()
-            } else if y.greater_equal(8)? {
-                x.clone()
-            } else {
-                Tensor::from(6)
-            };
-        } else {
-            'l10: for mut r11 in Tensor::from([3, -1, 5]) {
-                r11 = Tensor::from(8);
-                y = Tensor::from(0);
-            }
-            'l12: for h13 in 0..2 {
-                r6 = (&r6 + h13 as i32)?;
-                assert!(x.greater(&x)? || !x.greater(&x)?, "always");
-                r6 = Tensor::from(-1);
+            match n {
+                1 => {
+                    (i8, x) = (Tensor::from(6), x.clone());
+                    assert!(p.le(7)? || !p.le(7)?, "always");
+                    v1 -= y.clone();
+                }
+                _ => {
+                    x = Tensor::from(6);
+                }
             }
         }
-        for h15 in 0..2 {
-            y = (&y + h15 as i32)?;
-            r6 = match n {
+        if (y.clone()).less_equal(&x)? && (v1.clone()).equal(Tensor::from(-3))? {
+            return Ok(match x.clone() {
                 0 => v1.clone(),
-                1 | 2 => (Tensor::from(-1)),
-                _ => (r6.clone()),
-            };
-            if y.greater(2)? {
-                x = p.clone();
-            } else if !(p.less_equal(5)?) {
-                r6 = y.clone();
-                assert!(q.less(&y)? || !q.less(&y)?, "always");
-                let mut v16 = q.clone();
+                1 | -3 | 4..=6 => v1.clone(),
+                _ => (Tensor::from(4)),
+            });
+        } else {
+            {
+                y = y.clone();
+            }
+            'l11: for h12 in 0..n {
+                y = (&y + h12 as i32)?;
+                break;
+            }
+            x = if q.gt(&v1)? {
+                let mut s13 = Fields { a: Tensor::from(8), b: x.clone() };
+                y.clone()
             } else {
-                v1 += x.clone();
-                r6 = q.clone();
+                p.clone()
+            };
+        }
+    } else {
+        let mut v14;
+        match n {
+            0 => {
+                let mut v20 = (4 + &x)?;
+                v14 = (v20.clone() + v20.clone())?;
+            }
+            _ => {
+                if !((Tensor::from(8)).less_equal(8)?) {
+                    let mut v16 = if let Some(mut o15) = option(is_small(n), x.clone()) {
+                        y.clone()
+                    } else {
+                        Tensor::from(1)
+                    };
+                    v14 = if q.le(6)? {
+                        v1.clone()
+                    } else {
+                        let mut v17 = q.clone();
+                        v1.clone()
+                    };
+                } else {
+                    let mut v19 = if let Some(mut o18) = option(flag, q.clone()) {
+                        Tensor::from(-4)
+                    } else {
+                        v1.clone()
+                    };
+                    v14 = twice(q % 6)?;
+                }
             }
         }
     }
-    Ok(x)
+    Tensor::from(-4) - v1.clone()
 }
 
 fn numbers_30(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -4090,82 +4126,107 @@ fn numbers_30(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut v1;
     match n {
         0 => {
-            let mut v4 = if (x <= ({ 0 })) { x } else { p };
-            v1 = (2i32);
+            let mut v4 = if (q < ({ 9 })) { x } else { (rem(x, 2)) };
+            v1 = i32::from(((y) <= ({ (4i32) })));
         }
         _ => {
             if ((5i32) != ({ x })) {
-                let mut v2 = match p {
-                    -2..=2 => (q),
-                    5 => (x),
-                    _ => ((q, x).0),
+                let mut v3 = match n {
+                    0 => {
+                        ({
+                            let t2 = x;
+                            mul(t2, 2)
+                        })
+                    }
+                    1 | 2 => {
+                        (match n {
+                            0 => (q),
+                            1 | 2 => q,
+                            _ => (-1i32),
+                        })
+                    }
+                    _ => (sub(q, 3i32)),
                 };
-                v1 = (add((add(y, q)), p));
+                v1 = [((0i32), q).1, (sub(8i32, x))][if is_small(n) { 0 } else { 1 }];
             } else {
-                v1 = {
-                    let t3 = p;
-                    t3
-                };
+                v1 = (2i32);
             }
         }
     }
-    for mut r6 in [3i32, -1, 5] {
-        if flag {
-            x = (sub(v1, 8i32));
-        } else if !(v1 < ({ 0 })) {
-            if (p >= ({ r6 })) && (y <= ({ 1 })) && (!(p <= ({ 10 }))) {
-                r6 = sub((6i32), r6);
-            } else if (p >= ({ 10 })) && (q == ({ 5 })) {
-                let mut v7 = x;
-                v7 = sub((8i32), v7);
-            } else {
-                (r6, x) = ((6i32), x);
-                assert!((p <= ({ 7 })) || !(p <= ({ 7 })), "always");
-                v1 = sub(v1, y);
+    if !((p != ({ 2 })) || (x < ({ 6 }))) {
+        if ((p) > ({ v1 })) || !(n > 1) {
+            'l5: for mut r6 in [3i32, -1, 5] {
+                assert!((q != ({ x })) || !(q != ({ x })), "always");
+                v1 = q;
             }
-            'l8: for h9 in (0..3).rev() {
-                y = add(y, h9 as i32);
-                x = y;
+            v1 = (q, v1).0;
+        }
+        'l7: for mut i8 in -1..rem((4i32), 3) {
+            let mut k9 = 0;
+            'l10: loop {
+                if k9 > 0 {
+                    break;
+                }
+                k9 += 1;
+                v1 = (6i32);
             }
-            r6 = if (p != ({ 0 })) {
-                y = (-3i32);
-                q
-            } else if (y >= ({ 8 })) {
-                x
-            } else {
-                (6i32)
+            match n {
+                1 => {
+                    (i8, x) = ((6i32), x);
+                    assert!((p <= ({ 7 })) || !(p <= ({ 7 })), "always");
+                    v1 = sub(v1, y);
+                }
+                _ => {
+                    x = (6i32);
+                }
+            }
+        }
+        if ((y) <= ({ x })) && ((v1) == ({ (-3i32) })) {
+            return match x {
+                0 => v1,
+                1 | -3 | 4..=6 => v1,
+                _ => (4i32),
             };
         } else {
-            'l10: for mut r11 in [3i32, -1, 5] {
-                r11 = (8i32);
-                y = (0i32);
+            {
+                y = y;
             }
-            'l12: for h13 in 0..2 {
-                r6 = add(r6, h13 as i32);
-                assert!((x > ({ x })) || !(x > ({ x })), "always");
-                r6 = (-1i32);
+            'l11: for h12 in 0..n {
+                y = add(y, h12 as i32);
+                break;
             }
-        }
-        for h15 in 0..2 {
-            y = add(y, h15 as i32);
-            r6 = match n {
-                0 => v1,
-                1 | 2 => (-1i32),
-                _ => (r6),
-            };
-            if (y > ({ 2 })) {
-                x = p;
-            } else if !(p <= ({ 5 })) {
-                r6 = y;
-                assert!((q < ({ y })) || !(q < ({ y })), "always");
-                let mut v16 = q;
+            x = if (q > ({ v1 })) {
+                let mut s13 = Fields { a: (8i32), b: x };
+                y
             } else {
-                v1 = add(v1, x);
-                r6 = q;
+                p
+            };
+        }
+    } else {
+        let mut v14;
+        match n {
+            0 => {
+                let mut v20 = (add(4i32, x));
+                v14 = (add(v20, v20));
+            }
+            _ => {
+                if !((8i32) <= ({ 8 })) {
+                    let mut v16 =
+                        if let Some(mut o15) = option(is_small(n), x) { y } else { (1i32) };
+                    v14 = if (q <= ({ 6 })) {
+                        v1
+                    } else {
+                        let mut v17 = q;
+                        v1
+                    };
+                } else {
+                    let mut v19 = if let Some(mut o18) = option(flag, q) { (-4i32) } else { v1 };
+                    v14 = twice(rem(q, 6));
+                }
             }
         }
     }
-    x
+    sub((-4i32), v1)
 }
 
 #[function]
@@ -4174,81 +4235,148 @@ fn tensors_31(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
-        'l2: for h3 in 0..2 {
+        'l2: for h3 in 0..n {
             z = (&z + h3 as i32)?;
             z = Tensor::from(-2);
-            let mut v4 = t.clone();
+            let mut s4 = Fields { a: Tensor::from(5), b: q.clone() };
         }
-        'l5: for h6 in 0..n {
-            z = (&z + h6 as i32)?;
-            z = Tensor::from(8);
-            z = z.clone();
-            z = Tensor::from(2);
+        let mut k5 = Tensor::from(0);
+        while k5.less(2)? && (q.lt(10)?) {
+            k5 = (&k5 + 1)?;
+            assert!(z.eq(7)? || !z.eq(7)?, "always");
         }
-        if (z.clone()).less_equal(p.clone())? {
-            z = Tensor::from(-2);
-            z = z.clone();
+        'l7: for h8 in (0..3).rev() {
+            z = (&z + h8 as i32)?;
+            assert!(z.equal(6)? || !z.equal(6)?, "always");
+            z = p.clone();
         }
-        twice(if p.less(2)? {
-            t - Tensor::from(7)
-        } else if q.greater(&z)? {
-            return Ok((p + q)?);
-        } else {
-            Tensor::from(-4) - z.clone()
-        })?
-        .maximum(z.clone())
+        1 * t.clone()
     };
-    y = if (n > 1) {
-        c1(&match q.clone() {
-            0 => (q.clone()),
-            1 | -3 | 4..=6 => y.clone(),
-            _ => (p.clone()),
-        })?
-    } else if !(q.greater(11)?) {
-        match p.clone() {
-            0 => {
-                ({
-                    let t7 = Tensor::from(7);
-                    t7
-                })
+    'l9: for h10 in 0..2 {
+        x = (&x + h10 as i32)?;
+        x = c1(&(x.clone() * p.clone())?)?;
+        let mut k11 = Tensor::from(0);
+        'l12: loop {
+            if k11.greater(3)? {
+                break;
             }
+            k11 = (&k11 + 1)?;
+            if y.greater(0)? {
+                x = x.clone();
+            } else {
+                return Ok(c1(&y.clone())?);
+            }
+            x = match p.clone() {
+                0 => p.clone(),
+                1 | -3 | 4..=6 => x.clone(),
+                _ => (Tensor::from(-4)),
+            };
+        }
+        let mut v14 = if x.ge(&x)? && (y.lt(&x)?) {
+            q.ne(&x)?.cast(DType::I32)?
+        } else {
+            let mut v13 = if p.gt(2)? { Tensor::from(-1) } else { Tensor::from(-1) };
+            match v13.clone() {
+                0 => (p.clone()),
+                1 | -3 | 4..=6 => (Tensor::from(6)),
+                _ => q.clone(),
+            }
+        };
+    }
+    let mut s18 = Fields {
+        a: if !(p.greater(11)?) {
+            c1(&(p - Tensor::from(6))?)?
+        } else if (Tensor::from(-3)).ge(4)? {
+            ((p + x.clone())?, p.less_equal(0)?.cast(DType::I32)?).0
+        } else {
+            {
+                let mut k15 = Tensor::from(0);
+                loop {
+                    k15 = (&k15 + 1)?;
+                    if (n > 1) && y.equal(11)? {
+                        break x.clone();
+                    }
+                    if k15.greater(2)? {
+                        break ([x.clone(), q.clone()][if is_small(n) { 0 } else { 1 }].clone());
+                    }
+                }
+            }
+        },
+        b: match y.clone() {
+            0 => (Tensor::from(-2)),
             1 | -3 | 4..=6 => {
                 ({
-                    let t8 = Tensor::from(3);
-                    t8
+                    let mut k16 = Tensor::from(0);
+                    loop {
+                        k16 = (&k16 + 1)?;
+                        if q.equal(9)? && y.less(7)? {
+                            break match p.clone() {
+                                -2..=2 => Tensor::from(1),
+                                5 => x.clone(),
+                                _ => (p.clone()),
+                            };
+                        }
+                        if k16.greater(3)? {
+                            break ({
+                                let mut k17 = Tensor::from(0);
+                                loop {
+                                    k17 = (&k17 + 1)?;
+                                    if (q.clone()).equal(Tensor::from(8))? {
+                                        break p.clone();
+                                    }
+                                    if k17.greater(1)? {
+                                        break (x.clone());
+                                    }
+                                }
+                            });
+                        }
+                    }
                 })
             }
-            _ => (x.clone()),
-        }
-    } else {
-        match p.clone() {
-            -2..=2 => {
-                let mut k9 = Tensor::from(0);
-                loop {
-                    k9 = (&k9 + 1)?;
-                    if (q.clone()).equal(&y)? {
-                        break q.clone();
-                    }
-                    if k9.greater(0)? {
-                        break (p.clone());
-                    }
-                }
-            }
-            5 => {
-                if q.equal(&x)? {
-                    y = q.clone();
-                    y.clone()
-                } else if p.less_equal(10)? {
-                    assert!(p.equal(&x)? || !p.equal(&x)?, "always");
-                    p.clone()
-                } else {
-                    x.clone()
-                }
-            }
-            _ => (4 * x.clone())?,
-        }
+            _ => (p.clone()),
+        },
     };
-    Ok((x.clone().maximum(p))?)
+    if p.greater(8)? {
+        (s18.a, x) = (
+            if let Some(mut o19) = option(is_small(n), q.not_equal(&x)?.cast(DType::I32)?) {
+                (s18.a.clone() * 8)?
+            } else {
+                {
+                    let mut k20 = Tensor::from(0);
+                    loop {
+                        k20 = (&k20 + 1)?;
+                        if s18.b.eq(3)? && (s18.b.less(5)?) {
+                            break q.clone();
+                        }
+                        if k20.greater(1)? {
+                            break (q.clone());
+                        }
+                    }
+                }
+            },
+            if q.equal(&x)? && (q.greater_equal(5)?) {
+                (4 + y.clone())?
+            } else {
+                let mut v21 = s18.b.clone();
+                if let Some(mut o22) = option(is_small(n), x.clone()) {
+                    x.clone()
+                } else {
+                    Tensor::from(8)
+                }
+            },
+        );
+    }
+    if p.ne(&s18.a)? && (n > 1) && q.lt(2)? {
+        if !(p.greater_equal(4)?) {
+            if x.ge(7)? { 0 + Tensor::from(7) } else { p * Tensor::from(1) }
+        } else {
+            x.clone().maximum(s18.a.clone())
+        }
+    } else if (y.ge(5)? || q.ne(2)?) {
+        Tensor::from(-2).maximum(Tensor::from(4))
+    } else {
+        Result::<Tensor>::Ok(q.clone())
+    }
 }
 
 fn numbers_31(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -4256,81 +4384,144 @@ fn numbers_31(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     let c1 = |t: i32| -> i32 {
         let mut z = t;
-        'l2: for h3 in 0..2 {
+        'l2: for h3 in 0..n {
             z = add(z, h3 as i32);
             z = (-2i32);
-            let mut v4 = t;
+            let mut s4 = Fields { a: (5i32), b: q };
         }
-        'l5: for h6 in 0..n {
-            z = add(z, h6 as i32);
-            z = (8i32);
-            z = z;
-            z = (2i32);
+        let mut k5 = 0;
+        while k5 < 2 && (q < ({ 10 })) {
+            k5 += 1;
+            assert!((z == ({ 7 })) || !(z == ({ 7 })), "always");
         }
-        if ((z) <= ({ p })) {
-            z = (-2i32);
-            z = z;
+        'l7: for h8 in (0..3).rev() {
+            z = add(z, h8 as i32);
+            assert!((z == ({ 6 })) || !(z == ({ 6 })), "always");
+            z = p;
         }
-        ((twice(if (p < ({ 2 })) {
-            sub(t, (7i32))
-        } else if (q > ({ z })) {
-            return (add(p, q));
-        } else {
-            sub((-4i32), z)
-        }))
-        .max(z))
+        mul(1i32, t)
     };
-    y = if (n > 1) {
-        c1(match q {
-            0 => (q),
-            1 | -3 | 4..=6 => y,
-            _ => (p),
-        })
-    } else if !(q > ({ 11 })) {
-        match p {
-            0 => {
-                ({
-                    let t7 = (7i32);
-                    t7
-                })
+    'l9: for h10 in 0..2 {
+        x = add(x, h10 as i32);
+        x = c1((mul(x, p)));
+        let mut k11 = 0;
+        'l12: loop {
+            if k11 > 3 {
+                break;
             }
+            k11 += 1;
+            if (y > ({ 0 })) {
+                x = x;
+            } else {
+                return c1(y);
+            }
+            x = match p {
+                0 => p,
+                1 | -3 | 4..=6 => x,
+                _ => (-4i32),
+            };
+        }
+        let mut v14 = if (x >= ({ x })) && (y < ({ x })) {
+            i32::from((q != ({ x })))
+        } else {
+            let mut v13 = if (p > ({ 2 })) { (-1i32) } else { (-1i32) };
+            match v13 {
+                0 => (p),
+                1 | -3 | 4..=6 => (6i32),
+                _ => q,
+            }
+        };
+    }
+    let mut s18 = Fields {
+        a: if !(p > ({ 11 })) {
+            c1((sub(p, (6i32))))
+        } else if ((-3i32) >= ({ 4 })) {
+            ((add(p, x)), i32::from((p <= ({ 0 })))).0
+        } else {
+            {
+                let mut k15 = 0;
+                loop {
+                    k15 += 1;
+                    if (n > 1) && (y == ({ 11 })) {
+                        break x;
+                    }
+                    if k15 > 2 {
+                        break ([x, q][if is_small(n) { 0 } else { 1 }]);
+                    }
+                }
+            }
+        },
+        b: match y {
+            0 => (-2i32),
             1 | -3 | 4..=6 => {
                 ({
-                    let t8 = (3i32);
-                    t8
+                    let mut k16 = 0;
+                    loop {
+                        k16 += 1;
+                        if (q == ({ 9 })) && (y < ({ 7 })) {
+                            break match p {
+                                -2..=2 => (1i32),
+                                5 => x,
+                                _ => (p),
+                            };
+                        }
+                        if k16 > 3 {
+                            break ({
+                                let mut k17 = 0;
+                                loop {
+                                    k17 += 1;
+                                    if ((q) == ({ (8i32) })) {
+                                        break p;
+                                    }
+                                    if k17 > 1 {
+                                        break (x);
+                                    }
+                                }
+                            });
+                        }
+                    }
                 })
             }
-            _ => (x),
-        }
-    } else {
-        match p {
-            -2..=2 => {
-                let mut k9 = 0;
-                loop {
-                    k9 += 1;
-                    if ((q) == ({ y })) {
-                        break q;
-                    }
-                    if k9 > 0 {
-                        break (p);
-                    }
-                }
-            }
-            5 => {
-                if (q == ({ x })) {
-                    y = q;
-                    y
-                } else if (p <= ({ 10 })) {
-                    assert!((p == ({ x })) || !(p == ({ x })), "always");
-                    p
-                } else {
-                    x
-                }
-            }
-            _ => (mul(4i32, x)),
-        }
+            _ => (p),
+        },
     };
-    ((x).max(p))
+    if (p > ({ 8 })) {
+        (s18.a, x) = (
+            if let Some(mut o19) = option(is_small(n), i32::from((q != ({ x })))) {
+                (mul(s18.a, 8i32))
+            } else {
+                {
+                    let mut k20 = 0;
+                    loop {
+                        k20 += 1;
+                        if (s18.b == ({ 3 })) && (s18.b < ({ 5 })) {
+                            break q;
+                        }
+                        if k20 > 1 {
+                            break (q);
+                        }
+                    }
+                }
+            },
+            if (q == ({ x })) && (q >= ({ 5 })) {
+                (add(4i32, y))
+            } else {
+                let mut v21 = s18.b;
+                if let Some(mut o22) = option(is_small(n), x) { x } else { (8i32) }
+            },
+        );
+    }
+    if (p != ({ s18.a })) && (n > 1) && (q < ({ 2 })) {
+        if !(p >= ({ 4 })) {
+            if (x >= ({ 7 })) { add(0i32, (7i32)) } else { mul(p, (1i32)) }
+        } else {
+            ((x).max(s18.a))
+        }
+    } else if ((y >= ({ 5 })) || (q != ({ 2 }))) {
+        ((-2i32).max((4i32)))
+    } else {
+        q
+    }
 }
 
 #[function]
@@ -4339,43 +4530,22 @@ fn tensors_32(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     {
         x = match p.clone() {
-            -2..=2 => (Tensor::from(-2) % 4)?,
-            5 => {
-                if q.not_equal(9)? {
-                    Tensor::from(0)
+            -2..=2 => {
+                if q.lt(2)? {
+                    y.clone()
+                } else if x.equal(3)? {
+                    (y, x) = (Tensor::from(0), x.clone());
+                    p.clone()
                 } else {
-                    Tensor::from(7)
+                    let mut v1 = q.clone();
+                    y.clone()
                 }
             }
-            _ => {
-                (if y.equal(2)? {
-                    let mut v1 = q.clone();
-                    Tensor::from(4)
-                } else if p.less_equal(&x)? {
-                    q.clone()
-                } else {
-                    x.clone()
-                })
-            }
+            5 => ((y.clone() * x.clone())?),
+            _ => q.gt(10)?.cast(DType::I32)?,
         };
     }
-    Ok({
-        let mut k2 = Tensor::from(0);
-        loop {
-            k2 = (&k2 + 1)?;
-            if (x.not_equal(7)? || p.greater_equal(2)?) {
-                break if p.greater(10)? {
-                    y = q.clone();
-                    x.clone()
-                } else {
-                    Tensor::from(2)
-                };
-            }
-            if k2.greater(1)? {
-                break (keep(&x.clone()));
-            }
-        }
-    })
+    Ok(x.less_equal(10)?.cast(DType::I32)?)
 }
 
 fn numbers_32(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -4383,43 +4553,22 @@ fn numbers_32(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     {
         x = match p {
-            -2..=2 => (rem((-2i32), 4)),
-            5 => {
-                if (q != ({ 9 })) {
-                    (0i32)
+            -2..=2 => {
+                if (q < ({ 2 })) {
+                    y
+                } else if (x == ({ 3 })) {
+                    (y, x) = ((0i32), x);
+                    p
                 } else {
-                    (7i32)
+                    let mut v1 = q;
+                    y
                 }
             }
-            _ => {
-                (if (y == ({ 2 })) {
-                    let mut v1 = q;
-                    (4i32)
-                } else if (p <= ({ x })) {
-                    q
-                } else {
-                    x
-                })
-            }
+            5 => (mul(y, x)),
+            _ => i32::from((q > ({ 10 }))),
         };
     }
-    {
-        let mut k2 = 0;
-        loop {
-            k2 += 1;
-            if ((x != ({ 7 })) || (p >= ({ 2 }))) {
-                break if (p > ({ 10 })) {
-                    y = q;
-                    x
-                } else {
-                    (2i32)
-                };
-            }
-            if k2 > 1 {
-                break (x);
-            }
-        }
-    }
+    i32::from((x <= ({ 10 })))
 }
 
 #[function]
@@ -4428,76 +4577,152 @@ fn tensors_33(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
-        z = (p.clone() + &z)?;
-        let mut v2;
-        match n {
-            0 => {
-                let mut v3 = z.clone();
-                v2 = Tensor::from(-2);
-            }
-            _ => {
-                if q.not_equal(2)? && z.greater_equal(6)? && p.greater(0)? && t.equal(&z)? {
-                    v2 = q.clone();
-                } else {
-                    v2 = Tensor::from(-1);
-                }
-            }
-        }
-        z += Tensor::from(-1);
-        if q.not_equal(2)? {
-            if (p.clone()).greater(11)? {
-                if v2.less(9)? {
-                    v2 -= Tensor::from(-4);
-                    &v2 * t.clone()
-                } else {
-                    0 * z.clone()
-                }
-            } else if (v2.clone()).greater(3)? {
-                if (q.clone()).greater(q.clone())? {
-                    z = p.clone();
-                    (z, v2) = (Tensor::from(-3), Tensor::from(-2));
-                }
-                if v2.equal(7)? { 7 + &v2 } else { t.clone() - 6 }
-            } else {
-                let mut v4 = match v2.clone() {
-                    -2..=2 => (t.clone()),
-                    5 => p.clone(),
-                    _ => Tensor::from(-3),
-                };
-                2 - &v2
-            }
+        z = (if let Some(mut o2) = option((n > 1), p.clone()) { z.clone() } else { p.clone() }
+            - &z)?;
+        if (Tensor::from(5)).le(q.clone())? {
+            assert!(p.ge(4)? || !p.ge(4)?, "always");
+            z = (Tensor::from(5) + &z)?;
         } else {
-            {
-                let t5 = z.clone();
-                (t5 * 2)?
-            }
-            .maximum(p)
+            z = q.clone();
         }
+        if !(!(z.gt(&z)?)) {
+            assert!(q.eq(7)? || !q.eq(7)?, "always");
+            let mut s3 = Fields { a: Tensor::from(6), b: Tensor::from(-1) };
+        } else if z.less_equal(0)? {
+            z = q.clone();
+            z = Tensor::from(1);
+        } else {
+            z = (Tensor::from(8) + &z)?;
+            z = Tensor::from(7);
+        }
+        keep(&(&z - Tensor::from(-1))?) * p
     };
-    y = match n {
-        0 => match y.clone() {
-            -2..=2 => Tensor::from(-4),
-            5 => y.clone(),
-            _ => (x.clone()),
+    let mut k4 = Tensor::from(0);
+    'l5: while k4.less(1)? && ((q.clone()).gt(3)?) {
+        k4 = (&k4 + 1)?;
+        if (p.clone()).greater(q.clone())? {
+            let mut k6 = Tensor::from(0);
+            'l7: while k6.less(2)? && (n == 0) {
+                k6 = (&k6 + 1)?;
+                y = p.clone();
+                let mut v8 = p.clone();
+                let mut v9 = v8.clone();
+            }
+            'l10: for mut i11 in 0..(q.clone()).floor_mod(4)? {
+                x = (y.clone() * &x)?;
+                assert!(q.greater_equal(11)? || !q.greater_equal(11)?, "always");
+            }
+            (x, y) = (
+                if q.lt(4)? {
+                    return Ok(Tensor::from(-3));
+                } else if q.greater(6)? {
+                    y.clone()
+                } else {
+                    p.clone()
+                },
+                (p.clone(), y.clone()).0,
+            );
+        } else {
+            assert!(x.not_equal(&y)? || !x.not_equal(&y)?, "always");
+            'l12: for mut i13 in range(&(x.clone()).floor_mod(6)?, 0, -2) {
+                x = x.clone();
+            }
+            x *= y.clone();
         }
-        .floor_mod(7)?,
-        1 | 2 => match q.clone() {
-            0 => match n {
-                0 => (y.clone()),
-                1 | 2 => y.clone(),
-                _ => (Tensor::from(1)),
-            },
-            1 | -3 | 4..=6 => {
-                ({
-                    let t6 = y.clone();
-                    (t6 * 2)?
+    }
+    y = twice(Result::<Tensor>::Ok(
+        (-if q.ne(4)? {
+            y = Tensor::from(-3);
+            Tensor::from(3)
+        } else {
+            q.clone()
+        })?,
+    ))?;
+    if is_small(n) && x.less_equal(1)? {
+        (x, y) = (
+            twice(-&x)?,
+            match if (n == 0) {
+                Some(if let Some(mut o14) = option((n == 0), Tensor::from(4)) {
+                    x.clone()
+                } else {
+                    x.clone()
                 })
+            } else {
+                None
+            } {
+                Some(mut o15) => p.clone().abs()?,
+                None => {
+                    let mut k16 = Tensor::from(0);
+                    loop {
+                        k16 = (&k16 + 1)?;
+                        if p.gt(&x)? && (q.lt(0)?) {
+                            break Tensor::from(1);
+                        }
+                        if k16.greater(0)? {
+                            break (x.clone());
+                        }
+                    }
+                }
+            },
+        );
+        'l17: for h18 in (0..3).rev() {
+            x = (&x + h18 as i32)?;
+            break 'l17;
+        }
+        if p.greater(9)? {
+            'l19: for mut r20 in Tensor::from([3, -1, 5]) {
+                let mut s21 = Fields { a: r20.clone(), b: Tensor::from(4) };
+                s21.b = (x.clone() - &s21.b)?;
+                x += s21.b.clone();
             }
-            _ => x.clone(),
-        },
-        _ => (q.clone()),
-    };
-    Ok(x)
+            'l22: for mut i23 in range(&(x.clone()).floor_mod(6)?, 0, -2) {
+                assert!(p.le(&x)? || !p.le(&x)?, "always");
+                break 'l22;
+            }
+        } else if q.lt(&x)? && q.less(6)? {
+            return Ok(match n {
+                0 => x.clone(),
+                1 | 2 => (q.clone()),
+                _ => (Tensor::from(-3)),
+            });
+        } else {
+            'l24: for mut i25 in range((q.clone()).floor_mod(4)?) {
+                assert!(p.gt(3)? || !p.gt(3)?, "always");
+                assert!(q.le(&i25)? || !q.le(&i25)?, "always");
+            }
+            assert!(q.equal(3)? || !q.equal(3)?, "always");
+            if (n == 0) {
+                return Ok(x.clone());
+            } else if (q.clone()).greater_equal(&x)? {
+                y = x.clone();
+                y *= Tensor::from(6);
+            } else {
+                x = Tensor::from(-2);
+                y = Tensor::from(0);
+            }
+        }
+    } else {
+        let mut k26 = Tensor::from(0);
+        'l27: while k26.less(1)? && (p.greater_equal(3)?) {
+            k26 = (&k26 + 1)?;
+            let mut v28;
+            if (Tensor::from(-1)).greater(Tensor::from(4))? {
+                let mut v29 = q.clone();
+                v28 = Tensor::from(-4);
+            } else if flag {
+                let mut v30 = Tensor::from(-1);
+                v28 = y.clone();
+            } else {
+                v28 = Tensor::from(3);
+            }
+        }
+        return Ok(match n {
+            0 => (p.clone()),
+            1 | 2 => (x.clone()),
+            _ => (Tensor::from(8)),
+        });
+    }
+    Ok((if q.less_equal(3)? { &x * &x } else { p * q.clone() })?)
 }
 
 fn numbers_33(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -4505,80 +4730,150 @@ fn numbers_33(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     let c1 = |t: i32| -> i32 {
         let mut z = t;
-        z = add(p, z);
-        let mut v2;
-        match n {
-            0 => {
-                let mut v3 = z;
-                v2 = (-2i32);
-            }
-            _ => {
-                if (q != ({ 2 })) && (z >= ({ 6 })) && (p > ({ 0 })) && (t == ({ z })) {
-                    v2 = q;
-                } else {
-                    v2 = (-1i32);
-                }
-            }
-        }
-        z = add(z, (-1i32));
-        if (q != ({ 2 })) {
-            if ((p) > ({ 11 })) {
-                if (v2 < ({ 9 })) {
-                    v2 = sub(v2, (-4i32));
-                    mul(v2, t)
-                } else {
-                    mul(0i32, z)
-                }
-            } else if ((v2) > ({ 3 })) {
-                if ((q) > ({ q })) {
-                    z = p;
-                    (z, v2) = ((-3i32), (-2i32));
-                }
-                if (v2 == ({ 7 })) { add(7i32, v2) } else { sub(t, 6i32) }
-            } else {
-                let mut v4 = match v2 {
-                    -2..=2 => (t),
-                    5 => p,
-                    _ => (-3i32),
-                };
-                sub(2i32, v2)
-            }
+        z = sub(if let Some(mut o2) = option((n > 1), p) { z } else { p }, z);
+        if ((5i32) <= ({ q })) {
+            assert!((p >= ({ 4 })) || !(p >= ({ 4 })), "always");
+            z = add((5i32), z);
         } else {
-            (({
-                let t5 = z;
-                mul(t5, 2)
-            })
-            .max(p))
+            z = q;
         }
+        if !(!(z > ({ z }))) {
+            assert!((q == ({ 7 })) || !(q == ({ 7 })), "always");
+            let mut s3 = Fields { a: (6i32), b: (-1i32) };
+        } else if (z <= ({ 0 })) {
+            z = q;
+            z = (1i32);
+        } else {
+            z = add((8i32), z);
+            z = (7i32);
+        }
+        mul((sub(z, (-1i32))), p)
     };
-    y = match n {
-        0 => {
-            (rem(
-                (match y {
-                    -2..=2 => (-4i32),
-                    5 => y,
-                    _ => (x),
-                }),
-                7,
-            ))
-        }
-        1 | 2 => match q {
-            0 => match n {
-                0 => (y),
-                1 | 2 => y,
-                _ => (1i32),
-            },
-            1 | -3 | 4..=6 => {
-                ({
-                    let t6 = y;
-                    mul(t6, 2)
-                })
+    let mut k4 = 0;
+    'l5: while k4 < 1 && ((q) > ({ 3 })) {
+        k4 += 1;
+        if ((p) > ({ q })) {
+            let mut k6 = 0;
+            'l7: while k6 < 2 && (n == 0) {
+                k6 += 1;
+                y = p;
+                let mut v8 = p;
+                let mut v9 = v8;
             }
-            _ => x,
-        },
-        _ => (q),
-    };
-    x
+            'l10: for mut i11 in 0..rem(q, 4) {
+                x = mul(y, x);
+                assert!((q >= ({ 11 })) || !(q >= ({ 11 })), "always");
+            }
+            (x, y) = (
+                if (q < ({ 4 })) {
+                    return (-3i32);
+                } else if (q > ({ 6 })) {
+                    y
+                } else {
+                    p
+                },
+                (p, y).0,
+            );
+        } else {
+            assert!((x != ({ y })) || !(x != ({ y })), "always");
+            'l12: for mut i13 in counts(rem(x, 6), 0, -2) {
+                x = x;
+            }
+            x = mul(x, y);
+        }
+    }
+    y = twice(
+        (sub(
+            0,
+            if (q != ({ 4 })) {
+                y = (-3i32);
+                (3i32)
+            } else {
+                q
+            },
+        )),
+    );
+    if is_small(n) && (x <= ({ 1 })) {
+        (x, y) = (
+            twice(sub(0, x)),
+            match if (n == 0) {
+                Some(if let Some(mut o14) = option((n == 0), (4i32)) { x } else { x })
+            } else {
+                None
+            } {
+                Some(mut o15) => ((p).wrapping_abs()),
+                None => {
+                    let mut k16 = 0;
+                    loop {
+                        k16 += 1;
+                        if (p > ({ x })) && (q < ({ 0 })) {
+                            break (1i32);
+                        }
+                        if k16 > 0 {
+                            break (x);
+                        }
+                    }
+                }
+            },
+        );
+        'l17: for h18 in (0..3).rev() {
+            x = add(x, h18 as i32);
+            break 'l17;
+        }
+        if (p > ({ 9 })) {
+            'l19: for mut r20 in [3i32, -1, 5] {
+                let mut s21 = Fields { a: r20, b: (4i32) };
+                s21.b = sub(x, s21.b);
+                x = add(x, s21.b);
+            }
+            'l22: for mut i23 in counts(rem(x, 6), 0, -2) {
+                assert!((p <= ({ x })) || !(p <= ({ x })), "always");
+                break 'l22;
+            }
+        } else if (q < ({ x })) && (q < ({ 6 })) {
+            return match n {
+                0 => x,
+                1 | 2 => (q),
+                _ => (-3i32),
+            };
+        } else {
+            'l24: for mut i25 in 0..rem(q, 4) {
+                assert!((p > ({ 3 })) || !(p > ({ 3 })), "always");
+                assert!((q <= ({ i25 })) || !(q <= ({ i25 })), "always");
+            }
+            assert!((q == ({ 3 })) || !(q == ({ 3 })), "always");
+            if (n == 0) {
+                return x;
+            } else if ((q) >= ({ x })) {
+                y = x;
+                y = mul(y, (6i32));
+            } else {
+                x = (-2i32);
+                y = (0i32);
+            }
+        }
+    } else {
+        let mut k26 = 0;
+        'l27: while k26 < 1 && (p >= ({ 3 })) {
+            k26 += 1;
+            let mut v28;
+            if ((-1i32) > ({ (4i32) })) {
+                let mut v29 = q;
+                v28 = (-4i32);
+            } else if flag {
+                let mut v30 = (-1i32);
+                v28 = y;
+            } else {
+                v28 = (3i32);
+            }
+        }
+        return match n {
+            0 => (p),
+            1 | 2 => (x),
+            _ => (8i32),
+        };
+    }
+    (if (q <= ({ 3 })) { mul(x, x) } else { mul(p, q) })
 }
 
 #[function]
@@ -4590,44 +4885,44 @@ fn tensors_34(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         k1 = (&k1 + 1)?;
         if x.equal(&x)? {
             continue;
-        } else if q.greater(2)? {
+        } else if q.gt(2)? {
             if (y.clone()).greater_equal(x.clone())? || !is_small(n) {
-                let mut v3 = x.clone();
-                let mut v4 = p.clone();
-                assert!(p.less_equal(6)? || !p.less_equal(6)?, "always");
-            } else {
-                y -= Tensor::from(8) * p.clone();
+                let mut v3 = q.clone();
+                v3 += v3.clone();
+                return Ok(twice(q - p)?);
             }
-            if x.greater_equal(10)? {
-                x = y.clone();
-                let mut v5 = y.clone();
-                v5 = p.clone();
-            } else if (Tensor::from(-1)).equal(6)? {
-                let mut v6 = p.clone();
-                x = Tensor::from(3);
-                x = x.clone();
+            let mut v4;
+            if (n == 0) {
+                let mut v5 = p.clone();
+                v4 = Tensor::from(-4);
             } else {
-                break;
+                let mut v6 = y.clone();
+                v4 = y.clone();
             }
         } else {
-            break 'l2;
-        }
-        x = twice(if p.not_equal(9)? { q.clone() - y.clone() } else { Tensor::from(-3) % 6 })?;
-    }
-    'l7: for mut i8 in range(&(y.clone()).floor_mod(6)?, 0, -2) {
-        {
-            let mut v9 = match i8.clone() {
-                0 => x.clone(),
-                1 | -3 | 4..=6 => (Tensor::from(-3)),
-                _ => (Tensor::from(8)),
-            };
-            'l10: for mut i11 in range((q.clone()).floor_mod(4)?) {
-                let mut v12 = p.clone();
-                v9 = Tensor::from(7);
+            {
+                (x, y) = (y.clone(), p.clone());
+            }
+            {
+                (y, x) = (p.clone(), Tensor::from(3));
             }
         }
+        let mut v7;
+        if p.ge(4)? {
+            let mut v8 = if q.not_equal(8)? {
+                y -= x.clone();
+                x.clone()
+            } else {
+                Tensor::from(-2)
+            };
+            v7 = y.greater_equal(11)?.cast(DType::I32)?;
+        } else {
+            let mut v9 = if x.greater_equal(&x)? { y.clone() } else { Tensor::from(-4) };
+            v7 = (y.clone() - Tensor::from(0))?;
+        }
     }
-    Ok((twice(8 * x.clone())? * q)?)
+    assert!(q.not_equal(3)? || !q.not_equal(3)?, "always");
+    (3 * Tensor::from(2))?.maximum(6)
 }
 
 fn numbers_34(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -4640,121 +4935,123 @@ fn numbers_34(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             continue;
         } else if (q > ({ 2 })) {
             if ((y) >= ({ x })) || !is_small(n) {
-                let mut v3 = x;
-                let mut v4 = p;
-                assert!((p <= ({ 6 })) || !(p <= ({ 6 })), "always");
-            } else {
-                y = sub(y, mul((8i32), p));
+                let mut v3 = q;
+                v3 = add(v3, v3);
+                return twice(sub(q, p));
             }
-            if (x >= ({ 10 })) {
-                x = y;
-                let mut v5 = y;
-                v5 = p;
-            } else if ((-1i32) == ({ 6 })) {
-                let mut v6 = p;
-                x = (3i32);
-                x = x;
+            let mut v4;
+            if (n == 0) {
+                let mut v5 = p;
+                v4 = (-4i32);
             } else {
-                break;
+                let mut v6 = y;
+                v4 = y;
             }
         } else {
-            break 'l2;
-        }
-        x = twice(if (p != ({ 9 })) { sub(q, y) } else { rem((-3i32), 6) });
-    }
-    'l7: for mut i8 in counts(rem(y, 6), 0, -2) {
-        {
-            let mut v9 = match i8 {
-                0 => x,
-                1 | -3 | 4..=6 => (-3i32),
-                _ => (8i32),
-            };
-            'l10: for mut i11 in 0..rem(q, 4) {
-                let mut v12 = p;
-                v9 = (7i32);
+            {
+                (x, y) = (y, p);
+            }
+            {
+                (y, x) = (p, (3i32));
             }
         }
+        let mut v7;
+        if (p >= ({ 4 })) {
+            let mut v8 = if (q != ({ 8 })) {
+                y = sub(y, x);
+                x
+            } else {
+                (-2i32)
+            };
+            v7 = i32::from((y >= ({ 11 })));
+        } else {
+            let mut v9 = if (x >= ({ x })) { y } else { (-4i32) };
+            v7 = (sub(y, (0i32)));
+        }
     }
-    (mul(twice(mul(8i32, x)), q))
+    assert!((q != ({ 3 })) || !(q != ({ 3 })), "always");
+    ((mul(3i32, (2i32))).max(6i32))
 }
 
 #[function]
 fn tensors_35(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    'l1: for mut i2 in range(-1, (Tensor::from(0)).floor_mod(3)?) {
-        let mut v5 = if (i2.clone()).equal(9)? {
-            'l3: for mut i4 in range((Tensor::from(1)).floor_mod(4)?) {
-                y = p.clone();
-            }
-            p.clone().floor_mod(7)?
-        } else if !(p.equal(2)?) {
-            if (!(p.equal(&i2)?) || p.greater_equal(&y)? && (p.less(&i2)?)) {
-                x = Tensor::from(1);
-                y = q.clone();
-            } else if !(p.greater(10)?) {
-                x = Tensor::from(4);
-                i2 = y.clone();
-                y = (p.clone() + &y)?;
-            } else {
-                i2 = (p.clone() + &i2)?;
-            }
-            y.clone()
-        } else {
-            q.clone().maximum(q.clone())?
+    'l1: for mut i2 in range((Tensor::from(0)).floor_mod(4)?) {
+        let mut s3 = Fields {
+            a: (
+                (p.clone() + Tensor::from(1))?,
+                match x.clone() {
+                    0 => y.clone(),
+                    1 | -3 | 4..=6 => q.clone(),
+                    _ => Tensor::from(4),
+                },
+            )
+                .0,
+            b: match i2.clone() {
+                0 => p.less(11)?.cast(DType::I32)?,
+                1 | -3 | 4..=6 => (keep(&x.clone())),
+                _ => (p * q.clone())?,
+            },
         };
-        x = {
-            let t6 = if v5.less_equal(10)? {
-                x = Tensor::from(8);
-                x.clone()
-            } else if q.greater_equal(5)? {
-                y.clone()
-            } else {
-                v5.clone()
-            };
-            t6
-        };
+        'l4: for mut r5 in Tensor::from([3, -1, 5]) {
+            'l6: for mut r7 in Tensor::from([3, -1, 5]) {
+                s3.b = Tensor::from(1);
+                x = y.clone();
+            }
+            {
+                i2 = x.clone();
+            }
+            (s3.b, i2) = (
+                {
+                    let t8 = Tensor::from(1);
+                    (t8 * 2)?
+                },
+                i2.clone(),
+            );
+        }
     }
-    Ok(x)
+    Ok(Tensor::from(-1))
 }
 
 fn numbers_35(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    'l1: for mut i2 in -1..rem((0i32), 3) {
-        let mut v5 = if ((i2) == ({ 9 })) {
-            'l3: for mut i4 in 0..rem((1i32), 4) {
-                y = p;
-            }
-            (rem((p), 7))
-        } else if !(p == ({ 2 })) {
-            if (!(p == ({ i2 })) || (p >= ({ y })) && (p < ({ i2 }))) {
-                x = (1i32);
-                y = q;
-            } else if !(p > ({ 10 })) {
-                x = (4i32);
-                i2 = y;
-                y = add(p, y);
-            } else {
-                i2 = add(p, i2);
-            }
-            y
-        } else {
-            ((q).max(q))
+    'l1: for mut i2 in 0..rem((0i32), 4) {
+        let mut s3 = Fields {
+            a: (
+                (add(p, (1i32))),
+                match x {
+                    0 => y,
+                    1 | -3 | 4..=6 => q,
+                    _ => (4i32),
+                },
+            )
+                .0,
+            b: match i2 {
+                0 => i32::from((p < ({ 11 }))),
+                1 | -3 | 4..=6 => (x),
+                _ => (mul(p, q)),
+            },
         };
-        x = {
-            let t6 = if (v5 <= ({ 10 })) {
-                x = (8i32);
-                x
-            } else if (q >= ({ 5 })) {
-                y
-            } else {
-                v5
-            };
-            t6
-        };
+        'l4: for mut r5 in [3i32, -1, 5] {
+            'l6: for mut r7 in [3i32, -1, 5] {
+                s3.b = (1i32);
+                x = y;
+            }
+            {
+                i2 = x;
+            }
+            (s3.b, i2) = (
+                {
+                    let t8 = (1i32);
+                    mul(t8, 2)
+                },
+                i2,
+            );
+        }
     }
-    x
+    (-1i32)
 }
 
 #[function]
@@ -4762,223 +5059,86 @@ fn tensors_36(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     if is_small(n) {
-        y = (x.clone()).less_equal(Tensor::from(8))?.cast(DType::I32)?;
-        (y, x) = (
-            {
-                let mut k1 = Tensor::from(0);
-                loop {
-                    k1 = (&k1 + 1)?;
-                    if !(q.not_equal(3)?) {
-                        break if x.not_equal(&x)? {
-                            q.clone()
-                        } else if p.greater(10)? {
-                            Tensor::from(2)
-                        } else {
-                            let mut v2 = Tensor::from(7);
-                            Tensor::from(3)
-                        };
-                    }
-                    if k1.greater(1)? {
-                        break (if y.greater_equal(3)? {
-                            q.clone()
-                        } else if p.greater_equal(&y)? {
-                            x.clone()
-                        } else {
-                            Tensor::from(6)
-                        });
-                    }
-                }
-            },
-            if (n > 1) && x.less_equal(&y)? {
-                y.clone()
-            } else {
-                let mut v4 = if p.not_equal(&y)? {
-                    let mut v3 = Tensor::from(6);
-                    p.clone()
-                } else {
-                    y.clone()
-                };
-                Tensor::from(2)
-            },
-        );
-    } else {
-        let mut v5;
-        match n {
-            0 => {
-                v5 = Tensor::from(-4);
+        y = y.clone();
+        (y, x) = (twice(Result::<Tensor>::Ok(Tensor::from(8)))?, x.clone());
+    }
+    'l1: for mut i2 in range(&(p.clone()).floor_mod(6)?, 0, -2) {
+        'l3: for h4 in 0..2 {
+            y = (&y + h4 as i32)?;
+            if p.gt(3)? {
+                y = Tensor::from(0);
             }
-            _ => {
-                if (n > 1) {
-                    v5 = (y.clone() * p.clone())?;
-                } else {
-                    v5 = {
-                        let t6 = p.clone();
-                        (t6 * 2)?
-                    };
-                }
+            let mut v5;
+            if y.lt(11)? {
+                v5 = Tensor::from(3);
+            } else if flag {
+                v5 = y.clone();
+            } else {
+                v5 = i2.clone();
             }
         }
     }
-    let mut k7 = Tensor::from(0);
-    'l8: loop {
-        if k7.greater(2)? {
-            break;
-        }
-        k7 = (&k7 + 1)?;
-        if !(p.equal(&x)? && (y.equal(3)?)) {
-            if x.greater(2)? {
-                x = Tensor::from(3);
-                x = p.clone();
-            } else {
-                let mut v9 = q.clone();
+    if (y.eq(11)? || x.le(&y)?) && (y.lt(6)?) {
+        if !(q.ne(&x)?) {
+            'l6: for mut r7 in Tensor::from([3, -1, 5]) {
+                assert!(p.greater_equal(7)? || !p.greater_equal(7)?, "always");
             }
-            y = (match p.clone() {
-                0 => Tensor::from(-4),
-                1 | -3 | 4..=6 => x.clone(),
-                _ => p.clone(),
-            } + &y)?;
-            for mut r11 in Tensor::from([3, -1, 5]) {
-                let mut v12 = Tensor::from(5);
-            }
-        } else if p.less(8)? && q.less(7)? {
-            if !(x.greater_equal(9)?) {
-                let mut v13 = Tensor::from(-3);
-                let mut v14 = Tensor::from(0);
-            }
-            match n {
-                1 => {}
-                _ => {}
-            }
+            Result::<Tensor>::Ok(Tensor::from(3))
         } else {
-            let mut k15 = Tensor::from(0);
-            'l16: loop {
-                if k15.greater(0)? {
-                    break;
-                }
-                k15 = (&k15 + 1)?;
-                x = q.clone();
-                assert!(p.not_equal(&y)? || !p.not_equal(&y)?, "always");
-                y = p.clone();
-            }
-            'l17: for mut r18 in Tensor::from([3, -1, 5]) {
-                x = Tensor::from(8);
-            }
+            if q.gt(&x)? { y.clone() - Tensor::from(-4) } else { 2 + &x }
+        }
+    } else {
+        if p.eq(&y)? && (y.greater_equal(10)?) {
+            if p.greater(&y)? { Tensor::from(1) * q } else { Tensor::from(4) % 6 }
+        } else if !(p.lt(3)?) {
+            Result::<Tensor>::Ok(q.clone())
+        } else {
+            3 * p.clone()
         }
     }
-    Ok(x)
 }
 
 fn numbers_36(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
     if is_small(n) {
-        y = i32::from(((x) <= ({ (8i32) })));
-        (y, x) = (
-            {
-                let mut k1 = 0;
-                loop {
-                    k1 += 1;
-                    if !(q != ({ 3 })) {
-                        break if (x != ({ x })) {
-                            q
-                        } else if (p > ({ 10 })) {
-                            (2i32)
-                        } else {
-                            let mut v2 = (7i32);
-                            (3i32)
-                        };
-                    }
-                    if k1 > 1 {
-                        break (if (y >= ({ 3 })) {
-                            q
-                        } else if (p >= ({ y })) {
-                            x
-                        } else {
-                            (6i32)
-                        });
-                    }
-                }
-            },
-            if (n > 1) && (x <= ({ y })) {
-                y
-            } else {
-                let mut v4 = if (p != ({ y })) {
-                    let mut v3 = (6i32);
-                    p
-                } else {
-                    y
-                };
-                (2i32)
-            },
-        );
-    } else {
-        let mut v5;
-        match n {
-            0 => {
-                v5 = (-4i32);
+        y = y;
+        (y, x) = (twice((8i32)), x);
+    }
+    'l1: for mut i2 in counts(rem(p, 6), 0, -2) {
+        'l3: for h4 in 0..2 {
+            y = add(y, h4 as i32);
+            if (p > ({ 3 })) {
+                y = (0i32);
             }
-            _ => {
-                if (n > 1) {
-                    v5 = (mul(y, p));
-                } else {
-                    v5 = {
-                        let t6 = p;
-                        mul(t6, 2)
-                    };
-                }
+            let mut v5;
+            if (y < ({ 11 })) {
+                v5 = (3i32);
+            } else if flag {
+                v5 = y;
+            } else {
+                v5 = i2;
             }
         }
     }
-    let mut k7 = 0;
-    'l8: loop {
-        if k7 > 2 {
-            break;
-        }
-        k7 += 1;
-        if !((p == ({ x })) && (y == ({ 3 }))) {
-            if (x > ({ 2 })) {
-                x = (3i32);
-                x = p;
-            } else {
-                let mut v9 = q;
+    if ((y == ({ 11 })) || (x <= ({ y }))) && (y < ({ 6 })) {
+        if !(q != ({ x })) {
+            'l6: for mut r7 in [3i32, -1, 5] {
+                assert!((p >= ({ 7 })) || !(p >= ({ 7 })), "always");
             }
-            y = add(
-                match p {
-                    0 => (-4i32),
-                    1 | -3 | 4..=6 => x,
-                    _ => p,
-                },
-                y,
-            );
-            for mut r11 in [3i32, -1, 5] {
-                let mut v12 = (5i32);
-            }
-        } else if (p < ({ 8 })) && (q < ({ 7 })) {
-            if !(x >= ({ 9 })) {
-                let mut v13 = (-3i32);
-                let mut v14 = (0i32);
-            }
-            match n {
-                1 => {}
-                _ => {}
-            }
+            (3i32)
         } else {
-            let mut k15 = 0;
-            'l16: loop {
-                if k15 > 0 {
-                    break;
-                }
-                k15 += 1;
-                x = q;
-                assert!((p != ({ y })) || !(p != ({ y })), "always");
-                y = p;
-            }
-            'l17: for mut r18 in [3i32, -1, 5] {
-                x = (8i32);
-            }
+            if (q > ({ x })) { sub(y, (-4i32)) } else { add(2i32, x) }
+        }
+    } else {
+        if (p == ({ y })) && (y >= ({ 10 })) {
+            if (p > ({ y })) { mul((1i32), q) } else { rem((4i32), 6) }
+        } else if !(p < ({ 3 })) {
+            q
+        } else {
+            mul(3i32, p)
         }
     }
-    x
 }
 
 #[function]
@@ -5007,55 +5167,65 @@ fn tensors_38(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             }
             k2 = (&k2 + 1)?;
             z = (Tensor::from(-1) * &z)?;
-            assert!(z.greater(8)? || !z.greater(8)?, "always");
+            assert!(z.gt(8)? || !z.gt(8)?, "always");
             z = Tensor::from(-4);
         }
-        let mut v4 = match t.clone() {
-            0 => (p.clone()),
-            1 | -3 | 4..=6 => Tensor::from(8),
-            _ => Tensor::from(6),
-        };
-        Ok({
-            let mut k5 = Tensor::from(0);
-            loop {
-                k5 = (&k5 + 1)?;
-                if is_small(n) && t.greater(&z)? {
-                    break (Tensor::from(7) * Tensor::from(8))?;
-                }
-                if k5.greater(3)? {
-                    break (p.clone().minimum(0)?);
-                }
-            }
-        })
+        let mut v4 = q.lt(&z)?.cast(DType::I32)?;
+        Ok(match q.clone() {
+            0 => p.clone(),
+            1 | -3 | 4..=6 => (Tensor::from(5)),
+            _ => Tensor::from(-3),
+        }
+        .maximum(if v4.gt(11)? {
+            Tensor::from(0)
+        } else if t.gt(9)? {
+            p.clone()
+        } else {
+            t.clone()
+        })?)
     };
-    let mut k6 = Tensor::from(0);
-    'l7: while k6.less(3)? && (y.less(6)?) {
-        k6 = (&k6 + 1)?;
-        y = c1(&twice(-q)?)?;
-        x -= x.clone() * y.clone();
-        let mut k9 = Tensor::from(0);
-        'l10: loop {
-            if k9.greater(1)? {
-                break;
+    let mut v6 = {
+        let t5 = c1(&Tensor::from(-4))?;
+        (t5 * 2)?
+    };
+    if y.equal(5)? {
+        y = (if x.lt(&v6)? {
+            v6 = Tensor::from(3);
+            (&y * x.clone())?
+        } else {
+            if let Some(mut o7) = option(flag, y.clone()) { Tensor::from(5) } else { p.clone() }
+        } - &y)?;
+        let mut k8 = Tensor::from(0);
+        'l9: while k8.less(0)? && (p.less_equal(4)? || x.not_equal(9)?) {
+            k8 = (&k8 + 1)?;
+            (y, x) = ((Tensor::from(3) - &y)?, (p + p.clone())?);
+            let mut v10 = q.clone().maximum(q.clone())?;
+            if v10.not_equal(9)? {
+                let mut s11 = Fields { a: q.clone(), b: v10.clone() };
+                y = Tensor::from(-1);
+            } else if p.equal(&v6)? && p.greater_equal(&y)? {
+                v6 = y.clone();
+                y = v6.clone();
+            } else {
+                continue;
             }
-            k9 = (&k9 + 1)?;
-            x *= Tensor::from(5);
         }
     }
-    Ok(match x.clone() {
-        0 => (Tensor::from(8) % 3)?,
-        1 | -3 | 4..=6 => (p.clone().abs()?),
-        _ => {
-            if q.greater_equal(9)? {
-                Tensor::from(6)
-            } else if p.equal(&x)? {
-                y -= Tensor::from(4);
-                y.clone()
+    if q.eq(&y)? || !(n == 0) {
+        'l12: for mut r13 in Tensor::from([3, -1, 5]) {
+            if q.le(9)? {
+                (y, r13) = (q.clone(), r13.clone());
+                break;
+            } else if p.gt(&r13)? || !is_small(n) {
+                v6 += p.clone() * v6.clone();
+                assert!(p.ne(&v6)? || !p.ne(&v6)?, "always");
             } else {
-                p.clone()
+                x = p.clone();
+                y = y.clone();
             }
         }
-    })
+    }
+    -x.clone()
 }
 
 fn numbers_38(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -5073,278 +5243,449 @@ fn numbers_38(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             assert!((z > ({ 8 })) || !(z > ({ 8 })), "always");
             z = (-4i32);
         }
-        let mut v4 = match t {
-            0 => (p),
-            1 | -3 | 4..=6 => (8i32),
-            _ => (6i32),
-        };
-        {
-            let mut k5 = 0;
-            loop {
-                k5 += 1;
-                if is_small(n) && (t > ({ z })) {
-                    break (mul((7i32), (8i32)));
-                }
-                if k5 > 3 {
-                    break ((p).min(0i32));
-                }
-            }
-        }
+        let mut v4 = i32::from((q < ({ z })));
+        ((match q {
+            0 => p,
+            1 | -3 | 4..=6 => (5i32),
+            _ => (-3i32),
+        })
+        .max(if (v4 > ({ 11 })) {
+            (0i32)
+        } else if (t > ({ 9 })) {
+            p
+        } else {
+            t
+        }))
     };
-    let mut k6 = 0;
-    'l7: while k6 < 3 && (y < ({ 6 })) {
-        k6 += 1;
-        y = c1(twice(sub(0, q)));
-        x = sub(x, mul(x, y));
-        let mut k9 = 0;
-        'l10: loop {
-            if k9 > 1 {
-                break;
-            }
-            k9 += 1;
-            x = mul(x, (5i32));
-        }
-    }
-    match x {
-        0 => (rem((8i32), 3)),
-        1 | -3 | 4..=6 => ((p).wrapping_abs()),
-        _ => {
-            if (q >= ({ 9 })) {
-                (6i32)
-            } else if (p == ({ x })) {
-                y = sub(y, (4i32));
-                y
+    let mut v6 = {
+        let t5 = c1((-4i32));
+        mul(t5, 2)
+    };
+    if (y == ({ 5 })) {
+        y = sub(
+            if (x < ({ v6 })) {
+                v6 = (3i32);
+                (mul(y, x))
             } else {
-                p
+                if let Some(mut o7) = option(flag, y) { (5i32) } else { p }
+            },
+            y,
+        );
+        let mut k8 = 0;
+        'l9: while k8 < 0 && ((p <= ({ 4 })) || (x != ({ 9 }))) {
+            k8 += 1;
+            (y, x) = ((sub((3i32), y)), (add(p, p)));
+            let mut v10 = ((q).max(q));
+            if (v10 != ({ 9 })) {
+                let mut s11 = Fields { a: q, b: v10 };
+                y = (-1i32);
+            } else if (p == ({ v6 })) && (p >= ({ y })) {
+                v6 = y;
+                y = v6;
+            } else {
+                continue;
             }
         }
     }
+    if (q == ({ y })) || !(n == 0) {
+        'l12: for mut r13 in [3i32, -1, 5] {
+            if (q <= ({ 9 })) {
+                (y, r13) = (q, r13);
+                break;
+            } else if (p > ({ r13 })) || !is_small(n) {
+                v6 = add(v6, mul(p, v6));
+                assert!((p != ({ v6 })) || !(p != ({ v6 })), "always");
+            } else {
+                x = p;
+                y = y;
+            }
+        }
+    }
+    sub(0, x)
 }
 
 #[function]
 fn tensors_39(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    (x, y) = (
+    (y, x) = (
         match q.clone() {
-            0 => [(2 - p)?, q.equal(9)?.cast(DType::I32)?][if flag { 0 } else { 1 }].clone(),
-            1 | -3 | 4..=6 => ((p.clone().maximum(&x)?, y.less(2)?.cast(DType::I32)?).1),
-            _ => [
-                {
-                    let t1 = y.clone();
-                    t1
-                },
-                twice(Tensor::from(7) * p)?,
-            ][if is_small(n) { 0 } else { 1 }]
-            .clone(),
-        },
-        match y.clone() {
-            -2..=2 => {
-                (if (Tensor::from(3)).less_equal(&x)? {
-                    (-Tensor::from(3))?
-                } else {
-                    let mut v2 = y.less_equal(4)?.cast(DType::I32)?;
-                    twice(x.clone() % 6)?
+            -2..=2 => match n {
+                0 => {
+                    (match n {
+                        0 => y.clone(),
+                        1 | 2 => Tensor::from(2),
+                        _ => p.clone(),
+                    })
+                }
+                1 | 2 => (Tensor::from(6)),
+                _ => {
+                    if x.greater_equal(11)? {
+                        Tensor::from(5)
+                    } else if p.not_equal(9)? {
+                        y.clone()
+                    } else {
+                        let mut v1 = x.clone();
+                        Tensor::from(6)
+                    }
+                }
+            },
+            5 => match n {
+                0 => ((q * 5)?),
+                1 | 2 => Tensor::from(5),
+                _ => {
+                    if let Some(mut o2) = option(is_small(n), Tensor::from(3)) {
+                        Tensor::from(3)
+                    } else {
+                        Tensor::from(0)
+                    }
+                }
+            },
+            _ => {
+                ({
+                    let t3 = match n {
+                        0 => (Tensor::from(3)),
+                        1 | 2 => (y.clone()),
+                        _ => Tensor::from(2),
+                    };
+                    t3
                 })
             }
-            5 => (keep(&p.clone()).floor_mod(7)?),
-            _ => (q + 3)?,
+        },
+        {
+            let mut k4 = Tensor::from(0);
+            loop {
+                k4 = (&k4 + 1)?;
+                if (q.ne(7)? || p.lt(3)?) {
+                    break match n {
+                        0 => {
+                            (match if (n > 1) { Some(y.clone()) } else { None } {
+                                Some(mut o5) => p.clone(),
+                                None => y.clone(),
+                            })
+                        }
+                        1 | 2 => q.gt(&x)?.cast(DType::I32)?,
+                        _ => (4 - p.clone())?,
+                    };
+                }
+                if k4.greater(1)? {
+                    break (q.clone());
+                }
+            }
         },
     );
-    if !(q.greater(&x)?) {
-        y = (match y.clone() {
-            0 => (y.greater(&y)?.cast(DType::I32)?),
-            1 | -3 | 4..=6 => (y.greater_equal(5)?.cast(DType::I32)?),
-            _ => {
-                (if p.greater(&y)? {
-                    p.clone()
-                } else if x.greater_equal(10)? {
-                    p.clone()
+    match n {
+        1 => {
+            if (n > 1) {
+                x = [Tensor::from(7), y.clone()][if flag { 0 } else { 1 }].clone();
+                'l6: for mut i7 in 0..(Tensor::from(8)).floor_mod(4)? {
+                    let mut v8 = p.clone();
+                }
+            } else {
+                assert!(y.greater(2)? || !y.greater(2)?, "always");
+                'l9: for mut r10 in Tensor::from([3, -1, 5]) {
+                    x = (x.clone() - &x)?;
+                    x = x.clone();
+                }
+                'l11: for mut r12 in Tensor::from([3, -1, 5]) {
+                    let mut v13 = q.clone();
+                    assert!(y.le(6)? || !y.le(6)?, "always");
+                }
+            }
+            match n {
+                1 => {
+                    {
+                        x -= Tensor::from(5);
+                        x = Tensor::from(2);
+                    }
+                    'l14: for mut r15 in Tensor::from([3, -1, 5]) {
+                        continue 'l14;
+                    }
+                }
+                _ => {
+                    if q.eq(2)? && (!(q.le(0)?)) {
+                        x = Tensor::from(-4);
+                        let mut s16 = Fields { a: Tensor::from(-1), b: Tensor::from(4) };
+                        let mut s17 = Fields { a: y.clone(), b: s16.a.clone() };
+                    } else if (p.clone()).ne(y.clone())? {
+                        assert!(x.le(10)? || !x.le(10)?, "always");
+                        x = x.clone();
+                    } else {
+                        y = p.clone();
+                    }
+                    y -= x.clone() * y.clone();
+                }
+            }
+        }
+        _ => {
+            if !(y.greater(8)?) && (q.ne(&y)? || x.gt(&x)?) {
+                (x, y) = (p.clone(), p.clone());
+                y = {
+                    let mut k18 = Tensor::from(0);
+                    loop {
+                        k18 = (&k18 + 1)?;
+                        if q.gt(&x)? && (q.less_equal(9)?) {
+                            break q.clone();
+                        }
+                        if k18.greater(1)? {
+                            break (y.clone());
+                        }
+                    }
+                };
+                y = x.clone();
+            } else {
+                'l19: for h20 in 0..n {
+                    x = (&x + h20 as i32)?;
+                    y = q.clone();
+                }
+                'l21: for h22 in 0..n {
+                    x = (&x + h22 as i32)?;
+                    x = x.clone();
+                }
+                'l23: for mut r24 in Tensor::from([3, -1, 5]) {
+                    return Ok(twice(q * &x)?);
+                }
+            }
+            if (q.clone()).less_equal(q.clone())? && flag && x.greater_equal(3)? {
+                if (p.clone()).not_equal(&y)? {
+                    y *= p.clone();
+                    x *= Tensor::from(-3);
+                } else if !(y.less_equal(11)?) {
+                    x = (Tensor::from(-3) - &x)?;
+                    x = Tensor::from(2);
                 } else {
-                    q.clone()
-                })
+                    assert!(x.less_equal(&x)? || !x.less_equal(&x)?, "always");
+                    return Ok(keep(&Tensor::from(8)));
+                }
+                'l25: for mut r26 in Tensor::from([3, -1, 5]) {
+                    r26 = Tensor::from(7);
+                    let mut s27 = Fields { a: Tensor::from(6), b: q.clone() };
+                    continue;
+                }
             }
-        } - &y)?;
-        'l3: for mut r4 in Tensor::from([3, -1, 5]) {
-            let mut v5 = if y.less_equal(&r4)? {
-                (x, r4) = (Tensor::from(8), p.clone());
-                r4.clone()
-            } else {
-                p.clone()
-            };
-            r4 = keep(&Tensor::from(2));
-        }
-        'l7: for mut i8 in range((p.clone()).floor_mod(4)?) {
-            if flag && (p.clone()).less_equal(&x)? {
-                assert!(p.greater_equal(&i8)? || !p.greater_equal(&i8)?, "always");
-                return Ok(keep(&y.clone()));
-            } else {
-                y = Tensor::from(6);
-                x += i8.clone() * x.clone();
-                assert!(x.equal(&x)? || !x.equal(&x)?, "always");
-            }
-        }
-    } else if (q.clone()).equal(&x)? {
-        {
-            assert!(p.less(&x)? || !p.less(&x)?, "always");
-            if p.less(1)? {
-                assert!(x.greater(&y)? || !x.greater(&y)?, "always");
-                let mut v9 = x.clone();
-            }
-        }
-        let mut v10;
-        if flag && y.less_equal(&x)? {
-            let mut v11 = twice(p.clone() % 3)?;
-            v10 = if x.less_equal(4)? { Tensor::from(-2) } else { p.clone() };
-        } else if flag {
-            v10 = match n {
-                0 => (Tensor::from(4)),
-                1 | 2 => (Tensor::from(4)),
-                _ => y.clone(),
-            };
-        } else {
-            v10 = if x.equal(&x)? {
-                q.clone()
-            } else {
-                let mut v12 = y.clone();
-                x.clone()
-            };
-        }
-    } else {
-        let mut v13;
-        if (Tensor::from(6)).greater(x.clone())? && (q.less(7)? && x.less_equal(6)?) {
-            let mut v14 = (q.clone(), q.clone()).0;
-            v13 = [x.clone(), p.clone()][if (n > 1) { 0 } else { 1 }].clone();
-        } else {
-            v13 = (p.clone(), Tensor::from(-1)).1;
         }
     }
-    let mut v15 = x.clone();
-    Ok(if q.not_equal(9)? {
-        Tensor::from(0)
-    } else if p.less_equal(&v15)? {
-        p.clone()
-    } else {
-        Tensor::from(2)
+    'l28: for mut r29 in Tensor::from([3, -1, 5]) {
+        'l30: for mut i31 in range(&(Tensor::from(3)).floor_mod(6)?, 0, -2) {
+            (i31, y) = (
+                {
+                    let mut k32 = Tensor::from(0);
+                    loop {
+                        k32 = (&k32 + 1)?;
+                        if q.less_equal(&y)? {
+                            break r29.clone();
+                        }
+                        if k32.greater(1)? {
+                            break (Tensor::from(5));
+                        }
+                    }
+                },
+                i31.clone(),
+            );
+        }
+        break 'l28;
     }
-    .maximum(keep(&y.clone()))?)
+    if (n == 0) {
+        keep(&Tensor::from(1)).maximum(&x)
+    } else {
+        let mut v33 = keep(&Tensor::from(4));
+        v33.clone().maximum(3)
+    }
 }
 
 fn numbers_39(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    (x, y) = (
+    (y, x) = (
         match q {
-            0 => [(sub(2i32, p)), i32::from((q == ({ 9 })))][if flag { 0 } else { 1 }],
-            1 | -3 | 4..=6 => ((((p).max(x)), i32::from((y < ({ 2 })))).1),
-            _ => [
-                {
-                    let t1 = y;
-                    t1
-                },
-                twice(mul((7i32), p)),
-            ][if is_small(n) { 0 } else { 1 }],
-        },
-        match y {
-            -2..=2 => {
-                (if ((3i32) <= ({ x })) {
-                    (sub(0, (3i32)))
-                } else {
-                    let mut v2 = i32::from((y <= ({ 4 })));
-                    twice(rem(x, 6))
-                })
-            }
-            5 => (rem((p), 7)),
-            _ => (add(q, 3i32)),
-        },
-    );
-    if !(q > ({ x })) {
-        y = sub(
-            match y {
-                0 => (i32::from((y > ({ y })))),
-                1 | -3 | 4..=6 => (i32::from((y >= ({ 5 })))),
-                _ => {
-                    (if (p > ({ y })) {
-                        p
-                    } else if (x >= ({ 10 })) {
-                        p
-                    } else {
-                        q
+            -2..=2 => match n {
+                0 => {
+                    (match n {
+                        0 => y,
+                        1 | 2 => (2i32),
+                        _ => p,
                     })
                 }
+                1 | 2 => (6i32),
+                _ => {
+                    if (x >= ({ 11 })) {
+                        (5i32)
+                    } else if (p != ({ 9 })) {
+                        y
+                    } else {
+                        let mut v1 = x;
+                        (6i32)
+                    }
+                }
             },
-            y,
-        );
-        'l3: for mut r4 in [3i32, -1, 5] {
-            let mut v5 = if (y <= ({ r4 })) {
-                (x, r4) = ((8i32), p);
-                r4
-            } else {
-                p
-            };
-            r4 = (2i32);
-        }
-        'l7: for mut i8 in 0..rem(p, 4) {
-            if flag && ((p) <= ({ x })) {
-                assert!((p >= ({ i8 })) || !(p >= ({ i8 })), "always");
-                return y;
-            } else {
-                y = (6i32);
-                x = add(x, mul(i8, x));
-                assert!((x == ({ x })) || !(x == ({ x })), "always");
+            5 => match n {
+                0 => (mul(q, 5i32)),
+                1 | 2 => (5i32),
+                _ => {
+                    if let Some(mut o2) = option(is_small(n), (3i32)) {
+                        (3i32)
+                    } else {
+                        (0i32)
+                    }
+                }
+            },
+            _ => {
+                ({
+                    let t3 = match n {
+                        0 => (3i32),
+                        1 | 2 => (y),
+                        _ => (2i32),
+                    };
+                    t3
+                })
             }
-        }
-    } else if ((q) == ({ x })) {
+        },
         {
-            assert!((p < ({ x })) || !(p < ({ x })), "always");
-            if (p < ({ 1 })) {
-                assert!((x > ({ y })) || !(x > ({ y })), "always");
-                let mut v9 = x;
+            let mut k4 = 0;
+            loop {
+                k4 += 1;
+                if ((q != ({ 7 })) || (p < ({ 3 }))) {
+                    break match n {
+                        0 => {
+                            (match if (n > 1) { Some(y) } else { None } {
+                                Some(mut o5) => p,
+                                None => y,
+                            })
+                        }
+                        1 | 2 => i32::from((q > ({ x }))),
+                        _ => (sub(4i32, p)),
+                    };
+                }
+                if k4 > 1 {
+                    break (q);
+                }
+            }
+        },
+    );
+    match n {
+        1 => {
+            if (n > 1) {
+                x = [(7i32), y][if flag { 0 } else { 1 }];
+                'l6: for mut i7 in 0..rem((8i32), 4) {
+                    let mut v8 = p;
+                }
+            } else {
+                assert!((y > ({ 2 })) || !(y > ({ 2 })), "always");
+                'l9: for mut r10 in [3i32, -1, 5] {
+                    x = sub(x, x);
+                    x = x;
+                }
+                'l11: for mut r12 in [3i32, -1, 5] {
+                    let mut v13 = q;
+                    assert!((y <= ({ 6 })) || !(y <= ({ 6 })), "always");
+                }
+            }
+            match n {
+                1 => {
+                    {
+                        x = sub(x, (5i32));
+                        x = (2i32);
+                    }
+                    'l14: for mut r15 in [3i32, -1, 5] {
+                        continue 'l14;
+                    }
+                }
+                _ => {
+                    if (q == ({ 2 })) && (!(q <= ({ 0 }))) {
+                        x = (-4i32);
+                        let mut s16 = Fields { a: (-1i32), b: (4i32) };
+                        let mut s17 = Fields { a: y, b: s16.a };
+                    } else if ((p) != ({ y })) {
+                        assert!((x <= ({ 10 })) || !(x <= ({ 10 })), "always");
+                        x = x;
+                    } else {
+                        y = p;
+                    }
+                    y = sub(y, mul(x, y));
+                }
             }
         }
-        let mut v10;
-        if flag && (y <= ({ x })) {
-            let mut v11 = twice(rem(p, 3));
-            v10 = if (x <= ({ 4 })) { (-2i32) } else { p };
-        } else if flag {
-            v10 = match n {
-                0 => (4i32),
-                1 | 2 => (4i32),
-                _ => y,
-            };
-        } else {
-            v10 = if (x == ({ x })) {
-                q
+        _ => {
+            if !(y > ({ 8 })) && ((q != ({ y })) || (x > ({ x }))) {
+                (x, y) = (p, p);
+                y = {
+                    let mut k18 = 0;
+                    loop {
+                        k18 += 1;
+                        if (q > ({ x })) && (q <= ({ 9 })) {
+                            break q;
+                        }
+                        if k18 > 1 {
+                            break (y);
+                        }
+                    }
+                };
+                y = x;
             } else {
-                let mut v12 = y;
-                x
-            };
-        }
-    } else {
-        let mut v13;
-        if ((6i32) > ({ x })) && ((q < ({ 7 })) && (x <= ({ 6 }))) {
-            let mut v14 = (q, q).0;
-            v13 = [x, p][if (n > 1) { 0 } else { 1 }];
-        } else {
-            v13 = (p, (-1i32)).1;
+                'l19: for h20 in 0..n {
+                    x = add(x, h20 as i32);
+                    y = q;
+                }
+                'l21: for h22 in 0..n {
+                    x = add(x, h22 as i32);
+                    x = x;
+                }
+                'l23: for mut r24 in [3i32, -1, 5] {
+                    return twice(mul(q, x));
+                }
+            }
+            if ((q) <= ({ q })) && flag && (x >= ({ 3 })) {
+                if ((p) != ({ y })) {
+                    y = mul(y, p);
+                    x = mul(x, (-3i32));
+                } else if !(y <= ({ 11 })) {
+                    x = sub((-3i32), x);
+                    x = (2i32);
+                } else {
+                    assert!((x <= ({ x })) || !(x <= ({ x })), "always");
+                    return (8i32);
+                }
+                'l25: for mut r26 in [3i32, -1, 5] {
+                    r26 = (7i32);
+                    let mut s27 = Fields { a: (6i32), b: q };
+                    continue;
+                }
+            }
         }
     }
-    let mut v15 = x;
-    ((if (q != ({ 9 })) {
-        (0i32)
-    } else if (p <= ({ v15 })) {
-        p
+    'l28: for mut r29 in [3i32, -1, 5] {
+        'l30: for mut i31 in counts(rem((3i32), 6), 0, -2) {
+            (i31, y) = (
+                {
+                    let mut k32 = 0;
+                    loop {
+                        k32 += 1;
+                        if (q <= ({ y })) {
+                            break r29;
+                        }
+                        if k32 > 1 {
+                            break (5i32);
+                        }
+                    }
+                },
+                i31,
+            );
+        }
+        break 'l28;
+    }
+    if (n == 0) {
+        ((1i32).max(x))
     } else {
-        (2i32)
-    })
-    .max(y))
+        let mut v33 = (4i32);
+        ((v33).max(3i32))
+    }
 }
 
 #[function]
 fn tensors_40(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    if q.greater_equal(&x)? && (q.less_equal(1)? || x.greater_equal(&x)?) {
+    if q.greater_equal(&x)? && (q.less_equal(1)? || x.ge(&x)?) {
         let mut k1 = Tensor::from(0);
         'l2: loop {
             if k1.greater(3)? {
@@ -5353,103 +5694,151 @@ fn tensors_40(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             k1 = (&k1 + 1)?;
             'l3: for mut r4 in Tensor::from([3, -1, 5]) {
                 let mut v5 = Tensor::from(0);
-                (y, x) = (x.clone(), x.clone());
-                y = p.clone();
+                x = x.clone();
             }
         }
-    } else if !(p.less(10)?) {
-        x = {
-            let t6 = (q - p.clone())?;
-            (t6 * 2)?
-        };
     } else {
-        y = (match q.clone() {
-            -2..=2 => keep(&y.clone()),
-            5 => (7 + p)?,
-            _ => p.greater_equal(5)?.cast(DType::I32)?,
-        } * &y)?;
-        match n {
-            1 => {
-                if (x.not_equal(&x)? || y.less_equal(2)? && (p.less_equal(8)?)) {
-                    assert!(q.greater_equal(&y)? || !q.greater_equal(&y)?, "always");
-                    x *= p.clone() * y.clone();
-                } else if y.greater(&x)? {
-                } else {
-                    x = q.clone();
-                    assert!(q.less(1)? || !q.less(1)?, "always");
-                    let mut v7 = Tensor::from(5);
-                }
-            }
-            _ => {
-                'l8: for mut r9 in Tensor::from([3, -1, 5]) {
-                    (y, r9) = (Tensor::from(-1), Tensor::from(2));
-                }
-                if is_small(n) && (p.clone()).less_equal(x.clone())? {
-                    x = y.clone();
-                } else {
-                    let mut v10 = Tensor::from(-2);
-                    let mut v11 = q.clone();
-                }
-            }
-        }
-        if q.equal(4)? {
-            if y.less(7)? || !flag {
-            } else if x.not_equal(11)? || !(n > 1) {
-                x = (x.clone() - &x)?;
-                let mut v12 = y.clone();
-                y = y.clone();
-            } else {
-                x = q.clone();
-            }
-        } else {
-            let mut k13 = Tensor::from(0);
-            'l14: loop {
-                if k13.greater(1)? {
+        if !(p.greater(2)?) && (y.clone()).eq(4)? {
+            let mut k6 = Tensor::from(0);
+            'l7: loop {
+                if k6.greater(1)? {
                     break;
                 }
-                k13 = (&k13 + 1)?;
-                x = p.clone();
+                k6 = (&k6 + 1)?;
+                assert!(p.eq(10)? || !p.eq(10)?, "always");
+            }
+            'l8: for mut r9 in Tensor::from([3, -1, 5]) {
+                x += Tensor::from(6) * y.clone();
+                x += x.clone() * p.clone();
+            }
+        } else {
+            if (x.eq(11)? || (n > 1) && q.lt(5)?) {
+                assert!(y.ge(&y)? || !y.ge(&y)?, "always");
+                x = Tensor::from(6);
+                x = x.clone();
+            } else if y.ne(9)? {
+                x += p.clone() * p.clone();
+                y = (Tensor::from(1) * &y)?;
+                let mut v10 = Tensor::from(-4);
+            } else {
+                x = q.clone();
+                let mut s11 = Fields { a: x.clone(), b: Tensor::from(8) };
+                y = y.clone();
+            }
+            {
+                y += Tensor::from(2);
+                x = Tensor::from(6);
+                y += x.clone() * Tensor::from(-4);
             }
         }
-    }
-    if flag && p.less_equal(9)? && x.less(&y)? {
-        if q.greater(10)? {
-            let mut v16 = {
-                let mut k15 = Tensor::from(0);
-                loop {
-                    k15 = (&k15 + 1)?;
-                    if q.greater(8)? {
-                        break q.clone();
-                    }
-                    if k15.greater(3)? {
-                        break (q.clone());
-                    }
+        if (p.clone()).less_equal(11)? {
+            let mut k12 = Tensor::from(0);
+            'l13: loop {
+                if k12.greater(3)? {
+                    break;
                 }
-            };
-        } else if (y.clone()).greater(5)? {
-            y = Tensor::from(3);
-            (x, y) = ((8 - Tensor::from(5))?, p.less(&x)?.cast(DType::I32)?);
-            assert!(p.greater_equal(10)? || !p.greater_equal(10)?, "always");
+                k12 = (&k12 + 1)?;
+                x = y.clone();
+                let mut v14 = x.clone();
+            }
+            {
+                y = Tensor::from(3);
+            }
         } else {
-            (y, x) = (keep(&Tensor::from(0)), y.clone().abs()?);
-            if (Tensor::from(3)).equal(8)? {
-                assert!(y.equal(4)? || !y.equal(4)?, "always");
-                y = x.clone();
+            if is_small(n) && (q.not_equal(&y)? && p.greater_equal(1)?) {
             } else {
             }
-            'l17: for mut i18 in range(&(q.clone()).floor_mod(6)?, 0, -2) {
-                let mut v19 = Tensor::from(-2);
+            'l15: for mut i16 in range((q.clone()).floor_mod(4)?) {
+                y = (Tensor::from(8) * &y)?;
+                assert!(q.less_equal(4)? || !q.less_equal(4)?, "always");
+            }
+        }
+        let mut v17;
+        match n {
+            0 => {
+                let mut v21 = (&x - p)?;
+                v17 = {
+                    let t22 = v21.clone();
+                    t22
+                };
+            }
+            _ => {
+                if flag {
+                    let mut v18 = match n {
+                        0 => p.clone(),
+                        1 | 2 => y.clone(),
+                        _ => p.clone(),
+                    };
+                    v17 = match n {
+                        0 => v18.clone(),
+                        1 | 2 => (x.clone()),
+                        _ => (Tensor::from(2)),
+                    };
+                } else {
+                    let mut v19 = (Tensor::from(1) + &y)?;
+                    v17 = match if (n == 0) { Some(p.clone()) } else { None } {
+                        Some(mut o20) => Tensor::from(-4),
+                        None => v19.clone(),
+                    };
+                }
             }
         }
     }
-    (6 - {
-        let t20 = match x.clone() {
-            -2..=2 => (Tensor::from(7)),
-            5 => (q.clone()),
-            _ => (q.clone()),
-        };
-        t20
-    }) * (x.clone(), (4 + Tensor::from(-2))?).0
+    {
+        if (y.clone()).less(Tensor::from(2))? {
+            y = (q.clone() - &y)?;
+            (x, y) = (keep(&Tensor::from(0)), (p * p.clone())?);
+            assert!(x.le(10)? || !x.le(10)?, "always");
+        } else if p.equal(&y)? {
+            y = {
+                let t23 = y.clone();
+                t23
+            };
+            'l24: for mut i25 in range(&(x.clone()).floor_mod(6)?, 0, -2) {
+                i25 = i25.clone();
+                y -= i25.clone();
+            }
+            let mut v26;
+            if !(y.eq(7)? && (q.greater_equal(1)?)) {
+                v26 = p.clone();
+            } else if flag {
+                v26 = p.clone();
+            } else {
+                v26 = p.clone();
+            }
+        } else {
+            x = match n {
+                0 => Tensor::from(1),
+                1 | 2 => y.clone(),
+                _ => (Tensor::from(4)),
+            };
+            assert!(x.ne(4)? || !x.ne(4)?, "always");
+            x = {
+                let t27 = Tensor::from(-3);
+                (t27 * 2)?
+            };
+        }
+        let mut v28 = keep(&match x.clone() {
+            0 => (p.clone()),
+            1 | -3 | 4..=6 => (Tensor::from(4)),
+            _ => p.clone(),
+        });
+        let mut k29 = Tensor::from(0);
+        loop {
+            if k29.greater(0)? {
+                break;
+            }
+            k29 = (&k29 + 1)?;
+            {
+                v28 = Tensor::from(-4);
+                x += q.clone() * Tensor::from(0);
+            }
+            if (Tensor::from(-3)).greater_equal(2)? || !flag {
+                y = Tensor::from(7);
+            }
+        }
+    }
+    Ok(x)
 }
 
 fn numbers_40(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -5464,109 +5853,151 @@ fn numbers_40(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             k1 += 1;
             'l3: for mut r4 in [3i32, -1, 5] {
                 let mut v5 = (0i32);
-                (y, x) = (x, x);
-                y = p;
+                x = x;
             }
         }
-    } else if !(p < ({ 10 })) {
-        x = {
-            let t6 = (sub(q, p));
-            mul(t6, 2)
-        };
     } else {
-        y = mul(
-            match q {
-                -2..=2 => y,
-                5 => (add(7i32, p)),
-                _ => i32::from((p >= ({ 5 }))),
-            },
-            y,
-        );
-        match n {
-            1 => {
-                if ((x != ({ x })) || (y <= ({ 2 })) && (p <= ({ 8 }))) {
-                    assert!((q >= ({ y })) || !(q >= ({ y })), "always");
-                    x = mul(x, mul(p, y));
-                } else if (y > ({ x })) {
-                } else {
-                    x = q;
-                    assert!((q < ({ 1 })) || !(q < ({ 1 })), "always");
-                    let mut v7 = (5i32);
-                }
-            }
-            _ => {
-                'l8: for mut r9 in [3i32, -1, 5] {
-                    (y, r9) = ((-1i32), (2i32));
-                }
-                if is_small(n) && ((p) <= ({ x })) {
-                    x = y;
-                } else {
-                    let mut v10 = (-2i32);
-                    let mut v11 = q;
-                }
-            }
-        }
-        if (q == ({ 4 })) {
-            if (y < ({ 7 })) || !flag {
-            } else if (x != ({ 11 })) || !(n > 1) {
-                x = sub(x, x);
-                let mut v12 = y;
-                y = y;
-            } else {
-                x = q;
-            }
-        } else {
-            let mut k13 = 0;
-            'l14: loop {
-                if k13 > 1 {
+        if !(p > ({ 2 })) && ((y) == ({ 4 })) {
+            let mut k6 = 0;
+            'l7: loop {
+                if k6 > 1 {
                     break;
                 }
-                k13 += 1;
-                x = p;
+                k6 += 1;
+                assert!((p == ({ 10 })) || !(p == ({ 10 })), "always");
+            }
+            'l8: for mut r9 in [3i32, -1, 5] {
+                x = add(x, mul((6i32), y));
+                x = add(x, mul(x, p));
+            }
+        } else {
+            if ((x == ({ 11 })) || (n > 1) && (q < ({ 5 }))) {
+                assert!((y >= ({ y })) || !(y >= ({ y })), "always");
+                x = (6i32);
+                x = x;
+            } else if (y != ({ 9 })) {
+                x = add(x, mul(p, p));
+                y = mul((1i32), y);
+                let mut v10 = (-4i32);
+            } else {
+                x = q;
+                let mut s11 = Fields { a: x, b: (8i32) };
+                y = y;
+            }
+            {
+                y = add(y, (2i32));
+                x = (6i32);
+                y = add(y, mul(x, (-4i32)));
             }
         }
-    }
-    if flag && (p <= ({ 9 })) && (x < ({ y })) {
-        if (q > ({ 10 })) {
-            let mut v16 = {
-                let mut k15 = 0;
-                loop {
-                    k15 += 1;
-                    if (q > ({ 8 })) {
-                        break q;
-                    }
-                    if k15 > 3 {
-                        break (q);
-                    }
+        if ((p) <= ({ 11 })) {
+            let mut k12 = 0;
+            'l13: loop {
+                if k12 > 3 {
+                    break;
                 }
-            };
-        } else if ((y) > ({ 5 })) {
-            y = (3i32);
-            (x, y) = ((sub(8i32, (5i32))), i32::from((p < ({ x }))));
-            assert!((p >= ({ 10 })) || !(p >= ({ 10 })), "always");
+                k12 += 1;
+                x = y;
+                let mut v14 = x;
+            }
+            {
+                y = (3i32);
+            }
         } else {
-            (y, x) = ((0i32), ((y).wrapping_abs()));
-            if ((3i32) == ({ 8 })) {
-                assert!((y == ({ 4 })) || !(y == ({ 4 })), "always");
-                y = x;
+            if is_small(n) && ((q != ({ y })) && (p >= ({ 1 }))) {
             } else {
             }
-            'l17: for mut i18 in counts(rem(q, 6), 0, -2) {
-                let mut v19 = (-2i32);
+            'l15: for mut i16 in 0..rem(q, 4) {
+                y = mul((8i32), y);
+                assert!((q <= ({ 4 })) || !(q <= ({ 4 })), "always");
+            }
+        }
+        let mut v17;
+        match n {
+            0 => {
+                let mut v21 = (sub(x, p));
+                v17 = {
+                    let t22 = v21;
+                    t22
+                };
+            }
+            _ => {
+                if flag {
+                    let mut v18 = match n {
+                        0 => p,
+                        1 | 2 => y,
+                        _ => p,
+                    };
+                    v17 = match n {
+                        0 => v18,
+                        1 | 2 => (x),
+                        _ => (2i32),
+                    };
+                } else {
+                    let mut v19 = (add((1i32), y));
+                    v17 = match if (n == 0) { Some(p) } else { None } {
+                        Some(mut o20) => (-4i32),
+                        None => v19,
+                    };
+                }
             }
         }
     }
-    mul(
-        (sub(6i32, {
-            let t20 = match x {
-                -2..=2 => (7i32),
-                5 => (q),
-                _ => (q),
+    {
+        if ((y) < ({ (2i32) })) {
+            y = sub(q, y);
+            (x, y) = ((0i32), (mul(p, p)));
+            assert!((x <= ({ 10 })) || !(x <= ({ 10 })), "always");
+        } else if (p == ({ y })) {
+            y = {
+                let t23 = y;
+                t23
             };
-            t20
-        })),
-        (x, (add(4i32, (-2i32)))).0,
-    )
+            'l24: for mut i25 in counts(rem(x, 6), 0, -2) {
+                i25 = i25;
+                y = sub(y, i25);
+            }
+            let mut v26;
+            if !((y == ({ 7 })) && (q >= ({ 1 }))) {
+                v26 = p;
+            } else if flag {
+                v26 = p;
+            } else {
+                v26 = p;
+            }
+        } else {
+            x = match n {
+                0 => (1i32),
+                1 | 2 => y,
+                _ => (4i32),
+            };
+            assert!((x != ({ 4 })) || !(x != ({ 4 })), "always");
+            x = {
+                let t27 = (-3i32);
+                mul(t27, 2)
+            };
+        }
+        let mut v28 = match x {
+            0 => (p),
+            1 | -3 | 4..=6 => (4i32),
+            _ => p,
+        };
+        let mut k29 = 0;
+        loop {
+            if k29 > 0 {
+                break;
+            }
+            k29 += 1;
+            {
+                v28 = (-4i32);
+                x = add(x, mul(q, (0i32)));
+            }
+            if ((-3i32) >= ({ 2 })) || !flag {
+                y = (7i32);
+            }
+        }
+    }
+    x
 }
 
 #[function]
@@ -5577,42 +6008,8 @@ fn tensors_41(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         let mut z = t.clone();
         Ok(z)
     };
-    x = (match n {
-        0 => Tensor::from(0),
-        1 | 2 => {
-            ([
-                match x.clone() {
-                    -2..=2 => x.clone(),
-                    5 => (x.clone()),
-                    _ => (x.clone()),
-                },
-                c1(&p.clone())?,
-            ][if (n > 1) { 0 } else { 1 }]
-            .clone())
-        }
-        _ => {
-            if (x.not_equal(&y)? || p.greater(&y)?) {
-                {
-                    let mut k2 = Tensor::from(0);
-                    loop {
-                        k2 = (&k2 + 1)?;
-                        if q.not_equal(6)? && (q.greater_equal(3)?) {
-                            break y.clone();
-                        }
-                        if k2.greater(3)? {
-                            break (p.clone());
-                        }
-                    }
-                }
-            } else {
-                {
-                    let t3 = p.clone();
-                    t3
-                }
-            }
-        }
-    } - &x)?;
-    q % 4
+    x += y.clone() * Tensor::from(1);
+    Ok(x)
 }
 
 fn numbers_41(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -5622,166 +6019,45 @@ fn numbers_41(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         let mut z = t;
         z
     };
-    x = sub(
-        match n {
-            0 => (0i32),
-            1 | 2 => {
-                ([
-                    match x {
-                        -2..=2 => x,
-                        5 => (x),
-                        _ => (x),
-                    },
-                    c1(p),
-                ][if (n > 1) { 0 } else { 1 }])
-            }
-            _ => {
-                if ((x != ({ y })) || (p > ({ y }))) {
-                    {
-                        let mut k2 = 0;
-                        loop {
-                            k2 += 1;
-                            if (q != ({ 6 })) && (q >= ({ 3 })) {
-                                break y;
-                            }
-                            if k2 > 3 {
-                                break (p);
-                            }
-                        }
-                    }
-                } else {
-                    {
-                        let t3 = p;
-                        t3
-                    }
-                }
-            }
-        },
-        x,
-    );
-    rem(q, 4)
+    x = add(x, mul(y, (1i32)));
+    x
 }
 
 #[function]
 fn tensors_42(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    y = keep(&q.clone());
-    if (n > 1) {
-        let mut v1 = Tensor::from(7);
-        if (Tensor::from(3)).less(&x)? {
-            -p
-        } else {
-            if p.equal(&y)? {
-                1 * &v1
-            } else {
-                let mut v2 = q.clone();
-                y.clone() - &x
-            }
-        }
-    } else {
-        let mut v3 = match n {
-            0 => p.clone(),
-            1 | 2 => (y.clone()),
-            _ => y.clone(),
-        };
-        Result::<Tensor>::Ok(if x.greater_equal(7)? {
-            return Ok(match n {
-                0 => (x.clone()),
-                1 | 2 => p.clone(),
-                _ => (p.clone()),
-            });
-        } else {
-            q.clone()
-        })
-    }
+    y = (q - keep(&q.clone()))?;
+    Ok(x)
 }
 
 fn numbers_42(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    y = q;
-    if (n > 1) {
-        let mut v1 = (7i32);
-        if ((3i32) < ({ x })) {
-            sub(0, p)
-        } else {
-            if (p == ({ y })) {
-                mul(1i32, v1)
-            } else {
-                let mut v2 = q;
-                sub(y, x)
-            }
-        }
-    } else {
-        let mut v3 = match n {
-            0 => p,
-            1 | 2 => (y),
-            _ => y,
-        };
-        if (x >= ({ 7 })) {
-            return match n {
-                0 => (x),
-                1 | 2 => p,
-                _ => (p),
-            };
-        } else {
-            q
-        }
-    }
+    y = (sub(q, q));
+    x
 }
 
 #[function]
 fn tensors_43(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    x = (p * &y)?;
-    'l1: for mut i2 in range((Tensor::from(2)).floor_mod(4)?) {
-        let mut k3 = Tensor::from(0);
-        while k3.less(1)? && (!(x.less_equal(4)?)) {
-            k3 = (&k3 + 1)?;
-            (y, i2) =
-                (i2.clone().minimum(8)?, if i2.equal(8)? { Tensor::from(-3) } else { x.clone() });
-            let mut k5 = Tensor::from(0);
-            'l6: loop {
-                if k5.greater(1)? {
-                    break;
-                }
-                k5 = (&k5 + 1)?;
-                x += Tensor::from(4) * Tensor::from(5);
-                return Ok({
-                    let t7 = q.clone();
-                    t7
-                });
-            }
-        }
-    }
+    x = {
+        let t1 = x.clone();
+        (t1 * 2)?
+    };
+    x = p.clone();
     Ok(x)
 }
 
 fn numbers_43(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    x = (mul(p, y));
-    'l1: for mut i2 in 0..rem((2i32), 4) {
-        let mut k3 = 0;
-        while k3 < 1 && (!(x <= ({ 4 }))) {
-            k3 += 1;
-            (y, i2) = (((i2).min(8i32)), if (i2 == ({ 8 })) { (-3i32) } else { x });
-            let mut k5 = 0;
-            'l6: loop {
-                if k5 > 1 {
-                    break;
-                }
-                k5 += 1;
-                x = add(x, mul((4i32), (5i32)));
-                return {
-                    let t7 = q;
-                    t7
-                };
-            }
-        }
-    }
+    x = {
+        let t1 = x;
+        mul(t1, 2)
+    };
+    x = p;
     x
 }
 
@@ -5789,135 +6065,95 @@ fn numbers_43(p: i32, q: i32, n: i64, flag: bool) -> i32 {
 fn tensors_44(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    let mut v1 = p.clone();
-    if !(!(q.greater_equal(&v1)?)) {
-        assert!(v1.less(9)? || !v1.less(9)?, "always");
-        if (n > 1) && q.less_equal(&x)? {
-            let mut k2 = Tensor::from(0);
-            'l3: while k2.less(4)? && (q.greater(2)?) {
-                k2 = (&k2 + 1)?;
-                assert!(q.not_equal(5)? || !q.not_equal(5)?, "always");
-                y = (Tensor::from(2) * &y)?;
+    let mut s1 = Fields { a: Tensor::from(-4), b: p.clone() };
+    'l2: for mut r3 in Tensor::from([3, -1, 5]) {
+        if p.ne(8)? {
+            'l4: for mut i5 in range((r3.clone()).floor_mod(4)?) {
+                let mut v6 = p.clone();
             }
-            'l4: for mut r5 in Tensor::from([3, -1, 5]) {
-                y = p.clone();
+            (s1.b, x) = (r3.clone(), Tensor::from(-4).maximum(r3.clone())?);
+            'l7: for h8 in 0..2 {
+                s1.b = (&s1.b + h8 as i32)?;
+                let mut v9 = Tensor::from(-2);
+                (r3, x) = (Tensor::from(2), Tensor::from(-2));
             }
-            assert!(q.not_equal(7)? || !q.not_equal(7)?, "always");
         }
-    }
-    if !(p.greater(&x)?) {
-        y = (match p.clone() {
-            0 => Tensor::from(-2),
-            1 | -3 | 4..=6 => (y.clone()),
-            _ => (v1.clone()),
-        } * &y)?;
-        if !(q.equal(8)?) {
-            if q.greater_equal(10)? {
-                x = Tensor::from(4);
-            } else {
-                (v1, y) = (p.clone(), Tensor::from(-1));
-                y = p.clone();
-            }
-            if v1.not_equal(11)? { q * 7 } else { &v1 - q }
-        } else {
-            -if (y.clone()).not_equal(&v1)? {
-                if is_small(n) && (Tensor::from(2)).greater_equal(4)? {
-                    x = Tensor::from(0);
-                    let mut v6 = q.clone();
-                } else if (Tensor::from(-2)).not_equal(11)? {
-                    let mut v7 = y.clone();
+        if s1.a.eq(&x)? {
+            let mut k10 = Tensor::from(0);
+            loop {
+                if k10.greater(0)? {
+                    break;
+                }
+                k10 = (&k10 + 1)?;
+                assert!(s1.b.gt(5)? || !s1.b.gt(5)?, "always");
+                return Ok(if let Some(mut o12) = option(is_small(n), Tensor::from(-1)) {
+                    Tensor::from(-2)
                 } else {
-                    y = (p.clone() - &y)?;
-                }
-                match q.clone() {
-                    0 => y.clone(),
-                    1 | -3 | 4..=6 => x.clone(),
-                    _ => v1.clone(),
-                }
-            } else {
-                let mut v8 = (6 - &x)?;
-                (v8.clone() + &x)?
+                    s1.a.clone()
+                });
             }
-        }
-    } else {
-        let mut v9 = (&x % 2)?;
-        if q.less_equal(0)? && (p.less_equal(10)?) {
-            &y % 5
+            {
+                (s1.a, s1.b) = (p.clone(), Tensor::from(-4));
+                let mut v13 = r3.clone();
+            }
         } else {
-            let mut v10 = q.clone();
-            Result::<Tensor>::Ok(Tensor::from(2))
+            if q.ge(10)? && ((Tensor::from(4)).equal(4)?) {
+                r3 = Tensor::from(4);
+            } else {
+                assert!(q.greater_equal(&x)? || !q.greater_equal(&x)?, "always");
+                (s1.b, x) = (Tensor::from(-1), Tensor::from(-1));
+            }
+            return Ok((r3.clone() + y.clone())?);
         }
     }
+    Ok(q.clone())
 }
 
 fn numbers_44(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    let mut v1 = p;
-    if !(!(q >= ({ v1 }))) {
-        assert!((v1 < ({ 9 })) || !(v1 < ({ 9 })), "always");
-        if (n > 1) && (q <= ({ x })) {
-            let mut k2 = 0;
-            'l3: while k2 < 4 && (q > ({ 2 })) {
-                k2 += 1;
-                assert!((q != ({ 5 })) || !(q != ({ 5 })), "always");
-                y = mul((2i32), y);
+    let mut s1 = Fields { a: (-4i32), b: p };
+    'l2: for mut r3 in [3i32, -1, 5] {
+        if (p != ({ 8 })) {
+            'l4: for mut i5 in 0..rem(r3, 4) {
+                let mut v6 = p;
             }
-            'l4: for mut r5 in [3i32, -1, 5] {
-                y = p;
+            (s1.b, x) = (r3, ((-4i32).max(r3)));
+            'l7: for h8 in 0..2 {
+                s1.b = add(s1.b, h8 as i32);
+                let mut v9 = (-2i32);
+                (r3, x) = ((2i32), (-2i32));
             }
-            assert!((q != ({ 7 })) || !(q != ({ 7 })), "always");
         }
-    }
-    if !(p > ({ x })) {
-        y = mul(
-            match p {
-                0 => (-2i32),
-                1 | -3 | 4..=6 => (y),
-                _ => (v1),
-            },
-            y,
-        );
-        if !(q == ({ 8 })) {
-            if (q >= ({ 10 })) {
-                x = (4i32);
-            } else {
-                (v1, y) = (p, (-1i32));
-                y = p;
-            }
-            if (v1 != ({ 11 })) { mul(q, 7i32) } else { sub(v1, q) }
-        } else {
-            sub(
-                0,
-                if ((y) != ({ v1 })) {
-                    if is_small(n) && ((2i32) >= ({ 4 })) {
-                        x = (0i32);
-                        let mut v6 = q;
-                    } else if ((-2i32) != ({ 11 })) {
-                        let mut v7 = y;
-                    } else {
-                        y = sub(p, y);
-                    }
-                    match q {
-                        0 => y,
-                        1 | -3 | 4..=6 => x,
-                        _ => v1,
-                    }
+        if (s1.a == ({ x })) {
+            let mut k10 = 0;
+            loop {
+                if k10 > 0 {
+                    break;
+                }
+                k10 += 1;
+                assert!((s1.b > ({ 5 })) || !(s1.b > ({ 5 })), "always");
+                return if let Some(mut o12) = option(is_small(n), (-1i32)) {
+                    (-2i32)
                 } else {
-                    let mut v8 = (sub(6i32, x));
-                    (add(v8, x))
-                },
-            )
-        }
-    } else {
-        let mut v9 = (rem(x, 2));
-        if (q <= ({ 0 })) && (p <= ({ 10 })) {
-            rem(y, 5)
+                    s1.a
+                };
+            }
+            {
+                (s1.a, s1.b) = (p, (-4i32));
+                let mut v13 = r3;
+            }
         } else {
-            let mut v10 = q;
-            (2i32)
+            if (q >= ({ 10 })) && ((4i32) == ({ 4 })) {
+                r3 = (4i32);
+            } else {
+                assert!((q >= ({ x })) || !(q >= ({ x })), "always");
+                (s1.b, x) = ((-1i32), (-1i32));
+            }
+            return (add(r3, y));
         }
     }
+    q
 }
 
 #[function]
@@ -5925,59 +6161,140 @@ fn tensors_45(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     let mut k1 = Tensor::from(0);
-    'l2: while k1.less(0)? && (is_small(n) && q.not_equal(&x)?) {
+    'l2: while k1.less(0)? && (is_small(n) && q.ne(&x)?) {
         k1 = (&k1 + 1)?;
-        x = {
-            let mut k3 = Tensor::from(0);
-            loop {
-                k3 = (&k3 + 1)?;
-                if y.not_equal(2)? && (y.not_equal(&y)?) {
-                    break p.clone();
-                }
-                if k3.greater(2)? {
-                    break (Tensor::from(-4));
-                }
+        x = if y.lt(6)? { y.clone() } else { Tensor::from(-4) }.maximum(
+            (-if p.eq(9)? {
+                (y, x) = (p.clone(), x.clone());
+                x.clone()
+            } else {
+                p.clone()
+            })?,
+        )?;
+    }
+    'l3: for h4 in (0..3).rev() {
+        x = (&x + h4 as i32)?;
+        'l5: for mut r6 in Tensor::from([3, -1, 5]) {
+            x += Tensor::from(-4) * Tensor::from(6);
+            'l7: for mut i8 in range((r6.clone()).floor_mod(4)?) {
+                i8 = x.clone();
             }
-        };
-    }
-    let mut k4 = Tensor::from(0);
-    'l5: loop {
-        if k4.greater(2)? {
-            break;
         }
-        k4 = (&k4 + 1)?;
-        (y, x) = (
-            match y.clone() {
-                0 => {
-                    if q.less_equal(9)? {
-                        x.clone()
-                    } else {
-                        p.clone()
-                    }
-                }
-                1 | -3 | 4..=6 => {
-                    (match x.clone() {
-                        0 => Tensor::from(5),
-                        1 | -3 | 4..=6 => q.clone(),
-                        _ => Tensor::from(8),
-                    })
-                }
-                _ => p.clone(),
-            },
-            match q.clone() {
-                -2..=2 => (y.clone().minimum(x.clone())?),
-                5 => twice(q + 6)?,
-                _ => (twice(0 + q.clone())?),
-            },
-        );
-        break 'l5;
+        assert!(y.less_equal(&x)? || !y.less_equal(&x)?, "always");
+        'l9: for h10 in (0..3).rev() {
+            x = (&x + h10 as i32)?;
+            return Ok(twice(p - Tensor::from(-3))?);
+        }
     }
-    (match y.clone() {
-        0 => (Tensor::from(6)),
-        1 | -3 | 4..=6 => (p.clone()),
-        _ => Tensor::from(-1),
-    } + Tensor::from(5).maximum(&y)?)?
-    .maximum(Tensor::from(2))
+    if x.eq(1)? || !flag {
+        if !(x.greater(&x)?) && ((Tensor::from(-2)).ne(1)?) {
+            (x, y) = (
+                if p.ge(4)? {
+                    q.clone()
+                } else if q.le(0)? {
+                    p.clone()
+                } else {
+                    Tensor::from(8)
+                },
+                p.equal(8)?.cast(DType::I32)?,
+            );
+            if (y.clone()).le(&y)? {
+                y = y.clone();
+            } else if (x.clone()).not_equal(p.clone())? {
+                return Ok(match if (n > 1) { Some(Tensor::from(2)) } else { None } {
+                    Some(mut o11) => p.clone(),
+                    None => p.clone(),
+                });
+            } else {
+                y = p.clone();
+                y = x.clone();
+                (x, y) = (Tensor::from(7), p.clone());
+            }
+        } else if y.eq(4)? {
+            if !(y.equal(&y)?) {
+                x = Tensor::from(3);
+                (x, y) = (Tensor::from(-3), p.clone());
+            } else if p.gt(9)? {
+                assert!(p.le(6)? || !p.le(6)?, "always");
+            } else {
+                (x, y) = (x.clone(), y.clone());
+                x = q.clone();
+                y = (x.clone() - &y)?;
+            }
+            if (n == 0) {
+                assert!(q.eq(3)? || !q.eq(3)?, "always");
+                assert!(p.ge(&x)? || !p.ge(&x)?, "always");
+                y = x.clone();
+            } else if !(y.gt(4)?) {
+                y = Tensor::from(0);
+                y *= q.clone() * Tensor::from(5);
+            } else {
+            }
+        } else {
+            if p.le(&x)? {
+                x = (x.clone() + &x)?;
+                return Ok((Tensor::from(3) - &y)?);
+            } else {
+                assert!(q.gt(&y)? || !q.gt(&y)?, "always");
+                x = (x.clone() * &x)?;
+                x = Tensor::from(8);
+            }
+            'l12: for mut i13 in range(&(Tensor::from(-2)).floor_mod(6)?, 0, -2) {
+                let mut v14 = Tensor::from(2);
+            }
+        }
+        'l15: for mut i16 in range(-1, (q.clone()).floor_mod(3)?) {
+            {
+                assert!(p.ge(&x)? || !p.ge(&x)?, "always");
+                (x, i16) = (y.clone(), q.clone());
+                y = Tensor::from(-4);
+            }
+        }
+    } else if is_small(n) {
+        let mut v17;
+        if x.ge(7)? {
+            v17 = match q.clone() {
+                0 => p.clone(),
+                1 | -3 | 4..=6 => (p.clone()),
+                _ => (x.clone()),
+            };
+        } else {
+            v17 = (x.clone() * p)?;
+        }
+    } else {
+        {
+            if y.lt(7)? && (p.not_equal(9)?) && !(p.greater(7)?) {
+                let mut v19 = y.clone();
+                (y, v19) = (Tensor::from(2), Tensor::from(-4));
+                let mut v20 = y.clone();
+            }
+        }
+        y = (&y * q.clone())?;
+        x = ((
+            p.clone(),
+            [Tensor::from(-4), Tensor::from(-1)][if is_small(n) { 0 } else { 1 }].clone(),
+        )
+            .0
+            * &x)?;
+    }
+    if p.ge(8)? || !flag {
+        if x.greater_equal(&y)? || !flag {
+            'l21: for mut i22 in range((q.clone()).floor_mod(4)?) {
+                continue 'l21;
+            }
+            Tensor::from(-1).maximum(q)
+        } else {
+            if p.le(0)? { &x * x.clone() } else { p % 6 }
+        }
+    } else {
+        4 + {
+            let t23 = {
+                let t24 = Tensor::from(0);
+                (t24 * 2)?
+            };
+            t23
+        }
+    }
 }
 
 fn numbers_45(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -5986,60 +6303,136 @@ fn numbers_45(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut k1 = 0;
     'l2: while k1 < 0 && (is_small(n) && (q != ({ x }))) {
         k1 += 1;
-        x = {
-            let mut k3 = 0;
-            loop {
-                k3 += 1;
-                if (y != ({ 2 })) && (y != ({ y })) {
-                    break p;
-                }
-                if k3 > 2 {
-                    break (-4i32);
-                }
+        x = ((if (y < ({ 6 })) { y } else { (-4i32) }).max(
+            (sub(
+                0,
+                if (p == ({ 9 })) {
+                    (y, x) = (p, x);
+                    x
+                } else {
+                    p
+                },
+            )),
+        ));
+    }
+    'l3: for h4 in (0..3).rev() {
+        x = add(x, h4 as i32);
+        'l5: for mut r6 in [3i32, -1, 5] {
+            x = add(x, mul((-4i32), (6i32)));
+            'l7: for mut i8 in 0..rem(r6, 4) {
+                i8 = x;
             }
-        };
-    }
-    let mut k4 = 0;
-    'l5: loop {
-        if k4 > 2 {
-            break;
         }
-        k4 += 1;
-        (y, x) = (
-            match y {
-                0 => {
-                    if (q <= ({ 9 })) {
-                        x
-                    } else {
-                        p
-                    }
-                }
-                1 | -3 | 4..=6 => {
-                    (match x {
-                        0 => (5i32),
-                        1 | -3 | 4..=6 => q,
-                        _ => (8i32),
-                    })
-                }
-                _ => p,
-            },
-            match q {
-                -2..=2 => ((y).min(x)),
-                5 => twice(add(q, 6i32)),
-                _ => (twice(add(0i32, q))),
-            },
-        );
-        break 'l5;
+        assert!((y <= ({ x })) || !(y <= ({ x })), "always");
+        'l9: for h10 in (0..3).rev() {
+            x = add(x, h10 as i32);
+            return twice(sub(p, (-3i32)));
+        }
     }
-    ((add(
-        match y {
-            0 => (6i32),
-            1 | -3 | 4..=6 => (p),
-            _ => (-1i32),
-        },
-        ((5i32).max(y)),
-    ))
-    .max((2i32)))
+    if (x == ({ 1 })) || !flag {
+        if !(x > ({ x })) && ((-2i32) != ({ 1 })) {
+            (x, y) = (
+                if (p >= ({ 4 })) {
+                    q
+                } else if (q <= ({ 0 })) {
+                    p
+                } else {
+                    (8i32)
+                },
+                i32::from((p == ({ 8 }))),
+            );
+            if ((y) <= ({ y })) {
+                y = y;
+            } else if ((x) != ({ p })) {
+                return match if (n > 1) { Some((2i32)) } else { None } {
+                    Some(mut o11) => p,
+                    None => p,
+                };
+            } else {
+                y = p;
+                y = x;
+                (x, y) = ((7i32), p);
+            }
+        } else if (y == ({ 4 })) {
+            if !(y == ({ y })) {
+                x = (3i32);
+                (x, y) = ((-3i32), p);
+            } else if (p > ({ 9 })) {
+                assert!((p <= ({ 6 })) || !(p <= ({ 6 })), "always");
+            } else {
+                (x, y) = (x, y);
+                x = q;
+                y = sub(x, y);
+            }
+            if (n == 0) {
+                assert!((q == ({ 3 })) || !(q == ({ 3 })), "always");
+                assert!((p >= ({ x })) || !(p >= ({ x })), "always");
+                y = x;
+            } else if !(y > ({ 4 })) {
+                y = (0i32);
+                y = mul(y, mul(q, (5i32)));
+            } else {
+            }
+        } else {
+            if (p <= ({ x })) {
+                x = add(x, x);
+                return (sub((3i32), y));
+            } else {
+                assert!((q > ({ y })) || !(q > ({ y })), "always");
+                x = mul(x, x);
+                x = (8i32);
+            }
+            'l12: for mut i13 in counts(rem((-2i32), 6), 0, -2) {
+                let mut v14 = (2i32);
+            }
+        }
+        'l15: for mut i16 in -1..rem(q, 3) {
+            {
+                assert!((p >= ({ x })) || !(p >= ({ x })), "always");
+                (x, i16) = (y, q);
+                y = (-4i32);
+            }
+        }
+    } else if is_small(n) {
+        let mut v17;
+        if (x >= ({ 7 })) {
+            v17 = match q {
+                0 => p,
+                1 | -3 | 4..=6 => (p),
+                _ => (x),
+            };
+        } else {
+            v17 = (mul(x, p));
+        }
+    } else {
+        {
+            if (y < ({ 7 })) && (p != ({ 9 })) && !(p > ({ 7 })) {
+                let mut v19 = y;
+                (y, v19) = ((2i32), (-4i32));
+                let mut v20 = y;
+            }
+        }
+        y = (mul(y, q));
+        x = mul((p, [(-4i32), (-1i32)][if is_small(n) { 0 } else { 1 }]).0, x);
+    }
+    if (p >= ({ 8 })) || !flag {
+        if (x >= ({ y })) || !flag {
+            'l21: for mut i22 in 0..rem(q, 4) {
+                continue 'l21;
+            }
+            ((-1i32).max(q))
+        } else {
+            if (p <= ({ 0 })) { mul(x, x) } else { rem(p, 6) }
+        }
+    } else {
+        add(4i32, {
+            let t23 = {
+                let t24 = (0i32);
+                mul(t24, 2)
+            };
+            t23
+        })
+    }
 }
 
 #[function]
@@ -6047,145 +6440,130 @@ fn tensors_46(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     {
-        assert!(x.less_equal(9)? || !x.less_equal(9)?, "always");
-        y = {
-            let t1 = x.clone();
-            (t1 * 2)?
+        assert!(x.le(9)? || !x.le(9)?, "always");
+        y = match if is_small(n) { Some((q - Tensor::from(-1))?) } else { None } {
+            Some(mut o1) => {
+                let t2 = o1.clone();
+                (t2 * 2)?
+            }
+            None => (p + q.clone())?,
         };
     }
-    let mut v2;
-    match n {
-        0 => {
-            v2 = if !(p.greater_equal(10)?) {
-                (&y + &y)?
-            } else {
-                let mut v7 = twice(&x * &x)?;
-                match n {
-                    0 => y.clone(),
-                    1 | 2 => y.clone(),
-                    _ => (x.clone()),
-                }
-            };
-        }
-        _ => {
-            if p.greater_equal(&x)? || !is_small(n) {
-                let mut v4 = {
-                    let t3 = q.clone();
-                    (t3 * 2)?
-                }
-                .floor_mod(7)?;
-                v2 = if x.greater_equal(&v4)? {
-                    (8 * &y)?
-                } else {
-                    match n {
-                        0 => (x.clone()),
-                        1 | 2 => q.clone(),
-                        _ => q.clone(),
-                    }
-                };
-            } else {
-                v2 = twice(if x.greater_equal(1)? {
-                    y = x.clone();
-                    Tensor::from(1) * &x
-                } else if q.not_equal(9)? {
-                    let mut v5 = y.clone();
-                    Tensor::from(-1) + y.clone()
-                } else {
-                    let mut v6 = x.clone();
-                    4 - &v6
-                })?;
-            }
-        }
-    }
-    if (Tensor::from(6)).less(&v2)? {
-        if q.greater(11)? {
-            if (Tensor::from(8)).greater(&v2)? {
-                assert!(x.equal(&v2)? || !x.equal(&v2)?, "always");
-            } else {
-                assert!(p.greater(&y)? || !p.greater(&y)?, "always");
-                let mut v8 = q.clone();
-            }
-            if ((y.clone()).less_equal(3)? || (Tensor::from(7)).not_equal(3)?) {
-                x = p.clone();
-                y = y.clone();
-            } else {
-            }
+    (x, y) = (
+        if let Some(mut o3) = option(
+            (n == 0),
+            match q.clone() {
+                -2..=2 => ((Tensor::from(-3) - 5)?),
+                5 => ((p * 7)?),
+                _ => (keep(&Tensor::from(2))),
+            },
+        ) {
+            x.clone()
         } else {
-            if (n == 0) && y.greater(&v2)? {
-                y = (q.clone() + &y)?;
-                x = Tensor::from(-2);
-            } else if q.greater_equal(&x)? {
+            if let Some(mut o4) = option(is_small(n), twice(q.clone() * p.clone())?) {
+                twice(Tensor::from(-3) * Tensor::from(0))?
             } else {
-                y = Tensor::from(1);
-                y -= v2.clone();
+                (y.clone() + &x)?
             }
-            'l9: for mut i10 in range(&(Tensor::from(1)).floor_mod(6)?, 0, -2) {
-                v2 = Tensor::from(5);
-            }
-        }
-        if q.greater(&x)? {
-            assert!(v2.equal(&x)? || !v2.equal(&x)?, "always");
-            if x.greater_equal(1)? {
-                assert!(p.less(&v2)? || !p.less(&v2)?, "always");
-                y = x.clone();
-            } else {
-                x = Tensor::from(2);
-                x = q.clone();
-            }
+        },
+        twice(if q.eq(&x)? {
+            p + [Tensor::from(3), p.clone()][if (n > 1) { 0 } else { 1 }].clone()
         } else {
-            x = q.clone();
-        }
-        y = if is_small(n) {
-            (p.clone(), Tensor::from(-1)).0
-        } else {
-            let mut v11 = if q.greater(11)? { v2.clone() } else { Tensor::from(-1) };
-            Tensor::from(4)
-        };
-    } else if flag {
-        if (x.clone()).less(&x)? {
-            let mut k12 = Tensor::from(0);
-            'l13: loop {
-                if k12.greater(2)? {
-                    break;
-                }
-                k12 = (&k12 + 1)?;
-                (y, v2) = (x.clone(), Tensor::from(4));
-            }
-        } else if q.greater(8)? && y.equal(&v2)? {
-            {}
-            if y.less_equal(6)? {
-            } else if y.greater_equal(7)? && p.less(&y)? {
-            } else {
-            }
-            if q.greater_equal(9)? && p.equal(10)? && !(q.equal(9)?) {
-                let mut v14 = Tensor::from(-4);
-            } else {
-                (v2, x) = (v2.clone(), Tensor::from(-2));
-            }
-        } else {
-            (v2, x) = (
-                [Tensor::from(2), v2.clone()][if is_small(n) { 0 } else { 1 }].clone(),
-                (v2.clone() + &v2)?,
-            );
-            assert!(y.equal(2)? || !y.equal(2)?, "always");
-        }
-        if !(p.greater(3)?) {
-            'l15: for mut r16 in Tensor::from([3, -1, 5]) {
-                assert!(r16.less(3)? || !r16.less(3)?, "always");
-            }
-            if (n == 0) && x.less_equal(&y)? {
-                y = q.clone();
-            }
-            let mut v18 = if q.less_equal(2)? {
-                Tensor::from(2)
-            } else {
-                let mut v17 = v2.clone();
-                q.clone()
-            };
+            Result::<Tensor>::Ok(x.clone())
+        })?,
+    );
+    y = if x.ne(11)? {
+        match x.clone() {
+            0 => (Tensor::from(5)),
+            1 | -3 | 4..=6 => y.clone(),
+            _ => (y.clone()),
         }
     } else {
+        let mut v5 = (-y.clone())?;
+        match x.clone() {
+            -2..=2 => (Tensor::from(3)),
+            5 => Tensor::from(3),
+            _ => y.clone(),
+        }
     }
-    Ok(x)
+    .abs()?;
+    (match q.clone() {
+        -2..=2 => {
+            ({
+                let t8 = p.greater(&x)?.cast(DType::I32)?;
+                t8
+            })
+        }
+        5 => {
+            (match x.clone() {
+                -2..=2 => x.lt(2)?.cast(DType::I32)?,
+                5 => (keep(&q.clone())),
+                _ => {
+                    ({
+                        let t9 = Tensor::from(-4);
+                        t9
+                    })
+                }
+            })
+        }
+        _ => {
+            (match x.clone() {
+                0 => match q.clone() {
+                    -2..=2 => (y.clone()),
+                    5 => (x.clone()),
+                    _ => (q.clone()),
+                },
+                1 | -3 | 4..=6 => match q.clone() {
+                    0 => p.clone(),
+                    1 | -3 | 4..=6 => p.clone(),
+                    _ => Tensor::from(-3),
+                },
+                _ => {
+                    if x.greater_equal(2)? {
+                        Tensor::from(6)
+                    } else {
+                        let mut v10 = Tensor::from(7);
+                        x.clone()
+                    }
+                }
+            })
+        }
+    } - match x.clone() {
+        -2..=2 => {
+            ((match x.clone() {
+                0 => x.clone(),
+                1 | -3 | 4..=6 => (y.clone()),
+                _ => (p.clone()),
+            } - if q.greater_equal(10)? {
+                y = q.clone();
+                Tensor::from(-3)
+            } else {
+                let mut v11 = p.clone();
+                p.clone()
+            })?)
+        }
+        5 => (-y.clone())?,
+        _ => {
+            (match n {
+                0 => (p.clone()),
+                1 | 2 => {
+                    ({
+                        let mut k12 = Tensor::from(0);
+                        loop {
+                            k12 = (&k12 + 1)?;
+                            if is_small(n) {
+                                break Tensor::from(8);
+                            }
+                            if k12.greater(3)? {
+                                break (Tensor::from(2));
+                            }
+                        }
+                    })
+                }
+                _ => (y.clone() + 8)?,
+            })
+        }
+    })
 }
 
 fn numbers_46(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -6193,143 +6571,131 @@ fn numbers_46(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     {
         assert!((x <= ({ 9 })) || !(x <= ({ 9 })), "always");
-        y = {
-            let t1 = x;
-            mul(t1, 2)
+        y = match if is_small(n) { Some((sub(q, (-1i32)))) } else { None } {
+            Some(mut o1) => {
+                let t2 = o1;
+                mul(t2, 2)
+            }
+            None => (add(p, q)),
         };
     }
-    let mut v2;
-    match n {
-        0 => {
-            v2 = if !(p >= ({ 10 })) {
-                (add(y, y))
-            } else {
-                let mut v7 = twice(mul(x, x));
-                match n {
-                    0 => y,
-                    1 | 2 => y,
-                    _ => (x),
-                }
-            };
-        }
-        _ => {
-            if (p >= ({ x })) || !is_small(n) {
-                let mut v4 = (rem(
-                    ({
-                        let t3 = q;
-                        mul(t3, 2)
-                    }),
-                    7,
-                ));
-                v2 = if (x >= ({ v4 })) {
-                    (mul(8i32, y))
-                } else {
-                    match n {
-                        0 => (x),
-                        1 | 2 => q,
-                        _ => q,
-                    }
-                };
-            } else {
-                v2 = twice(if (x >= ({ 1 })) {
-                    y = x;
-                    mul((1i32), x)
-                } else if (q != ({ 9 })) {
-                    let mut v5 = y;
-                    add((-1i32), y)
-                } else {
-                    let mut v6 = x;
-                    sub(4i32, v6)
-                });
-            }
-        }
-    }
-    if ((6i32) < ({ v2 })) {
-        if (q > ({ 11 })) {
-            if ((8i32) > ({ v2 })) {
-                assert!((x == ({ v2 })) || !(x == ({ v2 })), "always");
-            } else {
-                assert!((p > ({ y })) || !(p > ({ y })), "always");
-                let mut v8 = q;
-            }
-            if (((y) <= ({ 3 })) || ((7i32) != ({ 3 }))) {
-                x = p;
-                y = y;
-            } else {
-            }
+    (x, y) = (
+        if let Some(mut o3) = option(
+            (n == 0),
+            match q {
+                -2..=2 => (sub((-3i32), 5i32)),
+                5 => (mul(p, 7i32)),
+                _ => (2i32),
+            },
+        ) {
+            x
         } else {
-            if (n == 0) && (y > ({ v2 })) {
-                y = add(q, y);
-                x = (-2i32);
-            } else if (q >= ({ x })) {
+            if let Some(mut o4) = option(is_small(n), twice(mul(q, p))) {
+                twice(mul((-3i32), (0i32)))
             } else {
-                y = (1i32);
-                y = sub(y, v2);
+                (add(y, x))
             }
-            'l9: for mut i10 in counts(rem((1i32), 6), 0, -2) {
-                v2 = (5i32);
-            }
-        }
-        if (q > ({ x })) {
-            assert!((v2 == ({ x })) || !(v2 == ({ x })), "always");
-            if (x >= ({ 1 })) {
-                assert!((p < ({ v2 })) || !(p < ({ v2 })), "always");
-                y = x;
-            } else {
-                x = (2i32);
-                x = q;
-            }
-        } else {
-            x = q;
-        }
-        y = if is_small(n) {
-            (p, (-1i32)).0
-        } else {
-            let mut v11 = if (q > ({ 11 })) { v2 } else { (-1i32) };
-            (4i32)
-        };
-    } else if flag {
-        if ((x) < ({ x })) {
-            let mut k12 = 0;
-            'l13: loop {
-                if k12 > 2 {
-                    break;
-                }
-                k12 += 1;
-                (y, v2) = (x, (4i32));
-            }
-        } else if (q > ({ 8 })) && (y == ({ v2 })) {
-            {}
-            if (y <= ({ 6 })) {
-            } else if (y >= ({ 7 })) && (p < ({ y })) {
-            } else {
-            }
-            if (q >= ({ 9 })) && (p == ({ 10 })) && !(q == ({ 9 })) {
-                let mut v14 = (-4i32);
-            } else {
-                (v2, x) = (v2, (-2i32));
-            }
-        } else {
-            (v2, x) = ([(2i32), v2][if is_small(n) { 0 } else { 1 }], (add(v2, v2)));
-            assert!((y == ({ 2 })) || !(y == ({ 2 })), "always");
-        }
-        if !(p > ({ 3 })) {
-            'l15: for mut r16 in [3i32, -1, 5] {
-                assert!((r16 < ({ 3 })) || !(r16 < ({ 3 })), "always");
-            }
-            if (n == 0) && (x <= ({ y })) {
-                y = q;
-            }
-            let mut v18 = if (q <= ({ 2 })) {
-                (2i32)
-            } else {
-                let mut v17 = v2;
-                q
-            };
+        },
+        twice(if (q == ({ x })) { add(p, [(3i32), p][if (n > 1) { 0 } else { 1 }]) } else { x }),
+    );
+    y = ((if (x != ({ 11 })) {
+        match x {
+            0 => (5i32),
+            1 | -3 | 4..=6 => y,
+            _ => (y),
         }
     } else {
-    }
-    x
+        let mut v5 = (sub(0, y));
+        match x {
+            -2..=2 => (3i32),
+            5 => (3i32),
+            _ => y,
+        }
+    })
+    .wrapping_abs());
+    sub(
+        match q {
+            -2..=2 => {
+                ({
+                    let t8 = i32::from((p > ({ x })));
+                    t8
+                })
+            }
+            5 => {
+                (match x {
+                    -2..=2 => i32::from((x < ({ 2 }))),
+                    5 => (q),
+                    _ => {
+                        ({
+                            let t9 = (-4i32);
+                            t9
+                        })
+                    }
+                })
+            }
+            _ => {
+                (match x {
+                    0 => match q {
+                        -2..=2 => (y),
+                        5 => (x),
+                        _ => (q),
+                    },
+                    1 | -3 | 4..=6 => match q {
+                        0 => p,
+                        1 | -3 | 4..=6 => p,
+                        _ => (-3i32),
+                    },
+                    _ => {
+                        if (x >= ({ 2 })) {
+                            (6i32)
+                        } else {
+                            let mut v10 = (7i32);
+                            x
+                        }
+                    }
+                })
+            }
+        },
+        match x {
+            -2..=2 => {
+                (sub(
+                    match x {
+                        0 => x,
+                        1 | -3 | 4..=6 => (y),
+                        _ => (p),
+                    },
+                    if (q >= ({ 10 })) {
+                        y = q;
+                        (-3i32)
+                    } else {
+                        let mut v11 = p;
+                        p
+                    },
+                ))
+            }
+            5 => (sub(0, y)),
+            _ => {
+                (match n {
+                    0 => (p),
+                    1 | 2 => {
+                        ({
+                            let mut k12 = 0;
+                            loop {
+                                k12 += 1;
+                                if is_small(n) {
+                                    break (8i32);
+                                }
+                                if k12 > 3 {
+                                    break (2i32);
+                                }
+                            }
+                        })
+                    }
+                    _ => (add(y, 8i32)),
+                })
+            }
+        },
+    )
 }
 
 #[function]
@@ -6343,43 +6709,100 @@ fn tensors_47(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         } else {
             z = t.clone();
         }
-        if flag { Result::<Tensor>::Ok(z.clone()) } else { Tensor::from(8) - q }
-    };
-    let mut k2 = Tensor::from(0);
-    'l3: loop {
-        if k2.greater(2)? {
-            break;
+        if flag {
+            Result::<Tensor>::Ok(twice(Tensor::from(6) + Tensor::from(8))?)
+        } else {
+            Result::<Tensor>::Ok(p.ne(8)?.cast(DType::I32)?)
         }
-        k2 = (&k2 + 1)?;
+    };
+    assert!(y.lt(&y)? || !y.lt(&y)?, "always");
+    if x.le(2)? {
+        let mut v2;
         match n {
-            1 => {
-                let mut v4 = match p.clone() {
-                    -2..=2 => Tensor::from(-1),
-                    5 => (Tensor::from(8)),
-                    _ => y.clone(),
+            0 => {
+                v2 = match y.clone() {
+                    0 => (p.clone()),
+                    1 | -3 | 4..=6 => p.clone(),
+                    _ => Tensor::from(4),
                 };
-                if p.less(7)? {
-                    (x, v4) = (x.clone(), q.clone());
-                    y = x.clone();
-                } else if (Tensor::from(7)).greater(1)? {
-                    y = Tensor::from(3);
-                } else {
-                    return Ok(y.clone());
-                }
-                v4 = (c1(&Tensor::from(-2))? + &v4)?;
             }
             _ => {
-                if (Tensor::from(4)).equal(y.clone())? {
-                    y = p.clone();
-                    x = x.clone();
+                if !(p.le(11)? || p.greater_equal(&y)?) {
+                    v2 = match x.clone() {
+                        0 => Tensor::from(0),
+                        1 | -3 | 4..=6 => (Tensor::from(-2)),
+                        _ => y.clone(),
+                    };
                 } else {
-                    x = Tensor::from(5);
+                    v2 = match if (n > 1) { Some(y.clone()) } else { None } {
+                        Some(mut o3) => Tensor::from(-2),
+                        None => Tensor::from(-4),
+                    };
                 }
-                y -= y.clone();
+            }
+        }
+    } else {
+        let mut s4 = Fields { a: y.eq(8)?.cast(DType::I32)?, b: (&x - &y)? };
+        {
+            assert!(p.greater_equal(3)? || !p.greater_equal(3)?, "always");
+            {
+                assert!(p.le(2)? || !p.le(2)?, "always");
+                let mut v5 = x.clone();
+            }
+            let mut k6 = Tensor::from(0);
+            'l7: while k6.less(2)? && (q.eq(2)? || s4.b.ne(11)?) {
+                k6 = (&k6 + 1)?;
+                x = s4.b.clone();
             }
         }
     }
-    1 + q
+    'l8: for h9 in (0..3).rev() {
+        x = (&x + h9 as i32)?;
+        assert!(x.not_equal(&y)? || !x.not_equal(&y)?, "always");
+        if y.ne(10)? {
+            if (n == 0) && q.less_equal(10)? {
+                y -= y.clone();
+                y = y.clone();
+                assert!(x.ne(1)? || !x.ne(1)?, "always");
+            } else {
+                x = Tensor::from(-4);
+            }
+            let mut v11 = match if (n > 1) { Some(Tensor::from(-4)) } else { None } {
+                Some(mut o10) => o10.clone(),
+                None => p.clone(),
+            };
+            {
+                let mut v12 = q.clone();
+                v11 = x.clone();
+            }
+        } else {
+            let mut k13 = Tensor::from(0);
+            'l14: while k13.less(2)? && ((p.clone()).gt(Tensor::from(7))?) {
+                k13 = (&k13 + 1)?;
+                return Ok(Tensor::from(4));
+            }
+            {
+                y = p.clone();
+            }
+        }
+        match n {
+            1 => {
+                'l15: for mut i16 in range((x.clone()).floor_mod(4)?) {
+                    i16 -= Tensor::from(-3);
+                    break;
+                }
+            }
+            _ => {
+                let mut k17 = Tensor::from(0);
+                'l18: while k17.less(0)? && (!(x.less_equal(2)?)) {
+                    k17 = (&k17 + 1)?;
+                    y = (x.clone() + &y)?;
+                    y = x.clone();
+                }
+            }
+        }
+    }
+    Ok(x)
 }
 
 fn numbers_47(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -6392,43 +6815,96 @@ fn numbers_47(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         } else {
             z = t;
         }
-        if flag { z } else { sub((8i32), q) }
+        if flag { twice(add((6i32), (8i32))) } else { i32::from((p != ({ 8 }))) }
     };
-    let mut k2 = 0;
-    'l3: loop {
-        if k2 > 2 {
-            break;
-        }
-        k2 += 1;
+    assert!((y < ({ y })) || !(y < ({ y })), "always");
+    if (x <= ({ 2 })) {
+        let mut v2;
         match n {
-            1 => {
-                let mut v4 = match p {
-                    -2..=2 => (-1i32),
-                    5 => (8i32),
-                    _ => y,
+            0 => {
+                v2 = match y {
+                    0 => (p),
+                    1 | -3 | 4..=6 => p,
+                    _ => (4i32),
                 };
-                if (p < ({ 7 })) {
-                    (x, v4) = (x, q);
-                    y = x;
-                } else if ((7i32) > ({ 1 })) {
-                    y = (3i32);
-                } else {
-                    return y;
-                }
-                v4 = add(c1((-2i32)), v4);
             }
             _ => {
-                if ((4i32) == ({ y })) {
-                    y = p;
-                    x = x;
+                if !((p <= ({ 11 })) || (p >= ({ y }))) {
+                    v2 = match x {
+                        0 => (0i32),
+                        1 | -3 | 4..=6 => (-2i32),
+                        _ => y,
+                    };
                 } else {
-                    x = (5i32);
+                    v2 = match if (n > 1) { Some(y) } else { None } {
+                        Some(mut o3) => (-2i32),
+                        None => (-4i32),
+                    };
                 }
-                y = sub(y, y);
+            }
+        }
+    } else {
+        let mut s4 = Fields { a: i32::from((y == ({ 8 }))), b: (sub(x, y)) };
+        {
+            assert!((p >= ({ 3 })) || !(p >= ({ 3 })), "always");
+            {
+                assert!((p <= ({ 2 })) || !(p <= ({ 2 })), "always");
+                let mut v5 = x;
+            }
+            let mut k6 = 0;
+            'l7: while k6 < 2 && ((q == ({ 2 })) || (s4.b != ({ 11 }))) {
+                k6 += 1;
+                x = s4.b;
             }
         }
     }
-    add(1i32, q)
+    'l8: for h9 in (0..3).rev() {
+        x = add(x, h9 as i32);
+        assert!((x != ({ y })) || !(x != ({ y })), "always");
+        if (y != ({ 10 })) {
+            if (n == 0) && (q <= ({ 10 })) {
+                y = sub(y, y);
+                y = y;
+                assert!((x != ({ 1 })) || !(x != ({ 1 })), "always");
+            } else {
+                x = (-4i32);
+            }
+            let mut v11 = match if (n > 1) { Some((-4i32)) } else { None } {
+                Some(mut o10) => o10,
+                None => p,
+            };
+            {
+                let mut v12 = q;
+                v11 = x;
+            }
+        } else {
+            let mut k13 = 0;
+            'l14: while k13 < 2 && ((p) > ({ (7i32) })) {
+                k13 += 1;
+                return (4i32);
+            }
+            {
+                y = p;
+            }
+        }
+        match n {
+            1 => {
+                'l15: for mut i16 in 0..rem(x, 4) {
+                    i16 = sub(i16, (-3i32));
+                    break;
+                }
+            }
+            _ => {
+                let mut k17 = 0;
+                'l18: while k17 < 0 && (!(x <= ({ 2 }))) {
+                    k17 += 1;
+                    y = add(x, y);
+                    y = x;
+                }
+            }
+        }
+    }
+    x
 }
 
 pub(crate) static PROGRAMS: &[Program] = &[

@@ -10,6 +10,12 @@ const COMPARISONS: &[(&str, &str)] = &[
     ("greater_equal", ">="),
     ("equal", "=="),
     ("not_equal", "!="),
+    ("lt", "<"),
+    ("le", "<="),
+    ("gt", ">"),
+    ("ge", ">="),
+    ("eq", "=="),
+    ("ne", "!="),
 ];
 
 impl GeneratorScope {

@@ -10,7 +10,7 @@ use super::{
 impl GeneratorScope {
     /// An expression for a tensor that is owned; may begin with a block.
     pub(super) fn owned(&mut self, dice: &mut Dice, depth: u32) -> Pair {
-        match dice.roll(if depth == 0 { 3 } else { 18 }) {
+        match dice.roll(if depth == 0 { 3 } else { 19 }) {
             0 | 1 => self.copied(dice),
             2 => constant(dice),
             3 | 4 => {
@@ -33,6 +33,7 @@ impl GeneratorScope {
             }
             14 | 15 => self.integer_arms(dice, depth - 1),
             16 => self.value_of_loop(dice, depth - 1),
+            17 => self.option_arms(dice, depth - 1),
             _ => {
                 let value = self.result(dice, depth - 1);
                 filled("twice($0)?", "twice($0)", &[&value])
@@ -190,6 +191,22 @@ impl GeneratorScope {
         });
         let [a, b, c] = &parts;
         alike("match n { 0 => $0, 1 | 2 => $1, _ => $2 }", &[a, b, c])
+    }
+
+    /// `match` on an option of Rust, with a tensor in it.
+    fn option_arms(&mut self, dice: &mut Dice, depth: u32) -> Pair {
+        let (condition, inside) = (self.host_condition(dice), self.owned(dice, depth));
+        let name = format!("o{}", self.fresh());
+        let some = self.block(|scope| {
+            scope.variables.push(name.clone());
+            scope.owned(dice, depth)
+        });
+        let none = self.block(|scope| scope.owned(dice, depth));
+        let template = *dice.one_of(&[
+            "match if $0 { Some($1) } else { None } { Some(mut $2) => $3, None => $4 }",
+            "if let Some(mut $2) = option($0, $1) { $3 } else { $4 }",
+        ]);
+        alike(template, &[&condition, &inside, &Pair::same(name), &some, &none])
     }
 
     /// `match` on a tensor of an integer.

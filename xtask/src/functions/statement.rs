@@ -23,6 +23,7 @@ impl GeneratorScope {
         match dice.roll(if depth == 0 { 8 } else { 20 }) {
             0 | 1 => self.assignment(dice, depth),
             2 => self.two_assignments(dice, depth),
+            3 if dice.is_one_in(3) => self.structure(dice, depth),
             3 => self.declaration(dice, depth),
             4 | 5 => self.jump(dice),
             6 => self.assertion(dice),
@@ -81,12 +82,22 @@ impl GeneratorScope {
 
     pub(super) fn declaration(&mut self, dice: &mut Dice, depth: u32) -> Pair {
         let value = self.owned(dice, depth);
-        let name = match self.shadows && self.around.is_empty() && dice.is_one_in(2) {
-            true => dice.one_of(&self.variables).clone(),
-            false => format!("v{}", self.fresh()),
+        let shadowed = match self.shadows && self.around.is_empty() && dice.is_one_in(2) {
+            true => Some(dice.one_of(&self.variables).clone()),
+            false => None,
         };
+        let shadowed = shadowed.filter(|name| !name.contains('.'));
+        let name = shadowed.unwrap_or_else(|| format!("v{}", self.fresh()));
         self.variables.push(name.clone());
         alike("let mut $0 = $1;\n", &[&Pair::same(name), &value])
+    }
+
+    /// A structure whose fields are variables.
+    fn structure(&mut self, dice: &mut Dice, depth: u32) -> Pair {
+        let values = (self.owned(dice, depth), self.owned(dice, depth));
+        let name = format!("s{}", self.fresh());
+        self.variables.extend([format!("{name}.a"), format!("{name}.b")]);
+        alike("let mut $0 = Fields { a: $1, b: $2 };\n", &[&Pair::same(name), &values.0, &values.1])
     }
 
     fn assertion(&mut self, dice: &mut Dice) -> Pair {
