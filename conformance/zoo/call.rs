@@ -12,27 +12,27 @@ use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
 
 /// Target of a call.
 pub(crate) enum CallTarget<'a> {
-    Model(&'a LoadedModel),
+    Model(&'a ModelUnderTest),
     Graph(&'a Session),
 }
 
 /// A model as TensorFlow 2 loads it and, once asked for, the session its graph runs in: two loads
 /// with variables of their own, as they had when the answers were recorded.
-pub(crate) struct LoadedModel {
+pub(crate) struct ModelUnderTest {
     pub(crate) model: SavedModel,
     session: OnceCell<Arc<Session>>,
 }
 
-impl LoadedModel {
-    pub(crate) fn of(model: SavedModel) -> LoadedModel {
-        LoadedModel { model, session: OnceCell::new() }
+impl ModelUnderTest {
+    pub(crate) fn of(model: SavedModel) -> ModelUnderTest {
+        ModelUnderTest { model, session: OnceCell::new() }
     }
 
     /// A model whose every call runs in one session.
-    pub(crate) fn of_session(session: Session) -> LoadedModel {
+    pub(crate) fn of_session(session: Session) -> ModelUnderTest {
         let session = Arc::new(session);
         let model = SavedModel::Session(Arc::clone(&session));
-        LoadedModel { model, session: OnceCell::from(session) }
+        ModelUnderTest { model, session: OnceCell::from(session) }
     }
 
     fn session(&self, case: &Case) -> saved_model::Result<Arc<Session>> {

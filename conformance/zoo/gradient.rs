@@ -2,7 +2,7 @@
 
 use super::{
     Case,
-    call::{LoadedModel, check, list},
+    call::{ModelUnderTest, check, list},
 };
 use crate::outcome::CaseOutcome;
 use anyhow::{Context as _, Result};
@@ -17,7 +17,7 @@ use ferroflow::{
 /// arguments.
 pub(super) fn run(
     case: &Case,
-    loaded: &LoadedModel,
+    loaded: &ModelUnderTest,
     call: &serde_json::Value,
 ) -> Result<CaseOutcome> {
     let root = loaded.model.root().context("a model with objects")?;

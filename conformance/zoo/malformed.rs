@@ -44,7 +44,7 @@ pub(crate) fn run(case: &Case) -> Result<CaseOutcome> {
 fn run_model(case: &Case) -> Result<saved_model::Result<()>> {
     let context = Context::new();
     let model = match load(&context, case.model(), &case.options()) {
-        Ok(model) => call::LoadedModel::of(model),
+        Ok(model) => call::ModelUnderTest::of(model),
         Err(error) => return Ok(Err(error)),
     };
     for call in case.calls() {

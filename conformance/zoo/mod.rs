@@ -90,9 +90,9 @@ fn run_model(case: &Case) -> Result<CaseOutcome> {
     let (context, folder) = (crate::device::context(), case.model());
     let loaded = match case.json["loader"].as_str() {
         Some("session") => {
-            load_session(&context, folder, &case.options()).map(call::LoadedModel::of_session)
+            load_session(&context, folder, &case.options()).map(call::ModelUnderTest::of_session)
         }
-        _ => load(&context, folder, &case.options()).map(call::LoadedModel::of),
+        _ => load(&context, folder, &case.options()).map(call::ModelUnderTest::of),
     };
     match loaded {
         Ok(model) => call::run_all(case, &call::CallTarget::Model(&model)),

@@ -1,6 +1,6 @@
 //! Loaded models whose functions take and return [`Tensor`]s: in eager code, under tapes and in traces.
 //!
-//! [`saved_model::load`] is the layer beneath, of values of the runtime. A [`LoadedModel`] finds what a
+//! [`saved_model::load()`] is the layer beneath, of values of the runtime. A [`LoadedModel`] finds what a
 //! path of the object graph leads to, chooses the trace for the arguments of a call as TensorFlow does,
 //! and calls it as any other [`ConcreteFunction`]: gradients go through it, functions that call it hold
 //! it in their graphs, and are saved with it.
@@ -60,7 +60,7 @@ use value::LoadedTensor;
 ///
 /// # Errors
 ///
-/// As [`saved_model::load`].
+/// As [`saved_model::load()`].
 pub fn load(folder: impl AsRef<Path>) -> saved_model::Result<LoadedModel> {
     load_with(folder, &LoadOptions::default())
 }
@@ -69,7 +69,7 @@ pub fn load(folder: impl AsRef<Path>) -> saved_model::Result<LoadedModel> {
 ///
 /// # Errors
 ///
-/// As [`saved_model::load`].
+/// As [`saved_model::load()`].
 pub fn load_with(
     folder: impl AsRef<Path>,
     options: &LoadOptions,

@@ -146,7 +146,7 @@ fn there_is_a_graph_for_each_shape() -> Outcome {
     Ok(())
 }
 
-/// One graph, as the design of SavedModel and TensorFlow 2.21 have it; this document says two.
+/// Devices share one graph, as the design of SavedModel and TensorFlow 2.21 have it; this document says two.
 #[test]
 fn scopes_of_devices_share_a_graph() -> Outcome {
     #[function]

@@ -9,5 +9,5 @@ mod saving_and_loading;
 
 use std::error::Error;
 
-/// What a program of a document returns, whichever crate refuses.
+/// Result of a program of a document, with the error of any crate.
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
