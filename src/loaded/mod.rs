@@ -11,20 +11,23 @@ mod value;
 
 use crate::{saving::function_of_runtime, session::of_files};
 use ferroflow_ir::TensorSpec;
-use ferroflow_runtime::trackable::{Description, Identity};
+use ferroflow_runtime::{
+    CallableFunction, Context,
+    trackable::{Description, Identity},
+};
 use ferroflow_saved_model::{
     self as saved_model, LoadOptions, Object, SavedModel,
     function::{RestoredFunction, Signature},
 };
 use ferroflow_tracer::{
     Args, Body, ConcreteFunction, Error, Function, FunctionOptions, Nest, NestedValue, Result,
-    Tensor, Trackable, Variable, context, function_with,
+    Tensor, Trackable, Variable, context, function_with, with_context,
 };
 use std::{
     collections::{BTreeMap, HashMap},
     marker::PhantomData,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use value::LoadedTensor;
 
@@ -82,13 +85,25 @@ pub fn load_with(
 pub struct LoadedModel {
     model: SavedModel,
     root: Option<Object>,
-    /// The functions of the traces that were called, by their names in the file.
-    functions: Arc<Mutex<HashMap<String, ConcreteFunction>>>,
+    /// The context that has its state.
+    context: Context,
+    called: Arc<Mutex<CalledFunctions>>,
 }
 
+/// Functions that were called before.
+#[derive(Debug, Default)]
+struct CalledFunctions {
+    /// By path.
+    restored: HashMap<String, Arc<RestoredFunction>>,
+    /// Those of traces, by their names in the file.
+    concrete: HashMap<String, ConcreteFunction>,
+}
+
+/// A model that was loaded into the context at hand.
 impl From<SavedModel> for LoadedModel {
     fn from(model: SavedModel) -> LoadedModel {
-        LoadedModel { root: model.root(), model, functions: Arc::default() }
+        let (root, context) = (model.root(), context::context());
+        LoadedModel { root, model, context, called: Arc::default() }
     }
 }
 
@@ -111,14 +126,15 @@ impl LoadedModel {
     }
 
     /// A new model like this one, which has variables without values and other state of its own; its
-    /// functions set those that they created. See [`Object::construct`].
+    /// functions set those that they created. Its signatures are still those of this model. See
+    /// [`Object::construct`].
     ///
     /// # Errors
     ///
     /// As [`root`](LoadedModel::root) and [`Object::construct`].
     pub fn construct(&self) -> Result<LoadedModel> {
         let root = self.root()?.construct(&[], &BTreeMap::new()).map_err(of_files)?;
-        Ok(LoadedModel { root: Some(root), model: self.model.clone(), functions: Arc::default() })
+        Ok(LoadedModel { root: Some(root), called: Arc::default(), ..self.clone() })
     }
 
     /// The object at the end of a path from the root, such as `layers.0`.
@@ -169,8 +185,7 @@ impl LoadedModel {
         args: &[NestedValue],
         kwargs: &[(&str, NestedValue)],
     ) -> Result<R> {
-        let restored = self.get(path)?.function().map_err(of_files)?;
-        self.call_restored(&restored, args, kwargs)
+        self.call_restored(&*self.restored(path)?, args, kwargs)
     }
 
     /// The function at the end of a path, as one that takes and returns these types: a part of other
@@ -183,7 +198,7 @@ impl LoadedModel {
         &self,
         path: &str,
     ) -> Result<Function<A, R>> {
-        let restored = self.get(path)?.function().map_err(of_files)?;
+        let restored = self.restored(path)?;
         let names: Vec<String> =
             restored.parameter_names().take(A::COUNT).map(Into::into).collect();
         let name = path.rsplit('.').next().unwrap_or(path);
@@ -271,14 +286,26 @@ impl LoadedModel {
     }
 
     /// The function of the runtime as one of eager and traced code, made once.
-    fn concrete(&self, function: &ferroflow_runtime::CallableFunction) -> Result<ConcreteFunction> {
+    fn concrete(&self, function: &CallableFunction) -> Result<ConcreteFunction> {
         let name = &*function.def().name;
-        let functions = || self.functions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = functions().get(name) {
+        if let Some(found) = self.called().concrete.get(name) {
             return Ok(found.clone());
         }
-        let made = function_of_runtime(function)?;
-        Ok(functions().entry(name.to_string()).or_insert(made).clone())
+        let made = with_context(&self.context, || function_of_runtime(function))?;
+        Ok(self.called().concrete.entry(name.to_string()).or_insert(made).clone())
+    }
+
+    /// The function at the end of a path, read from the file once.
+    fn restored(&self, path: &str) -> Result<Arc<RestoredFunction>> {
+        if let Some(found) = self.called().restored.get(path) {
+            return Ok(found.clone());
+        }
+        let made = Arc::new(self.get(path)?.function().map_err(of_files)?);
+        Ok(self.called().restored.entry(path.to_string()).or_insert(made).clone())
+    }
+
+    fn called(&self) -> MutexGuard<'_, CalledFunctions> {
+        self.called.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -298,7 +325,7 @@ impl Trackable for LoadedModel {
 /// The code of a function that calls one of a model.
 struct LoadedBody<R> {
     model: LoadedModel,
-    restored: RestoredFunction,
+    restored: Arc<RestoredFunction>,
     result: PhantomData<fn() -> R>,
 }
 
