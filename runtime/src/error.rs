@@ -33,6 +33,16 @@ pub enum Error {
         /// Cause there.
         source: Box<Error>,
     },
+    /// An error of an op that was called eagerly.
+    #[error("{source} (op {op}, at {location})")]
+    AtCall {
+        /// The op type.
+        op: &'static str,
+        /// Where the call was written.
+        location: SourceLocation,
+        /// Cause there.
+        source: Box<Error>,
+    },
     /// A variable, table or other state that its owner has dropped.
     #[error("{kind} `{name}` does not exist any more: its owner has dropped it")]
     Dropped {
@@ -153,7 +163,7 @@ impl Error {
             Error::Ir(error) => error.code(),
             Error::Kernel(error) => error.code(),
             Error::Collective(error) => error.code(),
-            Error::AtNode { source, .. } => source.code(),
+            Error::AtNode { source, .. } | Error::AtCall { source, .. } => source.code(),
             Error::Dropped { .. } => Code::NotFound,
             Error::WrongResource { .. }
             | Error::VariableMismatch { .. }
@@ -173,7 +183,7 @@ impl Error {
     #[must_use]
     pub fn at_node(self, node: &str, op: &str, function: &str) -> Error {
         match self {
-            Error::AtNode { .. } => self,
+            Error::AtNode { .. } | Error::AtCall { .. } => self,
             source => Error::AtNode {
                 node: node.into(),
                 op: op.into(),
@@ -181,6 +191,23 @@ impl Error {
                 location: None,
                 source: Box::new(source),
             },
+        }
+    }
+
+    /// Adds where an eager call was written; the innermost location is kept.
+    #[must_use]
+    pub fn at_call(self, op: &'static str, location: SourceLocation) -> Error {
+        match self {
+            Error::AtNode { .. } | Error::AtCall { .. } => self,
+            source => Error::AtCall { op, location, source: Box::new(source) },
+        }
+    }
+
+    /// The cause, without the locations that were added to it.
+    pub fn root(&self) -> &Error {
+        match self {
+            Error::AtNode { source, .. } | Error::AtCall { source, .. } => source.root(),
+            error => error,
         }
     }
 

@@ -38,7 +38,7 @@ impl Error {
     pub(crate) fn is_panic(&self) -> bool {
         match self {
             Error::Panic { .. } => true,
-            Error::AtNode { source, .. } => source.is_panic(),
+            Error::AtNode { source, .. } | Error::AtCall { source, .. } => source.is_panic(),
             Error::Ir(_)
             | Error::Kernel(_)
             | Error::Collective(_)

@@ -30,6 +30,7 @@ mod keras_files;
 #[cfg(feature = "fuzz")]
 mod killed_savers;
 mod loaded_models;
+mod lines;
 mod loading;
 mod monitored;
 mod order;

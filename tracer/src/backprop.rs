@@ -195,6 +195,7 @@ pub(crate) fn record_refused(inputs: &[&Tensor], outputs: &[Tensor], error: Erro
 pub(crate) fn into_ir(error: Error) -> ferroflow_ir::Error {
     match error {
         Error::Runtime(runtime::Error::Ir(error)) => error,
+        Error::Runtime(runtime::Error::AtCall { source, .. }) => into_ir(Error::Runtime(*source)),
         error => {
             let (code, detail) = (error.code(), error.to_string());
             ferroflow_ir::Error::Status { code, op: "gradient".into(), detail }

@@ -7,7 +7,7 @@ use crate::{
     completed::Completed, error::Result, func_graph::FuncGraph, recording::ActiveTape,
     tensor::Tensor,
 };
-use ferroflow_ir::{Attrs, DType, OpDef, device_name::DeviceName};
+use ferroflow_ir::{Attrs, DType, OpDef, device_name::DeviceName, error::SourceLocation};
 use ferroflow_runtime::{CallCache, Context, Device, EagerTensor, Results};
 use smallvec::SmallVec;
 use std::{
@@ -25,6 +25,15 @@ struct DeviceScope {
     name: Arc<str>,
     /// The device, if it is not the CPU and there is one.
     device: Option<Arc<dyn Device>>,
+}
+
+/// A call of a library that has not returned.
+#[derive(Clone, Copy)]
+pub(crate) struct LibraryCall {
+    /// The folder of the library's source.
+    pub(crate) folder: &'static str,
+    /// Where the library was called.
+    pub(crate) location: SourceLocation,
 }
 
 struct ThreadState {
@@ -49,6 +58,9 @@ struct ThreadState {
     controls: RefCell<Vec<Vec<Tensor>>>,
     runs_eagerly: Cell<Option<bool>>,
     summaries: RefCell<Vec<SummaryScope>>,
+    /// The calls of libraries that have not returned, innermost last; `None` where the caller is
+    /// not known.
+    library_calls: RefCell<Vec<Option<LibraryCall>>>,
     /// The eager calls made of late, compiled.
     calls: LazyCell<RefCell<CallCache>>,
     /// The attributes of calls recorded of late.
@@ -71,6 +83,7 @@ impl ThreadState {
             controls: RefCell::new(Vec::new()),
             runs_eagerly: Cell::new(None),
             summaries: RefCell::new(Vec::new()),
+            library_calls: RefCell::new(Vec::new()),
             calls: LazyCell::new(RefCell::default),
             completed: RefCell::new(Completed::new()),
         }
@@ -127,6 +140,25 @@ pub fn sync_devices() -> Result<()> {
 /// The device of the innermost scope, if it is not the CPU and there is one.
 pub(crate) fn current_accelerator() -> Option<Arc<dyn Device>> {
     THREAD.with(|s| s.devices.borrow().last().and_then(|scope| scope.device.clone()))
+}
+
+/// Notes a call of a library, until [`leave_library_call`].
+pub(crate) fn enter_library_call(call: Option<LibraryCall>) {
+    THREAD.with(|thread| thread.library_calls.borrow_mut().push(call));
+}
+
+pub(crate) fn leave_library_call() {
+    THREAD.with(|thread| thread.library_calls.borrow_mut().pop());
+}
+
+/// Where the library was called whose code is in this file, in the innermost call whose caller is
+/// known.
+pub(crate) fn library_caller(file: &str) -> Option<SourceLocation> {
+    THREAD.with(|thread| {
+        let calls = thread.library_calls.borrow();
+        let mut known = calls.iter().rev().flatten();
+        known.find(|call| file.starts_with(call.folder)).map(|call| call.location)
+    })
 }
 
 /// Runs an op now.

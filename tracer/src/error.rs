@@ -282,6 +282,14 @@ impl Error {
         }
     }
 
+    /// Adds where an eager call was written.
+    pub(crate) fn at_call(self, op: &'static str, location: SourceLocation) -> Error {
+        match self {
+            Error::Runtime(error) => Error::Runtime(error.at_call(op, location)),
+            other => other,
+        }
+    }
+
     /// The status code TensorFlow would report.
     pub fn code(&self) -> Code {
         match self {

@@ -74,6 +74,7 @@ pub mod function;
 mod function_cache;
 pub mod function_spec;
 pub mod gradients;
+mod library_call;
 mod lift;
 pub mod lookup;
 #[doc(hidden)]
@@ -113,6 +114,7 @@ pub use function::{
 };
 pub use function_spec::{ArgSpec, ParameterSpec, spec};
 pub use gradients::{GradientOptions, IndexedSlices, Sources, TensorGradient};
+pub use library_call::{LibraryCallGuard, library_call};
 pub use methods::{Functions, HasFunctions};
 pub use nest::Nest;
 pub use recording::TapeOptions;

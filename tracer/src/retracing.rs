@@ -6,6 +6,7 @@
 
 use ferroflow_ir::TraceType;
 use std::collections::VecDeque;
+use tracing::{dispatcher, subscriber::NoSubscriber};
 
 /// Number of the last calls among which traces count.
 const HISTORY: u64 = 10;
@@ -46,6 +47,15 @@ impl Detector {
     /// The warnings so far.
     pub(crate) fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+}
+
+/// Tells a warning to the subscriber of `tracing`, and to standard error where there is none: a
+/// program that listens to nothing would stay slow without a word.
+pub(crate) fn warn(function: &str, warning: &str) {
+    tracing::warn!(function, "{warning}");
+    if dispatcher::get_default(|subscriber| subscriber.is::<NoSubscriber>()) {
+        eprintln!("warning: {warning}");
     }
 }
 

@@ -152,7 +152,7 @@ where
 fn is_of_others(error: &Error) -> bool {
     match error {
         Error::Collective(error) => matches!(error, CollectiveError::Unavailable { .. }),
-        Error::AtNode { source, .. } => is_of_others(source),
+        Error::AtNode { source, .. } | Error::AtCall { source, .. } => is_of_others(source),
         _ => false,
     }
 }

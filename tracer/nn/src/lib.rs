@@ -97,3 +97,9 @@ pub use ferroflow_tracer as tracer;
 pub use layers::*;
 pub use module::Module;
 pub use summary::{ModuleSummary, WeightSummary};
+
+/// Begins a call of a layer: errors and nodes name the line that calls the layer.
+#[track_caller]
+pub(crate) fn called() -> tracer::LibraryCallGuard {
+    tracer::library_call(file!().trim_end_matches("lib.rs"))
+}

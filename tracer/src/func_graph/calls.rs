@@ -6,6 +6,7 @@ use crate::{
     capture::{Ambient, Capture},
     context,
     error::Result,
+    library_call::caller_of,
     recording,
     tensor::{Repr, Tensor},
 };
@@ -68,6 +69,7 @@ impl FuncGraph {
         results: Option<&[ValueType]>,
     ) -> Result<Outputs> {
         let Call { op, attrs, inputs, name, location } = call;
+        let location = location.map(caller_of);
         let controls = self.requested_controls()?;
         let base = if name.is_empty() { op.name } else { name };
         let name = self.state.with(|state| state.graph.unique_name(base));

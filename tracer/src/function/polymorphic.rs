@@ -232,7 +232,7 @@ impl PolymorphicFunction {
         let Some(warning) = detector.traced(&spec.name, call, &cause) else { return Ok(()) };
         match self.options.retrace_policy {
             RetracePolicy::Warn => {
-                tracing::warn!(function = %spec.name, "{warning}");
+                retracing::warn(&spec.name, warning);
                 Ok(())
             }
             RetracePolicy::Error => {

@@ -4,6 +4,7 @@ use crate::{
     context, debugging,
     error::Result,
     func_graph::{self, Call},
+    library_call::caller_of,
     recording,
     tensor::{Repr, Tensor},
 };
@@ -44,8 +45,9 @@ pub(crate) fn call(
     let mut outputs = match context::current_trace() {
         Some(trace) => trace.call(Call { op, attrs, inputs, name, location: Some(location) })?,
         None => {
-            let outputs = execute(op, &attrs, inputs)?.into_iter().map(Tensor::from);
-            let outputs: Outputs = outputs.collect();
+            let results =
+                execute(op, &attrs, inputs).map_err(|e| e.at_call(op.name, caller_of(location)))?;
+            let outputs: Outputs = results.into_iter().map(Tensor::from).collect();
             if context::is_taped() {
                 recording::record(op, &attrs, inputs, &outputs);
             }
@@ -121,11 +123,13 @@ pub(crate) fn named(
     attrs: Attrs,
     inputs: &[&Tensor],
 ) -> Result<Tensor> {
-    let (op, missing) = (op.record(), "the op has a result");
+    let (op, missing, location) = (op.record(), "the op has a result", Location::caller());
     if context::is_plain() && !debugging::checks_numerics() {
-        return Ok(execute(op, &attrs, inputs)?.pop().expect(missing).into());
+        let results =
+            execute(op, &attrs, inputs).map_err(|e| e.at_call(op.name, caller_of(location)));
+        return Ok(results?.pop().expect(missing).into());
     }
-    Ok(call(op, attrs, inputs, name, Location::caller())?.pop().expect(missing))
+    Ok(call(op, attrs, inputs, name, location)?.pop().expect(missing))
 }
 
 /// Calls an op without results.

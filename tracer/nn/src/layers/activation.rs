@@ -181,7 +181,9 @@ impl Trackable for Activation {
 }
 
 impl Layer for Activation {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         self.apply(&input(x)?)
     }
 }

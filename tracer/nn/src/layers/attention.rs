@@ -136,7 +136,9 @@ impl MultiHeadAttention {
 }
 
 impl Layer for MultiHeadAttention {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         self.attend_in(mode, [x; 3], None)
     }
 }

@@ -102,7 +102,9 @@ impl BatchNorm {
 }
 
 impl Layer for BatchNorm {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = input_for(&self.moving_mean, x)?;
         let wide = x.cast(wide(x.dtype()))?;
         let (mean, variance) = match mode {

@@ -100,7 +100,9 @@ impl<F: RecurrentLayer, B: RecurrentLayer> Bidirectional<F, B> {
 }
 
 impl<F: RecurrentLayer, B: RecurrentLayer> Layer for Bidirectional<F, B> {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         Ok(self.run_in(mode, x, None)?.0)
     }
 }
@@ -122,7 +124,9 @@ impl<L: Layer> TimeDistributed<L> {
 }
 
 impl<L: Layer> Layer for TimeDistributed<L> {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let Some(steps) = x.shape().dim(1).filter(|&steps| steps > 0) else {
             return swapped(&map_fn(|x: Tensor| self.layer.call(&x, mode), &swapped(x)?)?);
         };

@@ -120,7 +120,9 @@ impl<const N: usize> ConvOptions<N> {
 }
 
 impl<const N: usize> Layer for Conv<N> {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = input_for(&self.kernel, x)?;
         let kernel = self.kernel.read()?.cast(x.dtype())?;
         let ConvOptions { strides, dilations, padding, .. } = &self.options;

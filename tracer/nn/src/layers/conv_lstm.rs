@@ -138,7 +138,9 @@ fn shaped(x: &Tensor, first: &[DimSize], n: usize) -> Result<Tensor> {
 }
 
 impl<const N: usize> Layer for ConvLstm<N> {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         called(self, x, mode)
     }
 }

@@ -156,7 +156,9 @@ impl<const N: usize> ConvTransposeOptions<N> {
 }
 
 impl<const N: usize> Layer for ConvTranspose<N> {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         has_rank(x, N + 2)?;
         let x = input_for(&self.kernel, x)?;
         let kernel = dilated(&self.kernel.read()?.cast(x.dtype())?, &self.options.dilations)?;

@@ -89,7 +89,9 @@ impl Dense {
 }
 
 impl Layer for Dense {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = input_for(&self.kernel, x)?;
         let y = rows::times(&x, &self.kernel.read()?.cast(x.dtype())?)?;
         let y = match &self.bias {

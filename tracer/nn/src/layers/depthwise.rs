@@ -69,7 +69,9 @@ impl<const N: usize> DepthwiseConv<N> {
 }
 
 impl<const N: usize> Layer for DepthwiseConv<N> {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = input_for(&self.kernel, x)?;
         let y = by_channel(&x, &self.kernel.read()?.cast(x.dtype())?, &self.options)?;
         ended(&y, self.bias.as_ref(), self.options.activation)
@@ -133,7 +135,9 @@ impl<const N: usize> SeparableConv<N> {
 }
 
 impl<const N: usize> Layer for SeparableConv<N> {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = input_for(&self.depthwise_kernel, x)?;
         let of = |kernel: &Variable| kernel.read()?.cast(x.dtype());
         let y = by_channel(&x, &of(&self.depthwise_kernel)?, &self.options)?;

@@ -221,13 +221,17 @@ impl AttentionMasks<'_> {
 }
 
 impl Layer for DotProductAttention {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         self.attend([x; 3], &AttentionMasks::default(), mode)
     }
 }
 
 impl Layer for AdditiveAttention {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         self.attend([x; 3], &AttentionMasks::default(), mode)
     }
 }

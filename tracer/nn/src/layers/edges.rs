@@ -38,7 +38,9 @@ impl<const N: usize> Default for ZeroPadding<N> {
 }
 
 impl<const N: usize> Layer for ZeroPadding<N> {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         has_rank(x, N + 2)?;
         padded(x, &[&[[0; 2]], &self.by[..], &[[0; 2]]].concat())
     }
@@ -78,7 +80,9 @@ impl<const N: usize> Cropping<N> {
 }
 
 impl<const N: usize> Layer for Cropping<N> {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         self.check(x)?;
         let mut sizes = DimSize::of_all(x, 0..N + 2)?;
         for (size, [before, after]) in sizes[1..].iter_mut().zip(self.by) {

@@ -88,7 +88,9 @@ impl EinsumDense {
 }
 
 impl Layer for EinsumDense {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = input_for(&self.kernel, x)?;
         let y = ops::einsum(&[&x, &self.kernel.read()?.cast(x.dtype())?], &self.equation)?;
         let y = match &self.bias {

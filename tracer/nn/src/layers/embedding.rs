@@ -35,7 +35,9 @@ impl Embedding {
 }
 
 impl Layer for Embedding {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let embeddings = self.embeddings.read()?;
         match x.dtype() {
             DType::I32 | DType::I64 => embeddings.gather(x),

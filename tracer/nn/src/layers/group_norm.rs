@@ -85,7 +85,9 @@ impl GroupNorm {
 }
 
 impl Layer for GroupNorm {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = input_for_some(self.gamma.as_ref().or(self.beta.as_ref()), x)?;
         let (groups, channels) = (self.options.groups as i64, self.channels as i64);
         let grouped = [groups, channels / groups];

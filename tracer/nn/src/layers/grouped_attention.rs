@@ -165,7 +165,9 @@ impl GroupedQueryAttention {
 }
 
 impl Layer for GroupedQueryAttention {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         self.attend([x; 3], None, mode)
     }
 }

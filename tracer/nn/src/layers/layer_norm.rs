@@ -83,7 +83,9 @@ impl LayerNorm {
 }
 
 impl Layer for LayerNorm {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = input_for_some(self.gamma.as_ref().or(self.beta.as_ref()), x)?;
         let wide = x.cast(wide(x.dtype()))?;
         let axes: Vec<i32> = (-(self.n_axes as i32)..0).collect();

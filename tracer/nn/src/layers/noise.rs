@@ -102,7 +102,9 @@ impl GaussianNoise {
 }
 
 impl Layer for SpatialDropout {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         if mode == Mode::Inference || self.rate == 0.0 {
             return Ok(x.clone());
         }
@@ -115,7 +117,9 @@ impl Layer for SpatialDropout {
 }
 
 impl Layer for GaussianNoise {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         if mode == Mode::Inference || self.deviation == 0.0 {
             return Ok(x.clone());
         }
@@ -124,7 +128,9 @@ impl Layer for GaussianNoise {
 }
 
 impl Layer for GaussianDropout {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         if mode == Mode::Inference || self.rate == 0.0 {
             return Ok(x.clone());
         }
@@ -134,7 +140,9 @@ impl Layer for GaussianDropout {
 }
 
 impl Layer for AlphaDropout {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         if mode == Mode::Inference || self.rate == 0.0 {
             return Ok(x.clone());
         }

@@ -134,7 +134,9 @@ impl Normalization {
 }
 
 impl Layer for Normalization {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = input(x)?;
         let (mean, deviation) = self.read(x.dtype())?;
         if self.inverts { mean + (x * deviation)? } else { (x - mean)? / deviation }

@@ -117,13 +117,17 @@ windowed! {
 }
 
 impl<const N: usize> Layer for MaxPooling<N> {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         self.pooled(x)
     }
 }
 
 impl<const N: usize> Layer for AveragePooling<N> {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         self.pooled(&compute::input(x)?)
     }
 }
@@ -159,14 +163,18 @@ pub struct GlobalAveragePooling {
 }
 
 impl Layer for GlobalMaxPooling {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let axes = positions(x)?;
         if self.keep_dims { compute::max(x, &axes) } else { x.max(&axes) }
     }
 }
 
 impl Layer for GlobalAveragePooling {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let (x, axes) = (compute::input(x)?, positions(x)?);
         if self.keep_dims { compute::mean(&x, &axes) } else { x.mean(&axes) }
     }

@@ -25,7 +25,9 @@ pub struct Relu {
 }
 
 impl Layer for Relu {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = &input(x)?;
         let above = match self.threshold {
             0.0 => x.relu()?,
@@ -57,7 +59,9 @@ impl Default for Elu {
 }
 
 impl Layer for Elu {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = input(x)?;
         let y = Activation::Elu.apply(&x)?;
         x.greater(0.0)?.select(&y, (&y * self.alpha)?)
@@ -102,7 +106,9 @@ impl PRelu {
 }
 
 impl Layer for PRelu {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = input_for(&self.alpha, x)?;
         let alpha = self.alpha.read()?.cast(x.dtype())?;
         x.relu()? - (alpha * x.neg()?.relu()?)?
@@ -151,7 +157,9 @@ impl Default for Softmax {
 }
 
 impl Layer for Softmax {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         self.of(&input(x)?)
     }
 }

@@ -27,7 +27,9 @@ pub fn flatten(x: &Tensor) -> Result<Tensor> {
 pub struct Flatten;
 
 impl Layer for Flatten {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let sizes = DimSize::of_all(x, 0..rank(x)?)?;
         let Some((batch, rest)) = sizes.split_first() else {
             return Err(unfit("a tensor with a first dimension", x));
@@ -73,7 +75,9 @@ impl Reshape {
 }
 
 impl Layer for Reshape {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let mut sizes = vec![DimSize::of(x, 0)?];
         for &size in &self.sizes {
             let open = || self.open(x);
@@ -111,7 +115,9 @@ impl Permute {
 }
 
 impl Layer for Permute {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         has_rank(x, self.order.len() + 1)?;
         x.transpose(&[&[0], &self.order[..]].concat())
     }
@@ -132,7 +138,9 @@ impl RepeatVector {
 }
 
 impl Layer for RepeatVector {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         has_rank(x, 2)?;
         ops::tile(&x.expand_dims(1)?, &Tensor::from([1, self.n as i32, 1]))
     }

@@ -102,7 +102,9 @@ impl<const N: usize> Default for UpSampling<N> {
 }
 
 impl<const N: usize> Layer for UpSampling<N> {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         has_rank(x, N + 2)?;
         if self.by == Interpolation::Nearest {
             let mut axes = self.factors.iter().enumerate();

@@ -46,7 +46,9 @@ impl RmsNorm {
 }
 
 impl Layer for RmsNorm {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = input_for(&self.scale, x)?;
         let wide = x.cast(wide(x.dtype()))?;
         let inverse = ops::rsqrt(&(mean(&wide.square()?, &[-1])? + self.epsilon)?)?;
@@ -78,7 +80,9 @@ impl Default for UnitNorm {
 }
 
 impl Layer for UnitNorm {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         unit(&input(x)?, &self.axes, 1e-12)
     }
 }

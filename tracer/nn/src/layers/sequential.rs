@@ -58,7 +58,9 @@ impl Sequential {
 }
 
 impl Layer for Sequential {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         self.layers.iter().try_fold(x.clone(), |x, layer| layer.call(&x, mode))
     }
 }
@@ -111,7 +113,9 @@ impl<F> Trackable for Map<F> {
 }
 
 impl<F: Fn(&Tensor) -> Result<Tensor> + Send + Sync> Layer for Map<F> {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         (self.0)(x)
     }
 }

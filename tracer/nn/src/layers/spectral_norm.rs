@@ -67,7 +67,9 @@ impl<L: Layer> SpectralNorm<L> {
 }
 
 impl<L: Layer> Layer for SpectralNorm<L> {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         if mode == Mode::Training {
             self.normalize()?;
         }

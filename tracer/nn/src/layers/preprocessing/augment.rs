@@ -124,7 +124,9 @@ macro_rules! seeded {
 seeded!(RandomFlip RandomCrop RandomBrightness RandomContrast);
 
 impl Layer for RandomFlip {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = input(x)?;
         if mode == Mode::Inference {
             return Ok(x);
@@ -145,7 +147,9 @@ impl Layer for RandomFlip {
 }
 
 impl Layer for RandomCrop {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         if mode == Mode::Inference {
             return Ok(x.clone());
         }
@@ -169,7 +173,9 @@ impl Layer for RandomCrop {
 }
 
 impl Layer for RandomBrightness {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = input(x)?;
         if mode == Mode::Inference {
             return Ok(x);
@@ -183,7 +189,9 @@ impl Layer for RandomBrightness {
 }
 
 impl Layer for RandomContrast {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = input(x)?;
         if mode == Mode::Inference {
             return Ok(x);

@@ -47,7 +47,9 @@ impl CategoryEncoding {
 }
 
 impl Layer for CategoryEncoding {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         self.output_mode.of(&indices(x)?, self.depth, DType::F32)
     }
 }
@@ -132,7 +134,9 @@ impl Hashing {
 }
 
 impl Layer for Hashing {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         self.output_mode.of(&self.hashed(x)?, self.depth, DType::F32)
     }
 }

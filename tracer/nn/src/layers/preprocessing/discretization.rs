@@ -92,7 +92,9 @@ impl Discretization {
 }
 
 impl Layer for Discretization {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = match x.dtype() {
             DType::F64 | DType::I32 | DType::I64 => x.clone(),
             _ => input(x)?.cast(DType::F32)?,

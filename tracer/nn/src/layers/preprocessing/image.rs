@@ -27,7 +27,9 @@ impl Rescaling {
 }
 
 impl Layer for Rescaling {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = input(x)?;
         (&x * self.scale.cast(x.dtype())?)? + self.offset.cast(x.dtype())?
     }
@@ -95,7 +97,9 @@ impl Resizing {
 }
 
 impl Layer for Resizing {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         over_batches(x, |x| {
             let y = self.of_batch(x)?;
             if y.dtype() == x.dtype() || x.dtype().is_float() {
@@ -122,7 +126,9 @@ impl CenterCrop {
 }
 
 impl Layer for CenterCrop {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         over_batches(&input(x)?, |x| {
             let sizes = DimSize::of_all(x, 1..3)?;
             let is_small =

@@ -210,7 +210,9 @@ impl<T: Token> Trackable for Lookup<T> {
 }
 
 impl<T: Token> Layer for Lookup<T> {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let Vocabulary { options, weights, .. } = &*self.vocabulary;
         let indices = self.indices(&T::cast(x)?)?;
         let vectors = options.output_mode.of(&indices, self.vocabulary.depth(), DType::I64)?;
@@ -301,7 +303,9 @@ pub struct InverseLookup {
 }
 
 impl Layer for InverseLookup {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let x = x.cast(DType::I64)?;
         let tokens = self.lookup_table.lookup(&x)?;
         match &self.mask {

@@ -126,7 +126,9 @@ impl TextVectorization {
 }
 
 impl Layer for TextVectorization {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         let tokens = self.options.tokens(x, self.options.sequence_length)?;
         self.lookup.call(&tokens, mode)
     }
