@@ -62,6 +62,20 @@ pub enum Error {
         /// The names of all signatures.
         available: Vec<String>,
     },
+    /// An op of a namespace that may not be saved.
+    #[error(
+        "op {op} is not saved: of ops with a namespace, those of [{}] may be, and `{namespace}` is not \
+         among them",
+        allowed.join(", ")
+    )]
+    OpNamespace {
+        /// The op.
+        op: String,
+        /// Its namespace.
+        namespace: String,
+        /// The namespaces that may be saved.
+        allowed: Vec<String>,
+    },
     /// An input that a signature does not take.
     #[error("signature `{signature}`: {input} must be {expected}, found {found}")]
     SignatureInput {
@@ -242,6 +256,7 @@ impl Error {
             Error::Tensor { source, .. } => source.code(),
             Error::NoAsset { .. }
             | Error::SignatureInput { .. }
+            | Error::OpNamespace { .. }
             | Error::Object { .. }
             | Error::NotAFunction { .. }
             | Error::NotATensor { .. }

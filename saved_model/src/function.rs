@@ -252,6 +252,8 @@ pub struct Signature {
     name: String,
     function: CallableFunction,
     inputs: Vec<(String, TensorSpec)>,
+    /// Values of inputs that a call leaves out.
+    defaults: BTreeMap<String, EagerTensor>,
     outputs: Vec<String>,
 }
 
@@ -260,6 +262,7 @@ impl Signature {
         name: &str,
         function: CallableFunction,
         saved: &SavedSignature,
+        defaults: BTreeMap<String, EagerTensor>,
     ) -> Result<Signature> {
         let malformed = |what: &'static str, found: &StructuredValue| {
             let function = format!("signature {name}");
@@ -295,12 +298,17 @@ impl Signature {
         };
         let inputs = inputs.into_iter().enumerate().map(with_spec).collect();
         let outputs = outputs.into_iter().map(|(name, _)| name).collect();
-        Ok(Signature { name: name.into(), function, inputs, outputs })
+        Ok(Signature { name: name.into(), function, inputs, defaults, outputs })
     }
 
     /// Names, dtypes and shapes of the inputs, sorted by name.
     pub fn inputs(&self) -> &[(String, TensorSpec)] {
         &self.inputs
+    }
+
+    /// Values of the inputs that a call may leave out, by name.
+    pub fn defaults(&self) -> &BTreeMap<String, EagerTensor> {
+        &self.defaults
     }
 
     /// Names of the outputs, sorted, with what is known of each before a call.
@@ -317,7 +325,7 @@ impl Signature {
         &self.function
     }
 
-    /// Calls the signature.
+    /// Calls the signature. Inputs that have a default may be left out.
     ///
     /// # Errors
     ///
@@ -371,16 +379,19 @@ impl Signature {
     pub fn arguments<T: TensorLeaf>(&self, inputs: &BTreeMap<String, T>) -> Result<Vec<T>> {
         if let Some(unknown) = inputs.keys().find(|name| !self.takes(name)) {
             let names: Vec<&str> = self.inputs.iter().map(|(name, _)| name.as_str()).collect();
-            let expected = format!("one of {names:?}");
+            let expected = format!("one of [{}]", names.join(", "));
             return Err(self.wrong("an input", expected, format_args!("`{unknown}`")));
         }
         let mut args = Vec::with_capacity(self.inputs.len());
         for (name, spec) in &self.inputs {
-            let value = inputs.get(name).ok_or_else(|| self.wrong(name, spec, "nothing"))?;
-            if spec.dtype != value.spec().dtype {
-                return Err(self.wrong(name, spec, value.spec()));
+            let value = inputs.get(name).cloned();
+            let value = value.or_else(|| self.defaults.get(name).cloned().map(T::from));
+            let value = value.ok_or_else(|| self.wrong(name, unnamed(spec), "nothing"))?;
+            let found = value.spec();
+            if spec.dtype != found.dtype {
+                return Err(self.wrong(name, unnamed(spec), found));
             }
-            args.push(value.clone());
+            args.push(value);
         }
         Ok(args)
     }
@@ -391,7 +402,7 @@ impl Signature {
             self.inputs.iter().zip(args).find(|((_, spec), arg)| !spec.accepts(&arg.spec()));
         match other {
             Some(((name, spec), arg)) if error.code() == Code::InvalidArgument => {
-                self.wrong(name, spec, format_args!("{} ({error})", arg.spec()))
+                self.wrong(name, unnamed(spec), format_args!("{} ({error})", arg.spec()))
             }
             _ => error.into(),
         }
@@ -409,6 +420,11 @@ impl Signature {
             found: found.to_string(),
         }
     }
+}
+
+/// A spec without the name that the error tells before it.
+fn unnamed(spec: &TensorSpec) -> TensorSpec {
+    TensorSpec::new(spec.dtype, spec.shape.clone())
 }
 
 /// The names and specs of a dictionary of tensors; a composite value has several of each.

@@ -52,6 +52,7 @@
 pub mod checkpoint;
 mod construct;
 mod custom_gradient;
+mod defaults;
 pub mod error;
 pub mod events;
 mod forest;

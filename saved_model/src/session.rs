@@ -5,6 +5,7 @@
 //! graph was converted.
 
 use crate::{
+    defaults::default_of,
     error::{Error, Result},
     file::{decode_message, read_message},
     graph::{LoadedGraph, Request},
@@ -264,7 +265,10 @@ impl Session {
         let mut fed: HashSet<&str> = inputs.keys().map(String::as_str).collect();
         for (name, info) in &signature.inputs {
             for part in parts_of(name, info)? {
-                let value = inputs.get(&part.key);
+                let value = match inputs.get(&part.key) {
+                    Some(value) => Some(value.clone()),
+                    None => default_of(signature, &part.key)?,
+                };
                 let value = value.ok_or_else(|| wrong_inputs(key, signature, inputs))?;
                 let ty = self.graph.input_type(part.tensor)?;
                 let spec = TensorSpec::new(ty.dtype, ty.shape);
@@ -278,7 +282,7 @@ impl Session {
                 }
                 fed.remove(part.key.as_str());
                 feeds.push(part.tensor);
-                args.push(value.clone());
+                args.push(value);
             }
         }
         if !fed.is_empty() {
@@ -388,12 +392,12 @@ fn wrong_inputs(
     signature: &proto::SignatureDef,
     inputs: &BTreeMap<String, EagerTensor>,
 ) -> Error {
-    let names = |names: Vec<&String>| format!("{names:?}");
+    let names = |names: Vec<&str>| format!("[{}]", names.join(", "));
     Error::SignatureInput {
         signature: key.into(),
         input: "the inputs".into(),
-        expected: names(signature.inputs.keys().collect()),
-        found: names(inputs.keys().collect()),
+        expected: names(signature.inputs.keys().map(String::as_str).collect()),
+        found: names(inputs.keys().map(String::as_str).collect()),
     }
 }
 

@@ -29,8 +29,8 @@ mod keras_checkpoints;
 mod keras_files;
 #[cfg(feature = "fuzz")]
 mod killed_savers;
-mod loaded_models;
 mod lines;
+mod loaded_models;
 mod loading;
 mod monitored;
 mod order;
@@ -40,6 +40,7 @@ mod recorded;
 mod resources;
 mod retracing;
 mod run;
+mod save_options;
 mod saving;
 mod sessions;
 mod shared_objects;

@@ -7,6 +7,7 @@ mod resources;
 
 use crate::{
     convert,
+    defaults::defaults_of,
     error::{Error, Result},
     function::Signature,
     load::LoadedParts,
@@ -298,7 +299,8 @@ impl Model {
         let object =
             found.ok_or_else(|| Error::NoSignature { name: key.into(), available: available() })?;
         let (name, function) = object.concrete()?;
-        Signature::new(key, function, &self.saved_function(&name)?)
+        let defaults = defaults_of(self.signature_def(key))?;
+        Signature::new(key, function, &self.saved_function(&name)?, defaults)
     }
 
     /// The message of a signature, with what a session knows of it.

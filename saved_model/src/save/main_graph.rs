@@ -27,6 +27,14 @@ use std::{
     sync::Arc,
 };
 
+/// The messages of defaults of a signature.
+fn default_messages(
+    defaults: &BTreeMap<String, HostTensor>,
+) -> Result<BTreeMap<String, proto::TensorProto>> {
+    let message = |(name, value): (&String, _)| Ok((name.clone(), convert::tensor_message(value)?));
+    defaults.iter().map(message).collect()
+}
+
 /// The collection where loaders look for the op that initialises a model.
 const MAIN_OP: &str = "saved_model_main_op";
 
@@ -279,9 +287,16 @@ impl Writer<'_, '_> {
         let mut inputs = Vec::new();
         let mut input_infos = BTreeMap::new();
         for (name, spec) in &known.inputs {
-            let attrs = placeholder_attrs(spec.dtype, &spec.shape);
             let base = format!("{}_{name}", signature.key);
-            let placeholder = self.nodes.add(&base, "Placeholder", [], &attrs)?;
+            let attrs = placeholder_attrs(spec.dtype, &spec.shape);
+            let placeholder = match signature.defaults.get(name) {
+                None => self.nodes.add(&base, "Placeholder", [], &attrs)?,
+                Some(value) => {
+                    let input = format!("{base}/input");
+                    let input = self.nodes.add(&input, "Const", [], &constant_attrs(value))?;
+                    self.nodes.add(&base, "PlaceholderWithDefault", [input], &attrs)?
+                }
+            };
             input_infos.insert(name.clone(), info(format!("{placeholder}:0"), spec));
             inputs.push(placeholder);
         }
@@ -298,7 +313,10 @@ impl Writer<'_, '_> {
             inputs: input_infos,
             outputs: outputs.collect(),
             method_name: "tensorflow/serving/predict".into(),
-            defaults: original.map(|(_, original)| original.defaults).unwrap_or_default(),
+            defaults: match original {
+                Some((_, original)) => original.defaults,
+                None => default_messages(&signature.defaults)?,
+            },
         })
     }
 

@@ -17,6 +17,7 @@ mod library;
 mod main_graph;
 mod nodes;
 mod objects;
+mod op_policy;
 mod order;
 mod saver;
 mod session;
@@ -26,6 +27,7 @@ mod variables;
 
 pub use session::save_session;
 
+pub use op_policy::DebugOps;
 pub use variables::VariablePolicy;
 
 use crate::{
@@ -61,6 +63,11 @@ pub struct SaveOptions {
     pub write: WriteOptions,
     /// Record of the devices of variables in the file.
     pub variable_policy: VariablePolicy,
+    /// Treatment of assertions, numeric checks and prints.
+    pub debug_ops: DebugOps,
+    /// The namespaces of ops that may be saved, such as `Acme` of `Acme>Twice`; all if `None`. Programs
+    /// that load the model must know their ops.
+    pub op_namespaces: Option<Vec<String>>,
     aliases: Vec<(String, ObjectNode)>,
 }
 
@@ -90,6 +97,8 @@ impl Default for SaveOptions {
             untraced: Untraced::Keep,
             write: WriteOptions::default(),
             variable_policy: VariablePolicy::default(),
+            debug_ops: DebugOps::default(),
+            op_namespaces: None,
             aliases: Vec::new(),
         }
     }
@@ -167,7 +176,7 @@ pub struct SaveReport {
 ///
 /// [`Error::Untracked`] when a function uses state that the object does not lead to,
 /// [`Error::NotASignature`] for a function that cannot be one, [`Error::SignaturesTaken`],
-/// [`Error::Untraced`]; when a function or type of arguments is such that no file can hold it, a
+/// [`Error::Untraced`], [`Error::OpNamespace`]; when a function or type of arguments is such that no file can hold it, a
 /// variable has no value, or the files cannot be written. Nothing is written unless all of the
 /// model can be.
 pub fn save(
@@ -300,12 +309,18 @@ fn message(
     let versions = proto::VersionDef { producer, min_consumer, ..Default::default() };
     let mut nodes = main.nodes;
     nodes::strip_defaults(&mut nodes, &ferroflow_ir::OpRegistry::default());
-    let graph_def = proto::GraphDef {
+    let mut graph_def = proto::GraphDef {
         node: nodes,
         versions: Some(versions),
         library: Some(std::mem::take(&mut objects.library).into_message()),
         ..Default::default()
     };
+    if let Some(allowed) = &options.op_namespaces {
+        op_policy::check_namespaces(&graph_def, allowed)?;
+    }
+    if options.debug_ops == DebugOps::Strip {
+        op_policy::strip_debug_ops(&mut graph_def);
+    }
     let info = proto::meta_graph_def::MetaInfoDef {
         tags: options.tags.clone(),
         tensorflow_version: TENSORFLOW_VERSION.into(),

@@ -15,8 +15,8 @@ use crate::{
     },
     structured_value::StructuredValue,
 };
-use ferroflow_ir::{Attrs, DType, Limits, TensorSpec};
-use ferroflow_runtime::trackable::{ObjectKind, ObjectNode};
+use ferroflow_ir::{Attrs, DType, HostTensor, Limits, TensorSpec};
+use ferroflow_runtime::trackable::{ExportedDefault, ExportedParameter, ObjectKind, ObjectNode};
 use std::collections::BTreeMap;
 
 /// The key of the signature of a model that has one only.
@@ -30,6 +30,8 @@ pub(super) struct WrittenSignature {
     pub(super) key: String,
     /// The function that implements it.
     pub(super) function: String,
+    /// Values of the inputs that calls may leave out.
+    pub(super) defaults: BTreeMap<String, HostTensor>,
     /// Its inputs and outputs; `None` where only the loaded model knows.
     pub(super) known: Option<Known>,
     /// The object of a loaded model that it was.
@@ -49,6 +51,8 @@ struct Callee {
     name: String,
     inputs: StructuredValue,
     outputs: StructuredValue,
+    /// The parameters of a function that is saved for the first time.
+    parameters: Vec<ExportedParameter>,
 }
 
 impl Objects<'_> {
@@ -84,6 +88,7 @@ impl Objects<'_> {
             let signature = WrittenSignature {
                 key: key.clone(),
                 function: function.into(),
+                defaults: BTreeMap::new(),
                 known: self.known(function)?,
                 loaded: loaded(&self.graph.nodes[*child]).cloned(),
             };
@@ -130,6 +135,7 @@ impl Objects<'_> {
             function: shown.into(),
             rule: rule.into(),
         };
+        let mut parameters = Vec::new();
         let (shown, name) = match (&function.kind, loaded(function)) {
             (_, Some(object)) => {
                 let shown = "of a loaded model";
@@ -153,6 +159,7 @@ impl Objects<'_> {
                 }
                 let traces = function.traces()?;
                 let trace = traces.first().ok_or_else(|| refused(shown, rule))?;
+                parameters = function.parameters();
                 (shown.to_string(), self.trace(&**function, trace)?)
             }
             (ObjectKind::ConcreteFunction(function), None) => {
@@ -164,7 +171,7 @@ impl Objects<'_> {
             (kind, None) => return Err(refused(&format!("{kind:?}"), "it is no function")),
         };
         let (inputs, outputs) = self.described(&name)?;
-        Ok(Callee { shown, name, inputs, outputs })
+        Ok(Callee { shown, name, inputs, outputs, parameters })
     }
 
     /// Whether a function takes and returns what a signature can.
@@ -238,8 +245,41 @@ impl Objects<'_> {
             ..SavedObject::default()
         };
         let known = Some(Known { inputs: sorted, outputs: results });
-        Ok((WrittenSignature { key: key.into(), function: name, known, loaded: None }, object))
+        let defaults = defaults(callee, &inputs);
+        let key = key.to_string();
+        Ok((WrittenSignature { key, function: name, defaults, known, loaded: None }, object))
     }
+}
+
+/// The tensors that are defaults of parameters, by the names of the inputs, as TensorFlow writes
+/// them (`signature_serialization.py`): defaults of Rust are part of the trace.
+fn defaults(callee: &Callee, inputs: &[(String, TensorSpec)]) -> BTreeMap<String, HostTensor> {
+    let StructuredValue::Tuple(parts) = &callee.inputs else { return BTreeMap::new() };
+    let mut arguments: Vec<(Option<&ExportedParameter>, &StructuredValue)> = Vec::new();
+    for part in parts {
+        match part {
+            StructuredValue::Tuple(positional) => {
+                let parameters = callee.parameters.iter().map(Some).chain(std::iter::repeat(None));
+                arguments.extend(parameters.zip(positional));
+            }
+            StructuredValue::Dict(named) => arguments.extend(named.iter().map(|(name, value)| {
+                (callee.parameters.iter().find(|parameter| *parameter.name == **name), value)
+            })),
+            _ => {}
+        }
+    }
+    arguments.retain(|(_, value)| !crate::value::tensor_specs(value).is_empty());
+    let of_input = |((parameter, _), (name, spec)): ((Option<&ExportedParameter>, _), _)| {
+        let (name, spec): (&String, &TensorSpec) = (name, spec);
+        match parameter?.default.as_ref()? {
+            ExportedDefault::Tensor(value) if value.dtype() == spec.dtype => {
+                Some((name.clone(), value.clone()))
+            }
+            ExportedDefault::Tensor(_) | ExportedDefault::Host(_) => None,
+        }
+    };
+    let inputs = inputs.iter().map(|(name, spec)| (name, spec));
+    arguments.into_iter().zip(inputs).filter_map(of_input).collect()
 }
 
 /// The name of a function without what marks it as one.
