@@ -6,8 +6,8 @@ use crate::{
     proto,
 };
 use ferroflow_ir::{
-    Error, FunctionDef, FunctionLibrary, Graph, Limits, NodeId, OpRegistry, Outlet, PartialShape,
-    Result, ValueType,
+    Error, FunctionDef, FunctionLibrary, Graph, Limits, NodeDef, NodeId, OpRegistry, Outlet,
+    PartialShape, Result, ValueType,
     pass::{
         carve::{Feed, OtherEffects, Subgraph},
         functionalize::functionalize,
@@ -124,6 +124,37 @@ impl LoadedGraph {
             part.targets.extend(self.library.effectful_nodes(&self.graph));
         }
         functionalize(part.carve(&self.graph, name)?, &self.library, &self.limits)
+    }
+
+    /// Part of the graph as [`part`](LoadedGraph::part), in which handles of state that nodes of an op
+    /// make are further arguments; the names by which that state is known.
+    pub(crate) fn part_with_handles(
+        &self,
+        name: &str,
+        request: &Request,
+        op: &str,
+    ) -> Result<(FunctionDef, Vec<String>)> {
+        let feeds: Vec<Feed> =
+            request.feeds.iter().map(|name| self.feed(name)).collect::<Result<_>>()?;
+        let results = request.fetches.iter().map(|name| Ok((name.clone(), self.value(name)?)));
+        let results: Vec<(String, Outlet)> = results.collect::<Result<_>>()?;
+        let fed: Vec<NodeId> = feeds.iter().map(|feed| feed.outlet.node).collect();
+        let needed = self.graph.reachable_from(results.iter().map(|(_, outlet)| outlet.node));
+        let makes = |(id, node): &(NodeId, &NodeDef)| {
+            node.op.name() == op && needed.contains(id) && !fed.contains(id)
+        };
+        let mut handles = Vec::new();
+        for (id, node) in self.graph.iter().filter(makes) {
+            let ty = node.outputs()[0].clone();
+            handles.push((node.attrs.string("shared_name")?, Feed { outlet: id.into(), ty }));
+        }
+        handles.sort_by_key(|(name, _)| *name);
+        let (names, handles): (Vec<String>, Vec<Feed>) =
+            handles.into_iter().map(|(name, feed)| (name.to_string(), feed)).unzip();
+        let feeds = feeds.into_iter().chain(handles).collect();
+        let part = Subgraph { feeds, results, targets: Vec::new() };
+        let def = functionalize(part.carve(&self.graph, name)?, &self.library, &self.limits)?;
+        Ok((def, names))
     }
 
     fn feed(&self, name: &str) -> Result<Feed> {

@@ -354,15 +354,18 @@ struct SignatureCall {
 }
 
 /// A tensor of a signature's input or output.
-struct SignaturePart<'a> {
+pub(crate) struct SignaturePart<'a> {
     /// The name callers use.
-    key: String,
+    pub(crate) key: String,
     /// The name in the graph.
-    tensor: &'a str,
+    pub(crate) tensor: &'a str,
 }
 
 /// The tensors of an input or output: one, or three of a sparse tensor.
-fn parts_of<'a>(name: &str, info: &'a proto::TensorInfo) -> Result<Vec<SignaturePart<'a>>> {
+pub(crate) fn parts_of<'a>(
+    name: &str,
+    info: &'a proto::TensorInfo,
+) -> Result<Vec<SignaturePart<'a>>> {
     let part =
         |suffix: &str, tensor: &'a str| SignaturePart { key: format!("{name}{suffix}"), tensor };
     match &info.encoding {

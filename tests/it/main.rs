@@ -42,6 +42,7 @@ mod retracing;
 mod run;
 mod save_options;
 mod saving;
+mod session_objects;
 mod sessions;
 mod shared_objects;
 mod signatures;
