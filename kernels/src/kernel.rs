@@ -146,9 +146,14 @@ impl<'a> Io<'a> {
         }
     }
 
-    /// The elements of plain input `index`, whose size is that of `T`.
+    /// The elements of plain input `index`, whose size is that of `T`; none for an input that is in
+    /// the output's memory.
     pub fn input<T: Pod>(&self, index: usize) -> &'a [T] {
-        bytemuck::cast_slice(self.bytes(index))
+        match self.bytes(index) {
+            // No bytes have no alignment.
+            [] => &[],
+            bytes => bytemuck::cast_slice(bytes),
+        }
     }
 
     /// The only element of plain input `index`.

@@ -8,6 +8,7 @@ use crate::{
     files,
     owned_cache::OwnedCache,
     placement::{Placement, is_elsewhere},
+    registered_kernels::RegisteredKernels,
     resource::ResourceManager,
     runtime_call::{HostBody, RuntimeCall},
 };
@@ -105,6 +106,7 @@ struct Inner {
     files: FileAccess,
     resources: Arc<ResourceManager>,
     host_ops: RwLock<HashMap<&'static str, HostBody>>,
+    kernels: RegisteredKernels,
     printer: RwLock<Option<Printer>>,
     /// Where calls run that have no other device.
     default: Option<Arc<dyn Device>>,
@@ -158,6 +160,7 @@ impl Context {
             files: options.files,
             resources: Arc::new(ResourceManager::new()),
             host_ops: RwLock::default(),
+            kernels: RegisteredKernels::default(),
             printer: RwLock::default(),
             default,
             precision: options.precision,
@@ -429,6 +432,11 @@ impl Context {
         let op = self.0.registry.register(op)?;
         self.add_host_op(op.name, body);
         Ok(op)
+    }
+
+    /// The kernels of ops of the user's own.
+    pub(crate) fn registered_kernels(&self) -> &RegisteredKernels {
+        &self.0.kernels
     }
 
     /// The body that a crate above returned an op.

@@ -207,7 +207,10 @@ pub(crate) fn compile(context: &Context, call: &OpCall<'_>) -> Result<Arc<dyn Ke
         }
     }
     let device = context.cpu();
-    let kernel = device.kernel(call)?;
+    let kernel = match context.registered_kernels().find(call.op) {
+        Some(make) => make(call)?,
+        None => device.kernel(call)?,
+    };
     kernel.ok_or_else(|| {
         let absent = match missing_feature(call.op) {
             Some(feature) => KernelError::FeatureOff { op: call.op.name, feature },

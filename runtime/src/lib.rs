@@ -69,6 +69,7 @@ pub mod placement;
 pub mod plan;
 mod profile;
 mod queue;
+mod registered_kernels;
 pub mod resource;
 mod rows;
 mod run;

@@ -11,6 +11,7 @@ mod concrete;
 mod control_flow;
 mod control_flow_saved;
 mod custom_gradients;
+mod custom_ops;
 #[cfg(feature = "conformance")]
 mod damaged_models;
 mod device_calls;
