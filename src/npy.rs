@@ -58,13 +58,22 @@ pub enum NpyError {
         found: u64,
     },
     /// There is no array of this name in the file.
-    #[error("there is no array `{name}`; there are {available:?}")]
+    #[error("there is no array `{name}`; there are [{}]", available.join(", "))]
     NoArray {
         /// The name.
         name: String,
         /// The names of all arrays.
         available: Vec<String>,
     },
+    /// A file of several arrays, none of which was named.
+    #[error("the file has the arrays [{}]: name one of them", available.join(", "))]
+    Unnamed {
+        /// The names of all arrays.
+        available: Vec<String>,
+    },
+    /// The file ends within its header.
+    #[error("the file ends within the header of an array")]
+    NoHeader,
 }
 
 /// Reads an array of a `.npy` file.
@@ -95,7 +104,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<HostTensor, NpyError> {
 ///
 /// # Errors
 ///
-/// As [`read`], and [`NpyError::NoArray`].
+/// As [`read`], [`NpyError::NoArray`] and [`NpyError::Unnamed`].
 pub fn read_npz(path: impl AsRef<Path>, name: Option<&str>) -> Result<HostTensor, Error> {
     let path = path.as_ref();
     let array = || {
@@ -110,7 +119,7 @@ pub fn read_npz(path: impl AsRef<Path>, name: Option<&str>) -> Result<HostTensor
         let name = match (name, &available[..]) {
             (Some(name), _) => name,
             (None, [only]) => only,
-            (None, _) => "",
+            (None, _) => return Err(NpyError::Unnamed { available }),
         };
         if !available.iter().any(|array| array == name) {
             return Err(NpyError::NoArray { name: name.into(), available: available.clone() });
@@ -141,17 +150,21 @@ fn unsound(what: &str) -> NpyError {
 impl Header {
     /// Reads a header, within bounded memory: its length is the file's own word.
     fn read(file: &mut impl Read) -> Result<Header, NpyError> {
+        let mut filled = |bytes: &mut [u8]| match file.read_exact(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(NpyError::NoHeader),
+            result => Ok(result?),
+        };
         let mut start = [0; 8];
-        file.read_exact(&mut start)?;
+        filled(&mut start)?;
         let length = match start {
             [0x93, b'N', b'U', b'M', b'P', b'Y', 1, _] => {
                 let mut length = [0; 2];
-                file.read_exact(&mut length)?;
+                filled(&mut length)?;
                 u16::from_le_bytes(length).into()
             }
             [0x93, b'N', b'U', b'M', b'P', b'Y', 2 | 3, _] => {
                 let mut length = [0; 4];
-                file.read_exact(&mut length)?;
+                filled(&mut length)?;
                 u32::from_le_bytes(length)
             }
             _ => return Err(unsound("not an array in the format of `.npy` files")),
@@ -159,7 +172,7 @@ impl Header {
         let length = usize::try_from(length).ok().filter(|&length| length <= MOST_HEADER);
         let length = length.ok_or_else(|| unsound("an array with a header of more than 64 KiB"))?;
         let mut text = vec![0; length];
-        file.read_exact(&mut text)?;
+        filled(&mut text)?;
         Header::parse(&text)
     }
 

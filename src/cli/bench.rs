@@ -2,10 +2,11 @@
 
 use super::{
     ModelFolder, Report, chrome_trace, columns,
-    latency::{Latencies, milliseconds},
-    progress,
+    latency::{Latencies, duration},
+    one_line, progress,
     recognize::model_folder,
-    run, show,
+    run::{self, thread_count},
+    show,
 };
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
@@ -41,9 +42,9 @@ pub(super) struct BenchArguments {
     shape: Vec<String>,
     /// The number of calls that are measured.
     #[arg(long, value_name = "N", default_value = "50")]
-    repeat: usize,
+    repeat: NonZeroUsize,
     /// The threads that share the work of one op; one per processor by default.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = thread_count)]
     threads: Option<NonZeroUsize>,
     /// Run on this device, such as `WGPU` or `/device:WGPU:0`.
     #[arg(long, value_name = "DEVICE")]
@@ -66,15 +67,27 @@ pub(super) fn bench(arguments: BenchArguments) -> Result<Report> {
     let shapes = shapes(&arguments.shape)?;
     let keys = arguments.signature_def.clone().map_or_else(|| model.signatures(), |key| vec![key]);
     ensure!(!keys.is_empty(), "the model has no signature to measure");
-    let (mut texts, mut fields) = (Vec::new(), Map::new());
+    let is_one_of_several = keys.len() > 1;
+    let (mut texts, mut fields, mut n_failed) = (Vec::new(), Map::new(), 0);
     for key in keys {
         let specs = model.signature_inputs(&key)?;
         let inputs = inputs(&context, &specs, &shapes, arguments.batch)?;
-        let (text, json) = measure(&model, &key, &inputs, &arguments)
-            .with_context(|| format!("signature `{key}` with random inputs"))?;
+        let measured = measure(&model, &key, &inputs, &arguments)
+            .with_context(|| format!("signature `{key}` with random inputs"));
+        let (text, json) = match measured {
+            Ok(measured) => measured,
+            // Others may take random inputs.
+            Err(error) if is_one_of_several => {
+                n_failed += 1;
+                let error = one_line(&error);
+                (format!("not measured: {error}"), json!({ "error": error }))
+            }
+            Err(error) => return Err(error),
+        };
         texts.push(text);
         fields.insert(key, json);
     }
+    ensure!(n_failed < fields.len(), "no signature was measured: {}", texts.join("; "));
     Ok(Report { text: texts.join("\n"), json: Value::Object(fields) })
 }
 
@@ -100,7 +113,8 @@ fn inputs(
     batch: usize,
 ) -> Result<BTreeMap<String, EagerTensor>> {
     if let Some(name) = shapes.keys().find(|name| !specs.iter().any(|(input, _)| input == *name)) {
-        anyhow::bail!("there is no input `{name}`");
+        let names: Vec<&str> = specs.iter().map(|(name, _)| name.as_str()).collect();
+        anyhow::bail!("there is no input `{name}`; there are [{}]", names.join(", "));
     }
     let input = |(name, spec): &(String, TensorSpec)| {
         let shape = match shapes.get(name.as_str()) {
@@ -140,7 +154,7 @@ fn measure(
     arguments: &BenchArguments,
 ) -> Result<(String, Value)> {
     let times = progress::during(key, || {
-        Latencies::measure(arguments.repeat, || model.call_signature(key, inputs).map(drop))
+        Latencies::measure(arguments.repeat.get(), || model.call_signature(key, inputs).map(drop))
     })?;
     let options = RunOptions { trace_level: TraceLevel::Ops };
     let (_, metadata) = model.call_signature_with(key, inputs, &options)?;
@@ -155,7 +169,7 @@ fn measure(
         .clone()
         .map(|(op, n, time)| {
             let calls = if *n == 1 { "1 call".into() } else { format!("{n} calls") };
-            (op.clone(), format!("{}, {calls}, {:.1} %", milliseconds(*time), percent(*time)))
+            (op.clone(), format!("{}, {calls}, {:.1} %", duration(*time), percent(*time)))
         })
         .collect();
     let text = format!("{key}: {}\n{}", times.text(), columns(&rows, "  "));

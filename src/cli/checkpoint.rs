@@ -1,7 +1,13 @@
 //! `ferroflow checkpoint`: what a checkpoint holds.
 
-use super::{Report, columns, progress, weights_file};
-use anyhow::{Context as _, Result, bail};
+use super::{
+    Report, columns,
+    file_kind::FileKind,
+    progress,
+    recognize::{check_readable, check_target},
+    weights_file,
+};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use ferroflow::{
     ir::{HostTensor, Limits},
@@ -79,10 +85,11 @@ fn copy(arguments: &CopyFlags) -> Result<Report> {
         && rename.is_empty()
         && arguments.drop.is_empty()
         && arguments.only.is_empty();
+    check_target(&arguments.to)?;
     let mut writer = Writer::create(&arguments.to)?;
     let mut written = std::collections::BTreeSet::new();
     for from in &arguments.from {
-        let reader = Reader::open(prefix(from)?, &Limits::default())?;
+        let reader = open(from)?;
         let steps = progress::StepProgress::new("copying", reader.entries().len());
         for (key, _) in reader.entries() {
             steps.step();
@@ -101,6 +108,7 @@ fn copy(arguments: &CopyFlags) -> Result<Report> {
             writer.add(&renamed, &reader.read(key)?)?;
         }
     }
+    ensure!(!written.is_empty(), "no tensor has a name that is asked for");
     writer.finish()?;
     let to = arguments.to.display().to_string();
     let text = format!("{to}: {} tensors", written.len());
@@ -128,7 +136,7 @@ fn show(arguments: Show) -> Result<Report> {
         return weights_file::show(&arguments.prefix, &tensors, &arguments.tensor);
     }
     let prefix = prefix(&arguments.prefix)?;
-    let reader = Reader::open(&prefix, &Limits::default())?;
+    let reader = open(&arguments.prefix)?;
     if !arguments.tensor.is_empty() {
         return tensors(&reader, &arguments.tensor);
     }
@@ -140,8 +148,12 @@ fn show(arguments: Show) -> Result<Report> {
 
 /// The path of a checkpoint, however it was named.
 pub(super) fn prefix(path: &Path) -> Result<PathBuf> {
-    if path.extension().is_some_and(|extension| extension == "index") {
-        return Ok(path.with_extension(""));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if let Some((stem, _)) = name.rsplit_once(".data-").or(name.rsplit_once(".index")) {
+        return Ok(path.with_file_name(stem));
+    }
+    if FileKind::of(path) == FileKind::SavedModelFile {
+        return prefix(path.parent().unwrap_or(path));
     }
     if !path.is_dir() {
         return Ok(path.into());
@@ -150,9 +162,53 @@ pub(super) fn prefix(path: &Path) -> Result<PathBuf> {
     if of_model.with_extension("index").exists() {
         return Ok(of_model);
     }
-    let state = CheckpointState::read(path)
-        .with_context(|| format!("{}: neither checkpoint nor SavedModel", path.display()))?;
-    Ok(state.model_checkpoint_path)
+    if path.join("checkpoint").is_file() {
+        return Ok(CheckpointState::read(path)?.model_checkpoint_path);
+    }
+    match &prefixes_in(path)[..] {
+        [] => bail!("{} is a folder without a checkpoint", path.display()),
+        [only] => Ok(only.clone()),
+        several => bail!(
+            "{} has several checkpoints; give one of them: {}",
+            path.display(),
+            several
+                .iter()
+                .map(|prefix| prefix.display().to_string())
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
+    }
+}
+
+/// The checkpoints whose index is in a folder, sorted.
+fn prefixes_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let indices = paths.filter(|path| path.extension().is_some_and(|end| end == "index"));
+    let mut prefixes: Vec<PathBuf> = indices.map(|path| path.with_extension("")).collect();
+    prefixes.sort();
+    prefixes
+}
+
+/// Opens a checkpoint, however it was named.
+///
+/// # Errors
+///
+/// When there is none; of a file of another kind the error names the kind and the way on.
+pub(super) fn open(path: &Path) -> Result<Reader> {
+    check_readable(path)?;
+    let name = || path.display().to_string();
+    match FileKind::of(path) {
+        FileKind::SavedModel | FileKind::Folder | FileKind::Checkpoint | FileKind::Absent => {}
+        // Of the first format, whose files have no name of their own.
+        FileKind::Unknown => {
+            return Reader::open(path, &Limits::default())
+                .with_context(|| format!("{} is no checkpoint", name()));
+        }
+        FileKind::SavedModelFile => {}
+        kind => bail!("{} is {kind} and no checkpoint: {}", name(), kind.advice()),
+    }
+    Ok(Reader::open(prefix(path)?, &Limits::default())?)
 }
 
 fn tensors(reader: &Reader, names: &[String]) -> Result<Report> {

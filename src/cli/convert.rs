@@ -2,7 +2,7 @@
 
 use super::{
     Report,
-    checkpoint::{copy_to, prefix},
+    checkpoint::{self, copy_to},
     progress,
     recognize::{check_target, model_folder},
     stablehlo, weights_file,
@@ -10,15 +10,12 @@ use super::{
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use ferroflow::{
-    ir::{HostTensor, Limits},
+    ir::HostTensor,
     runtime::Context,
     safetensors,
     saved_model::{
-        FrozenGraph, LoadOptions,
-        bundle::{Reader, Writer},
-        freeze, load_session,
-        output_file::temporary_name,
-        write_message,
+        FrozenGraph, LoadOptions, bundle::Writer, freeze, load_session,
+        output_file::temporary_name, write_message,
     },
 };
 use serde_json::json;
@@ -116,7 +113,7 @@ impl Weights {
         if let Some(tensors) = weights_file::read(from)? {
             return Ok(Weights { tensors, left_out: Vec::new() });
         }
-        let reader = Reader::open(prefix(from)?, &Limits::default())?;
+        let reader = checkpoint::open(from)?;
         let steps = progress::StepProgress::new("reading", reader.entries().len());
         let mut weights = Weights { tensors: Vec::new(), left_out: Vec::new() };
         for (key, entry) in reader.entries() {
@@ -151,7 +148,7 @@ fn fill(like: &Path, to: &Path, weights: &Weights) -> Result<Report> {
     ensure!(!to.exists(), "{} exists already", to.display());
     let mut values: BTreeMap<&str, &HostTensor> =
         weights.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
-    let reader = Reader::open(prefix(like)?, &Limits::default())?;
+    let reader = checkpoint::open(like)?;
     let temporary = beside(to)?;
     let mut filled = || -> Result<usize> {
         copy_model(like, &temporary)?;

@@ -25,7 +25,8 @@ pub(super) fn graph(meta_graph: &MetaGraphDef, function: &str, is_dot: bool) -> 
             };
             let found = functions.iter().find(|function| name_of(function) == name);
             let found = found.with_context(|| {
-                let names: Vec<String> = functions.iter().map(name_of).collect();
+                let mut names: Vec<String> = functions.iter().map(name_of).collect();
+                names.sort();
                 format!("there is no function `{name}`; there are [{}]", names.join(", "))
             })?;
             &found.node_def

@@ -69,7 +69,7 @@ impl InputArguments {
             Ok(())
         };
         for (name, file) in pairs(&self.inputs)? {
-            add(name, &|spec| of_file(context, file, spec))?;
+            add(name, &|spec| of_file(context, name, file, spec))?;
         }
         for (name, text) in pairs(&self.input_exprs)? {
             add(name, &|spec| literal::tensor(text, spec.dtype))?;
@@ -90,11 +90,21 @@ fn example_pair(text: &str) -> Result<(&str, &str)> {
 }
 
 /// The tensor of a file for an input.
-fn of_file(context: &Context, file: &str, spec: &TensorSpec) -> Result<HostTensor> {
+fn of_file(context: &Context, name: &str, file: &str, spec: &TensorSpec) -> Result<HostTensor> {
+    ensure!(!file.is_empty() && file != "@", "no file is named");
     match file.strip_prefix('@') {
-        Some("-") => of_content(context, standard_input()?, spec),
-        Some(path) => of_content(context, fs::read(path).with_context(|| path.to_string())?, spec),
-        None => cast(context, array(file)?, spec.dtype),
+        Some("-") => of_content(context, standard_input()?, spec).context("standard input"),
+        Some(path) => {
+            let bytes = || of_content(context, fs::read(path)?, spec);
+            bytes().with_context(|| path.to_string())
+        }
+        None => {
+            let (tensor, change) = cast(context, array(file)?, spec.dtype)?;
+            if let Some(change) = change {
+                eprintln!("warning: input `{name}`: {change}");
+            }
+            Ok(tensor)
+        }
     }
 }
 
@@ -107,7 +117,7 @@ fn standard_input() -> Result<Vec<u8>> {
 /// The array in `file.npy`, `file.npz`, `file.npz[key]` or, for `-`, standard input.
 fn array(path: &str) -> Result<HostTensor> {
     if path == "-" {
-        return Ok(npy::from_bytes(&standard_input()?)?);
+        return npy::from_bytes(&standard_input()?).context("standard input");
     }
     if let Some((path, key)) = path.strip_suffix(']').and_then(|path| path.split_once('[')) {
         return Ok(npy::read_npz(path, Some(key))?);
@@ -126,6 +136,12 @@ fn of_content(context: &Context, bytes: Vec<u8>, spec: &TensorSpec) -> Result<Ho
         let shape = if rank == Some(0) { Shape::scalar() } else { Shape::new([1])? };
         return Ok(HostTensor::from_strings(shape, vec![bytes.into()])?);
     }
+    ensure!(!bytes.starts_with(b"\x93NUMPY"), "a NumPy array is passed without `@`");
+    ensure!(
+        rank.is_none_or(|rank| rank == 3 || rank == 4),
+        "the pixels of an image are [height, width, channels], and the input is {}",
+        TensorSpec::new(spec.dtype, spec.shape.clone())
+    );
     let channels = match spec.shape.dim(-1) {
         Some(channels @ (1 | 3 | 4)) => channels as i64,
         _ => 3,
@@ -141,16 +157,25 @@ fn of_content(context: &Context, bytes: Vec<u8>, spec: &TensorSpec) -> Result<Ho
             image.reshaped(Shape::new(dims)?)?
         }
     };
-    cast(context, image, spec.dtype)
+    Ok(cast(context, image, spec.dtype)?.0)
 }
 
-/// An array as one of this dtype: floats are rounded, integers must fit. Arrays of other dtypes
-/// stay as they are, which the signature refuses.
-fn cast(context: &Context, tensor: HostTensor, to: DType) -> Result<HostTensor> {
+/// An array as one of this dtype, as NumPy's `asarray` casts it for TensorFlow's tool: floats lose
+/// their fraction as integers, integers wrap, and complex numbers lose their imaginary part, which is
+/// told in a text. Arrays of texts stay as they are, and so does what becomes texts: the signature
+/// refuses them.
+///
+/// # Errors
+///
+/// When a float is beyond the integers of the dtype, or not a number: what NumPy makes of it depends
+/// on the processor.
+fn cast(context: &Context, tensor: HostTensor, to: DType) -> Result<(HostTensor, Option<String>)> {
     let from = tensor.dtype();
-    let is_number = |dtype: DType| dtype.is_float() || dtype.is_integer() || dtype == DType::Bool;
+    let is_number = |dtype: DType| {
+        dtype.is_float() || dtype.is_complex() || dtype.is_integer() || dtype == DType::Bool
+    };
     if from == to || !is_number(from) || !is_number(to) {
-        return Ok(tensor);
+        return Ok((tensor, None));
     }
     let cast = |tensor: HostTensor, to: DType| -> Result<HostTensor> {
         let attrs = Attrs::new().with("DstT", to);
@@ -158,10 +183,43 @@ fn cast(context: &Context, tensor: HostTensor, to: DType) -> Result<HostTensor> 
             .remove(0)
             .into_host()?)
     };
+    if from.is_float() && to.is_integer() {
+        let numbers = cast(tensor.clone(), DType::F64)?;
+        let (least, most) = range(to);
+        let beyond = numbers.as_slice::<f64>()?.iter().find(|number| {
+            let whole = number.trunc();
+            !(whole >= least && whole < most)
+        });
+        if let Some(number) = beyond {
+            bail!("{number} of the {from} array is no {to}");
+        }
+    }
     let result = cast(tensor.clone(), to)?;
-    let is_exact = || Ok::<_, anyhow::Error>(cast(result.clone(), from)? == tensor);
-    ensure!(to.is_float() || is_exact()?, "not all values of the {from} array are {to}");
-    Ok(result)
+    if to.is_float() && !from.is_complex() || to.is_complex() || to == DType::Bool {
+        return Ok((result, None));
+    }
+    let back = cast(result.clone(), from)?;
+    let n_changed = if from.is_float() {
+        let (before, after) = (cast(tensor.clone(), DType::F64)?, cast(back, DType::F64)?);
+        let pairs = before.as_slice::<f64>()?.iter().zip(after.as_slice::<f64>()?);
+        pairs.filter(|(before, after)| before != after).count()
+    } else {
+        let size = from.size().unwrap_or(1);
+        let pairs = tensor.bytes().chunks(size).zip(back.bytes().chunks(size));
+        pairs.filter(|(before, after)| before != after).count()
+    };
+    let n = tensor.shape().num_elements();
+    let change = format!("{n_changed} of {n} values change in the cast from {from} to {to}");
+    Ok((result, (n_changed > 0).then_some(change)))
+}
+
+/// The least integer of a dtype, and the first beyond the largest.
+fn range(dtype: DType) -> (f64, f64) {
+    let bits = dtype.size().unwrap_or(8) as i32 * 8;
+    match dtype.is_unsigned_integer() {
+        true => (0.0, 2f64.powi(bits)),
+        false => (-2f64.powi(bits - 1), 2f64.powi(bits - 1)),
+    }
 }
 
 /// `name=value` pairs; several in one text have semicolons between them.
@@ -169,8 +227,10 @@ fn pairs(texts: &[String]) -> Result<Vec<(&str, &str)>> {
     let mut pairs = Vec::new();
     for part in texts.iter().flat_map(|text| split(text)).filter(|part| !part.trim().is_empty()) {
         match part.split_once('=') {
-            Some((name, value)) => pairs.push((name.trim(), value.trim())),
-            None => bail!("`{part}` is not of the form name=value"),
+            Some((name, value)) if !name.trim().is_empty() => {
+                pairs.push((name.trim(), value.trim()));
+            }
+            _ => bail!("`{part}` is not of the form name=value"),
         }
     }
     Ok(pairs)
@@ -230,17 +290,32 @@ mod tests {
     }
 
     #[test]
-    fn arrays_are_cast_where_their_values_stay() {
+    fn arrays_are_cast_as_numpy_does() {
         let context = Context::new();
-        let floats = HostTensor::vector(&[0.1f64, 2.0]).unwrap();
-        let found = cast(&context, floats.clone(), DType::F32).unwrap();
-        assert_eq!(found.as_slice::<f32>().unwrap(), [0.1, 2.0]);
-        let error = cast(&context, floats, DType::I32).unwrap_err();
-        assert_eq!(error.to_string(), "not all values of the float64 array are int32");
+        let cast = |tensor: &HostTensor, to: DType| cast(&context, tensor.clone(), to);
+        let floats = HostTensor::vector(&[0.1f64, 300.0]).unwrap();
+        let (found, change) = cast(&floats, DType::F32).unwrap();
+        assert_eq!((found.as_slice::<f32>().unwrap(), change), (&[0.1, 300.0][..], None));
+        let (found, change) = cast(&floats, DType::I32).unwrap();
+        assert_eq!(found.as_slice::<i32>().unwrap(), [0, 300]);
+        assert_eq!(change.unwrap(), "1 of 2 values change in the cast from float64 to int32");
+        let error = cast(&floats, DType::U8).unwrap_err().to_string();
+        assert_eq!(error, "300 of the float64 array is no uint8");
+        let none = HostTensor::vector(&[f64::NAN]).unwrap();
+        assert_eq!(
+            cast(&none, DType::I64).unwrap_err().to_string(),
+            "NaN of the float64 array is no int64"
+        );
         let integers = HostTensor::vector(&[1i64, 300]).unwrap();
-        let found = cast(&context, integers.clone(), DType::I32).unwrap();
-        assert_eq!(found.as_slice::<i32>().unwrap(), [1, 300]);
-        assert!(cast(&context, integers.clone(), DType::U8).is_err());
-        assert_eq!(cast(&context, integers.clone(), DType::String).unwrap(), integers);
+        let (found, change) = cast(&integers, DType::I32).unwrap();
+        assert_eq!((found.as_slice::<i32>().unwrap(), change), (&[1, 300][..], None));
+        let (found, change) = cast(&integers, DType::U8).unwrap();
+        assert_eq!(found.as_slice::<u8>().unwrap(), [1, 44]);
+        assert!(change.is_some());
+        let (found, change) = cast(&integers, DType::C64).unwrap();
+        assert_eq!((found.dtype(), change), (DType::C64, None));
+        let (_, change) = cast(&found, DType::F32).unwrap();
+        assert_eq!(change, None);
+        assert_eq!(cast(&integers, DType::String).unwrap().0, integers);
     }
 }

@@ -43,8 +43,10 @@ impl Latencies {
 
     pub(super) fn text(&self) -> String {
         let (rows, per_second) = self.rows();
-        let times = rows.map(|(name, time)| format!("{name} {}", milliseconds(time)));
-        format!("{} calls: {}; {per_second:.1} calls/s", self.0.len(), times.join(", "))
+        let times = rows.map(|(name, time)| format!("{name} {}", duration(time)));
+        let calls =
+            if self.0.len() == 1 { "1 call".into() } else { format!("{} calls", self.0.len()) };
+        format!("{calls}: {}; {per_second:.1} calls/s", times.join(", "))
     }
 
     pub(super) fn json(&self) -> Value {
@@ -57,9 +59,15 @@ impl Latencies {
     }
 }
 
-/// A time in milliseconds, with its unit.
-pub(super) fn milliseconds(time: Duration) -> String {
-    format!("{:.3} ms", time.as_secs_f64() * 1e3)
+/// A time in the unit that suits it: `831 ns`, `12.4 us`, `3.07 ms`, `1.25 s`.
+pub(super) fn duration(time: Duration) -> String {
+    let nanoseconds = time.as_nanos() as f64;
+    let units = [(1e9, "s"), (1e6, "ms"), (1e3, "us")];
+    let fits = units.into_iter().find(|(size, _)| nanoseconds >= *size);
+    let Some((size, unit)) = fits else { return format!("{nanoseconds} ns") };
+    let value = nanoseconds / size;
+    let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+    format!("{value:.digits$} {unit}")
 }
 
 #[cfg(test)]
@@ -73,6 +81,13 @@ mod tests {
         let found = rows.map(|(_, time)| time.as_millis());
         assert_eq!(found, [1, 100, 180, 198, 200]);
         assert!((per_second - 1000.0 / 100.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn times_have_three_digits() {
+        let texts = [831, 12_430, 3_070_000, 250_000_000, 1_250_000_000]
+            .map(|nanoseconds| duration(Duration::from_nanos(nanoseconds)));
+        assert_eq!(texts, ["831 ns", "12.4 us", "3.07 ms", "250 ms", "1.25 s"]);
     }
 
     #[test]

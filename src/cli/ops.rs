@@ -1,9 +1,6 @@
 //! `ferroflow ops`: which ops there are, and which of them can run.
 
-use super::{
-    Report, columns,
-    recognize::{FileKind, model_folder},
-};
+use super::{Report, columns, file_kind::FileKind, recognize::model_folder};
 use anyhow::Result;
 use clap::Args;
 use ferroflow::{coverage, ir, runtime::Context, saved_model::load::read_saved_model};

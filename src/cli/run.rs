@@ -1,11 +1,13 @@
 //! `ferroflow run`: calls of a signature, or of a graph.
 
 use super::{
-    ModelFolder, Report, chrome_trace, inputs,
+    ModelFolder, Report, chrome_trace,
+    file_kind::FileKind,
+    graph_file, inputs,
     latency::Latencies,
     outputs::{add_estimate, add_placement, report, write},
     progress,
-    recognize::{FileKind, model_folder},
+    recognize::model_folder,
     show::split_tags,
 };
 use anyhow::{Context as _, Result, bail, ensure};
@@ -51,11 +53,11 @@ pub(super) struct RunArguments {
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
     /// The threads that share the work of one op; one per processor by default.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = thread_count)]
     threads: Option<NonZeroUsize>,
     /// Call so many times more, and tell how long the calls took.
     #[arg(long, value_name = "N", conflicts_with = "placement")]
-    repeat: Option<usize>,
+    repeat: Option<NonZeroUsize>,
     /// Write the ops of the call to this file, with their times, for `chrome://tracing` or
     /// Perfetto.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["repeat", "outputs"])]
@@ -108,11 +110,11 @@ pub(super) fn run(arguments: RunArguments) -> Result<Report> {
     if FileKind::of(path) == FileKind::GraphDef {
         return run_graph(&context, path, &arguments);
     }
+    let folder = model_folder(path)?;
     ensure!(
         arguments.outputs.is_empty(),
         "--outputs is for GraphDef files; a signature has its own"
     );
-    let folder = model_folder(path)?;
     let tags = arguments.tag_set.as_deref().map(split_tags);
     if arguments.placement {
         context.keep_placements();
@@ -163,7 +165,7 @@ fn called(
     let mut report = report(&outputs)?;
     if let Some(n) = arguments.repeat {
         let times =
-            progress::during("repeating", || Latencies::measure(n, || budgeted().map(drop)))?;
+            progress::during("repeating", || Latencies::measure(n.get(), || budgeted().map(drop)))?;
         report.text = format!("{}\n{}", report.text, times.text());
         report.json = json!({ "outputs": report.json, "latency": times.json() });
     }
@@ -173,7 +175,12 @@ fn called(
 /// Computes tensors of a graph without signatures.
 fn run_graph(context: &Context, path: &Path, arguments: &RunArguments) -> Result<Report> {
     if arguments.outputs.is_empty() {
-        bail!("{} is a graph without signatures: --outputs says what to compute", path.display());
+        let names = graph_file::output_names(path)?;
+        let example = names.first().map_or(String::new(), |name| format!(", such as `{name}:0`"));
+        bail!(
+            "{} is a graph without signatures: --outputs says what to compute{example}",
+            path.display()
+        );
     }
     ensure!(!arguments.memory_estimate, "--memory_estimate is for signatures");
     if arguments.placement {
@@ -211,4 +218,16 @@ pub(super) fn context(device: Option<&str>, threads: Option<NonZeroUsize>) -> Re
         context.device(&name)?;
     }
     Ok(context)
+}
+
+/// The most threads that may be asked for: each is one of the operating system.
+const MOST_THREADS: usize = 1024;
+
+/// A number of threads on the command line.
+pub(super) fn thread_count(text: &str) -> Result<NonZeroUsize, String> {
+    let number: NonZeroUsize = text.parse().map_err(|_| "not a number from 1 on".to_string())?;
+    match number.get() <= MOST_THREADS {
+        true => Ok(number),
+        false => Err(format!("more than {MOST_THREADS} threads")),
+    }
 }

@@ -1,6 +1,6 @@
 //! `ferroflow scan`: what a model could do outside of itself.
 
-use super::{ModelFolder, Report, columns, recognize::model_folder};
+use super::{ModelFolder, Report, columns, file_kind::FileKind, recognize::model_folder};
 use anyhow::Result;
 use clap::Args;
 use ferroflow::{coverage, runtime::Context, saved_model::load::read_saved_model};
@@ -14,9 +14,12 @@ pub(super) struct ScanArguments {
 }
 
 pub(super) fn scan(arguments: ScanArguments) -> Result<Report> {
-    let folder = model_folder(arguments.folder.path())?;
+    let path = arguments.folder.path();
+    let ops = match FileKind::of(path) {
+        FileKind::GraphDef => coverage::ops_of_graph(path)?,
+        _ => coverage::ops_of_model(&read_saved_model(&model_folder(path)?)?),
+    };
     let context = Context::new();
-    let ops = coverage::ops_of_model(&read_saved_model(&folder)?);
     let of = |op: &str| coverage::outside_access(&context, op);
     let found: Vec<(&String, usize, String)> =
         ops.iter().filter_map(|(op, &nodes)| Some((op, nodes, of(op)?.to_string()))).collect();

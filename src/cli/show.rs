@@ -1,17 +1,21 @@
 //! `ferroflow show`: what a SavedModel holds.
 
 use super::{
-    ModelFolder, Report, columns, graph, objects, ops, progress,
+    ModelFolder, Report, columns,
+    file_kind::FileKind,
+    graph, graph_file, objects, ops, progress,
     recognize::model_folder,
     signature::{self, INIT_OP},
 };
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use ferroflow::saved_model::{
     load::{read_saved_model, tags},
     proto::{MetaGraphDef, SavedModel, SignatureDef},
+    read_message,
 };
 use serde_json::{Map, Value, json};
+use std::path::Path;
 
 /// Arguments of the command.
 #[derive(Args)]
@@ -33,13 +37,45 @@ pub(super) struct ShowArguments {
     /// The nodes of this function, or of the main graph if it is empty.
     #[arg(long, value_name = "FUNCTION", num_args = 0..=1, default_missing_value = "")]
     graph: Option<String>,
-    /// Print the graph for Graphviz, in the DOT language.
-    #[arg(long, requires = "graph")]
+    /// Print the graph for Graphviz, in the DOT language; the main graph unless `--graph` names
+    /// another.
+    #[arg(long)]
     dot: bool,
 }
 
+impl ShowArguments {
+    /// The function whose nodes are asked for; empty for the main graph.
+    fn function(&self) -> Option<&str> {
+        self.graph.as_deref().or(self.dot.then_some(""))
+    }
+}
+
+/// The same of a GraphDef, which has no signatures.
+fn graph_file(path: &Path, arguments: &ShowArguments) -> Result<Report> {
+    ensure!(
+        arguments.tag_set.is_none() && arguments.signature_def.is_none(),
+        "{} is a GraphDef, which has neither tags nor signatures",
+        path.display()
+    );
+    if arguments.list_ops {
+        return ops::of_model(path, false);
+    }
+    match arguments.function() {
+        Some(function) => {
+            let meta_graph =
+                MetaGraphDef { graph_def: Some(read_message(path)?), ..MetaGraphDef::default() };
+            graph::graph(&meta_graph, function, arguments.dot)
+        }
+        None => graph_file::overview(path),
+    }
+}
+
 pub(super) fn show(arguments: ShowArguments) -> Result<Report> {
-    let folder = model_folder(arguments.folder.path())?;
+    let path = arguments.folder.path();
+    if FileKind::of(path) == FileKind::GraphDef {
+        return graph_file(path, &arguments);
+    }
+    let folder = model_folder(path)?;
     let model = progress::during("reading", || read_saved_model(&folder))?;
     if arguments.all {
         return Ok(all(&model));
@@ -47,7 +83,7 @@ pub(super) fn show(arguments: ShowArguments) -> Result<Report> {
     if arguments.list_ops {
         return ops::of_model(&folder, false);
     }
-    if let Some(function) = &arguments.graph {
+    if let Some(function) = arguments.function() {
         let meta_graph = match (&arguments.tag_set, &model.meta_graphs[..]) {
             (Some(tags), _) => choose(&model, tags)?,
             (None, [only]) => only,
@@ -166,9 +202,11 @@ fn full(name: &str, def: &SignatureDef) -> String {
     for (what, side) in [("input", &def.inputs), ("output", &def.outputs)] {
         for (key, info) in side {
             let tensors = signature::tensors(info).join(", ");
+            let default = signature::default(def, key).filter(|_| what == "input");
+            let default = default.map_or(String::new(), |value| format!(", default {value}"));
             rows.push((
                 format!("{what} {key}: {}", signature::ty(info)),
-                format!("tensor {tensors}"),
+                format!("tensor {tensors}{default}"),
             ));
         }
     }

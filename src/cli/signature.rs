@@ -1,7 +1,7 @@
 //! Signatures as their messages describe them.
 
 use ferroflow::{
-    ir::PartialShape,
+    ir::{Limits, PartialShape},
     saved_model::{
         convert,
         proto::{SignatureDef, TensorInfo, tensor_info::Encoding},
@@ -15,12 +15,28 @@ pub(super) const INIT_OP: &str = "__saved_model_init_op";
 
 /// `(inputs) -> (outputs)`, as dtypes and shapes.
 pub(super) fn brief(signature: &SignatureDef) -> String {
-    format!("({}) -> ({})", arguments(&signature.inputs), arguments(&signature.outputs))
+    let input = |(name, info): (&String, _)| match default(signature, name) {
+        Some(value) => format!("{name}: {} = {value}", ty(info)),
+        None => format!("{name}: {}", ty(info)),
+    };
+    let inputs = signature.inputs.iter().map(input);
+    let outputs = signature.outputs.iter().map(|(name, info)| format!("{name}: {}", ty(info)));
+    let list = |each: Vec<String>| each.join(", ");
+    format!("({}) -> ({})", list(inputs.collect()), list(outputs.collect()))
 }
 
-fn arguments(tensors: &BTreeMap<String, TensorInfo>) -> String {
-    let each = tensors.iter().map(|(name, info)| format!("{name}: {}", ty(info)));
-    each.collect::<Vec<_>>().join(", ")
+/// The value that an input has where a call leaves it out; a long one is cut.
+pub(super) fn default(signature: &SignatureDef, input: &str) -> Option<String> {
+    const MOST: usize = 40;
+    let message = signature.defaults.get(input)?;
+    let text = match convert::tensor(message, &Limits::default()) {
+        Ok(value) => value.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
+        Err(_) => return Some("[bad value]".into()),
+    };
+    Some(match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    })
 }
 
 /// Dtype and shape of a tensor, such as `float32[?,4]`.
@@ -73,6 +89,7 @@ pub(super) fn json(signature: &SignatureDef) -> Value {
     json!({
         "method": signature.method_name,
         "inputs": sides(&signature.inputs),
+        "defaults": signature.defaults.keys().collect::<Vec<_>>(),
         "outputs": sides(&signature.outputs),
     })
 }

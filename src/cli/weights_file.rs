@@ -1,6 +1,6 @@
 //! Files that hold weights and no graph: those of Keras, and safetensors.
 
-use super::{Report, array_json, columns, recognize::FileKind};
+use super::{Report, array_json, columns, file_kind::FileKind};
 use anyhow::{Result, anyhow};
 use ferroflow::{ir::HostTensor, keras_file, safetensors};
 use serde_json::{Value, json};
@@ -16,7 +16,9 @@ pub(super) type NamedWeights = Vec<(String, HostTensor)>;
 /// When it is, and cannot be read.
 pub(super) fn read(path: &Path) -> Result<Option<NamedWeights>> {
     Ok(match FileKind::of(path) {
-        FileKind::KerasArchive | FileKind::Hdf5 => Some(keras_file::read(path)?),
+        FileKind::KerasArchive | FileKind::KerasWeights | FileKind::Hdf5 => {
+            Some(keras_file::read(path)?)
+        }
         FileKind::Safetensors => Some(safetensors::read(path)?),
         _ => None,
     })
@@ -57,7 +59,10 @@ fn list(path: &Path, weights: &NamedWeights) -> Report {
 pub(super) fn no_tensor<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> anyhow::Error {
     let like = |entry: &&str| entry.to_lowercase().contains(&name.to_lowercase());
     let near: Vec<&str> = names.filter(like).collect();
-    anyhow!("there is no tensor `{name}`; similar names: [{}]", near.join(", "))
+    match near.is_empty() {
+        true => anyhow!("there is no tensor `{name}`, nor one of a similar name"),
+        false => anyhow!("there is no tensor `{name}`; similar names: [{}]", near.join(", ")),
+    }
 }
 
 /// Names, types and elements of tensors.

@@ -7,6 +7,7 @@ mod bad_output;
 mod book;
 mod checkpoints;
 mod cli;
+mod cli_files;
 mod concrete;
 mod control_flow;
 mod control_flow_saved;
