@@ -181,7 +181,10 @@ impl Trackable for Activation {
 }
 
 impl Layer for Activation {
-    #[track_caller]
+    fn supports_masking(&self) -> bool {
+        true
+    }
+
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         self.apply(&input(x)?)

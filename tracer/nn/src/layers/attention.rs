@@ -1,10 +1,10 @@
 //! Attention with several heads.
 
 use super::{
-    Layer, Mode, Weights,
+    Layer, LayerValue, Mode, Weights,
     compute::input_for,
     dropout::check_rate,
-    heads::{HeadWeights, Projection},
+    heads::{HeadWeights, Projection, of_pairs},
 };
 use ferroflow_tracer::{error::Result, tensor::Tensor};
 use ferroflow_tracer_macros::Trackable;
@@ -140,5 +140,10 @@ impl Layer for MultiHeadAttention {
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let _call = crate::called();
         self.attend_in(mode, [x; 3], None)
+    }
+
+    fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let mask = x.mask.as_ref().map(of_pairs).transpose()?;
+        Ok(x.with_tensor(self.attend_in(mode, [&x.tensor; 3], mask.as_ref())?))
     }
 }

@@ -1,10 +1,11 @@
 //! Normalisation by the statistics of batches.
 
 use super::{
-    Layer, Mode, Weights,
+    Layer, LayerValue, Mode, Weights,
     compute::{input_for, wide},
+    value::mask_of_rank,
 };
-use crate::initializers::Initializer;
+use crate::{initializers::Initializer, losses::EPSILON};
 use ferroflow_tracer::{
     error::{Error, Result},
     ops,
@@ -83,13 +84,22 @@ impl BatchNorm {
         })
     }
 
-    /// Mean and variance of each channel of a batch.
-    fn statistics(&self, x: &Tensor) -> Result<(Tensor, Tensor)> {
+    /// Mean and variance of each channel of a batch, of the steps that count.
+    fn statistics(&self, x: &Tensor, mask: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
         let rank = x.shape().rank().ok_or_else(|| Error::Conversion {
             expected: "a tensor of known rank".into(),
             found: x.spec().to_string(),
         })?;
         let axes: Vec<i32> = (0..rank as i32 - 1).collect();
+        if let Some(mask) = mask {
+            let mask = mask_of_rank(mask, rank)?;
+            let weights = ops::ones_like(x)?;
+            let n = (mask.select(&weights, 0.0)?.sum(&axes)? + EPSILON)?;
+            let mean = (mask.select(x, 0.0)?.sum(&axes)? / &n)?;
+            let squares = ops::squared_difference(x, &mean)?;
+            let variance = (mask.select(&squares, 0.0)?.sum(&axes)? / n)?;
+            return Ok((mean, variance));
+        }
         let mean = x.mean(&axes)?;
         let variance = ops::squared_difference(x, &mean)?.mean(&axes)?;
         Ok((mean, variance))
@@ -99,17 +109,13 @@ impl BatchNorm {
         let change = ((average.read()? - value)? * (1.0 - self.options.momentum))?;
         average.assign_sub(&change)
     }
-}
 
-impl Layer for BatchNorm {
-    #[track_caller]
-    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let _call = crate::called();
+    fn normalized(&self, x: &Tensor, mask: Option<&Tensor>, mode: Mode) -> Result<Tensor> {
         let x = input_for(&self.moving_mean, x)?;
         let wide = x.cast(wide(x.dtype()))?;
         let (mean, variance) = match mode {
             Mode::Training => {
-                let (mean, variance) = self.statistics(&wide)?;
+                let (mean, variance) = self.statistics(&wide, mask)?;
                 self.update(&self.moving_mean, &mean.stop_gradient()?)?;
                 self.update(&self.moving_variance, &variance.stop_gradient()?)?;
                 (mean, variance)
@@ -126,5 +132,15 @@ impl Layer for BatchNorm {
             None => moved.neg()?,
         };
         ((wide * scale)? + shift)?.cast(x.dtype())
+    }
+}
+
+impl Layer for BatchNorm {
+    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        self.normalized(x, None, mode)
+    }
+
+    fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        Ok(x.with_tensor(self.normalized(&x.tensor, x.mask.as_ref(), mode)?))
     }
 }

@@ -1,8 +1,8 @@
 //! Recurrent layers in both directions, and layers at each step of a sequence.
 
 use super::{
-    Layer, Mode,
-    recurrent::{RecurrentLayer, reversed, swapped},
+    Layer, LayerValue, Mode,
+    recurrent::{RecurrentLayer, last_result, reversed, swapped},
     shapes::wrong,
 };
 use ferroflow_tracer::{control_flow::map_fn, error::Result, ops, tensor::Tensor};
@@ -62,8 +62,12 @@ impl<F: RecurrentLayer, B: RecurrentLayer> Bidirectional<F, B> {
             let expected = "two layers that return the results of all steps, or of the last";
             return Err(wrong(expected, "one of each"));
         }
-        let backward_layer = backward.backwards();
-        Ok(Bidirectional { forward_layer: forward, backward_layer, merge })
+        let (mut forward_layer, mut backward_layer) = (forward, backward.backwards());
+        if forward_layer.returns_sequences() {
+            forward_layer = forward_layer.zero_output_for_mask();
+            backward_layer = backward_layer.zero_output_for_mask();
+        }
+        Ok(Bidirectional { forward_layer, backward_layer, merge })
     }
 
     /// The merged results, and the states after the last step of either direction. Without states
@@ -78,13 +82,31 @@ impl<F: RecurrentLayer, B: RecurrentLayer> Bidirectional<F, B> {
         x: &Tensor,
         states: Option<BothStates<F, B>>,
     ) -> Result<(Tensor, BothStates<F, B>)> {
+        self.run_masked(mode, x, None, states)
+    }
+
+    /// As [`run_in`](Bidirectional::run_in), of the steps where the mask `[batch, steps]` is true. In
+    /// results of all steps the others have zeros.
+    ///
+    /// # Errors
+    ///
+    /// When input, mask or states do not fit, or the results cannot be merged.
+    pub fn run_masked(
+        &self,
+        mode: Mode,
+        x: &Tensor,
+        mask: Option<&Tensor>,
+        states: Option<BothStates<F, B>>,
+    ) -> Result<(Tensor, BothStates<F, B>)> {
         let (first, second) = states.unzip();
-        let (forward, first) = self.forward_layer.run_in(mode, x, first)?;
-        let (backward, second) = self.backward_layer.run_in(mode, x, second)?;
+        let (forward, first) = self.forward_layer.run_masked(mode, x, mask, first)?;
+        let (backward, second) = self.backward_layer.run_masked(mode, x, mask, second)?;
         let results = if self.forward_layer.returns_sequences() {
             self.merged(&forward, &reversed(&backward)?)?
         } else {
-            self.merged(F::last(&first), B::last(&second))?
+            let is_masked = mask.is_some();
+            let last = last_result::<F>(&forward, &first, is_masked)?;
+            self.merged(&last, &last_result::<B>(&backward, &second, is_masked)?)?
         };
         Ok((results, (first, second)))
     }
@@ -105,6 +127,12 @@ impl<F: RecurrentLayer, B: RecurrentLayer> Layer for Bidirectional<F, B> {
         let _call = crate::called();
         Ok(self.run_in(mode, x, None)?.0)
     }
+
+    fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let y = self.run_masked(mode, &x.tensor, x.mask.as_ref(), None)?.0;
+        let is_sequence = self.forward_layer.returns_sequences();
+        Ok(if is_sequence { x.with_tensor(y) } else { x.with_unmasked(y) })
+    }
 }
 
 /// A layer called for each step of sequences: `[batch, steps, ..] → [batch, steps, ..]`. Where the
@@ -123,17 +151,36 @@ impl<L: Layer> TimeDistributed<L> {
     }
 }
 
-impl<L: Layer> Layer for TimeDistributed<L> {
-    #[track_caller]
-    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let _call = crate::called();
+impl<L: Layer> TimeDistributed<L> {
+    /// The results at each step `[batch, steps, ..]`; the layer has the mask of its step, where there
+    /// is one for its own input: `[batch, steps, ..]`.
+    fn at_steps(&self, x: &Tensor, mask: Option<&Tensor>, mode: Mode) -> Result<Tensor> {
+        let at_step = |x: Tensor, mask: Option<Tensor>| {
+            let x = LayerValue { mask, ..LayerValue::from(x) };
+            Ok(self.layer.propagate(&x, mode)?.tensor)
+        };
         let Some(steps) = x.shape().dim(1).filter(|&steps| steps > 0) else {
-            return swapped(&map_fn(|x: Tensor| self.layer.call(&x, mode), &swapped(x)?)?);
+            let mask = mask.map(swapped).transpose()?;
+            let both = (swapped(x)?, mask);
+            return swapped(&map_fn(|(x, mask)| at_step(x, mask), &both)?);
         };
         let attrs = ops::UnpackAttrs { axis: 1 };
-        let steps = ops::unpack_with(x, steps as i64, &attrs)?;
-        let results = steps.iter().map(|x| self.layer.call(x, mode));
+        let each = |x: &Tensor| ops::unpack_with(x, steps as i64, &attrs);
+        let masks = mask.map(each).transpose()?;
+        let mask = |step: usize| masks.as_ref().map(|masks| masks[step].clone());
+        let results = each(x)?.into_iter().enumerate().map(|(step, x)| at_step(x, mask(step)));
         let results: Vec<Tensor> = results.collect::<Result<_>>()?;
         ops::pack_with(&results.iter().collect::<Vec<_>>(), &ops::PackAttrs { axis: 1 })
+    }
+}
+
+impl<L: Layer> Layer for TimeDistributed<L> {
+    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        self.at_steps(x, None, mode)
+    }
+
+    fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let inner = x.mask.as_ref().filter(|mask| mask.shape().rank().is_none_or(|rank| rank > 2));
+        Ok(x.with_tensor(self.at_steps(&x.tensor, inner, mode)?))
     }
 }

@@ -1,11 +1,11 @@
 //! Long short-term memory of images.
 
 use super::{
-    Layer, LstmState, Mode, Weights,
+    Layer, LayerValue, LstmState, Mode, Weights,
     compute::input_for,
     geometry::{Padding, check_dimensions, check_sizes, convolved},
     lstm::{forgetting, next},
-    recurrent::{self, RecurrentLayer, StepOptions, called, swapped},
+    recurrent::{self, RecurrentLayer, StepOptions, propagated, swapped},
     shapes::{DimSize, has_rank, operand, rank, reshaped, wrong},
 };
 use crate::initializers::Initializer;
@@ -140,18 +140,22 @@ fn shaped(x: &Tensor, first: &[DimSize], n: usize) -> Result<Tensor> {
 impl<const N: usize> Layer for ConvLstm<N> {
     #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let _call = crate::called();
-        called(self, x, mode)
+        Ok(self.propagate(&x.into(), mode)?.tensor)
+    }
+
+    fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        propagated(self, x, mode)
     }
 }
 
 impl<const N: usize> RecurrentLayer for ConvLstm<N> {
     type State = LstmState;
 
-    fn run_in(
+    fn run_masked(
         &self,
         mode: Mode,
         x: &Tensor,
+        mask: Option<&Tensor>,
         state: Option<LstmState>,
     ) -> Result<(Tensor, LstmState)> {
         has_rank(x, N + 3)?;
@@ -166,7 +170,8 @@ impl<const N: usize> RecurrentLayer for ConvLstm<N> {
             }
         };
         let like = initial.output.clone();
-        recurrent::stepped(&sums, &like, initial, |sums, state: LstmState| {
+        let mask = self.steps.mask(mask)?;
+        recurrent::stepped(&sums, &like, &mask, initial, |sums, state: LstmState| {
             let by_state = convolved(&state.output, &kernel, &[1; N], &[1; N], Padding::Same)?;
             let state = next(&(sums + by_state)?, &state.memory)?;
             Ok((state.output.clone(), state))
@@ -183,5 +188,9 @@ impl<const N: usize> RecurrentLayer for ConvLstm<N> {
 
     fn backwards(self) -> ConvLstm<N> {
         ConvLstm { steps: self.steps.reversed(), ..self }
+    }
+
+    fn zero_output_for_mask(self) -> ConvLstm<N> {
+        ConvLstm { steps: self.steps.with_zeros_for_mask(), ..self }
     }
 }

@@ -89,7 +89,10 @@ impl Dense {
 }
 
 impl Layer for Dense {
-    #[track_caller]
+    fn supports_masking(&self) -> bool {
+        true
+    }
+
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         let x = input_for(&self.kernel, x)?;

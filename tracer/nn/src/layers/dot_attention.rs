@@ -1,7 +1,7 @@
 //! Attention by dot products and by sums, without heads.
 
 use super::{
-    Layer, Mode, Weights,
+    Layer, LayerValue, Mode, Weights,
     compute::input_for_some,
     dropout::{check_rate, dropped},
     heads::not_later,
@@ -205,7 +205,12 @@ impl AttentionDropout {
     }
 }
 
-impl AttentionMasks<'_> {
+impl<'a> AttentionMasks<'a> {
+    /// The steps of a value that count, where it attends to itself.
+    fn of(x: &'a LayerValue) -> AttentionMasks<'a> {
+        AttentionMasks { query: x.mask.as_ref(), value: x.mask.as_ref(), causal: false }
+    }
+
     /// Scores, those of sources that are not attended to being too low to matter.
     fn masked(&self, scores: &Tensor, query: &Tensor, key: &Tensor) -> Result<Tensor> {
         let value = self.value.map(|mask| mask.expand_dims(-2)).transpose()?;
@@ -226,6 +231,10 @@ impl Layer for DotProductAttention {
         let _call = crate::called();
         self.attend([x; 3], &AttentionMasks::default(), mode)
     }
+
+    fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        Ok(x.with_tensor(self.attend([&x.tensor; 3], &AttentionMasks::of(x), mode)?))
+    }
 }
 
 impl Layer for AdditiveAttention {
@@ -233,5 +242,9 @@ impl Layer for AdditiveAttention {
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let _call = crate::called();
         self.attend([x; 3], &AttentionMasks::default(), mode)
+    }
+
+    fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        Ok(x.with_tensor(self.attend([&x.tensor; 3], &AttentionMasks::of(x), mode)?))
     }
 }

@@ -34,7 +34,10 @@ impl Dropout {
 }
 
 impl Layer for Dropout {
-    #[track_caller]
+    fn supports_masking(&self) -> bool {
+        true
+    }
+
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let _call = crate::called();
         if mode == Mode::Inference || self.rate == 0.0 {

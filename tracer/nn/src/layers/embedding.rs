@@ -1,9 +1,9 @@
 //! Vectors for numbers.
 
-use super::{Layer, Mode, Weights};
+use super::{Layer, LayerValue, Mode, Weights};
 use crate::initializers::Initializer;
 use ferroflow_ir::DType;
-use ferroflow_tracer::{error::Result, tensor::Tensor, variable::Variable};
+use ferroflow_tracer::{error::Result, ops, tensor::Tensor, variable::Variable};
 use ferroflow_tracer_macros::Trackable;
 
 /// A vector for each number: `[..] → [.., size]`. Numbers that are neither `int32` nor `int64` are
@@ -15,6 +15,8 @@ use ferroflow_tracer_macros::Trackable;
 pub struct Embedding {
     #[trackable(also = "_embeddings")]
     embeddings: Variable,
+    #[trackable(skip)]
+    masks_zero: bool,
 }
 
 impl Embedding {
@@ -25,7 +27,15 @@ impl Embedding {
     /// As [`Weights::make`].
     pub fn new(weights: &mut Weights, count: usize, size: usize) -> Result<Embedding> {
         let first = Initializer::RandomUniform { low: -0.05, high: 0.05 };
-        Ok(Embedding { embeddings: weights.make("embeddings", first, &[count, size])? })
+        let embeddings = weights.make("embeddings", first, &[count, size])?;
+        Ok(Embedding { embeddings, masks_zero: false })
+    }
+
+    /// The same layer, for which the number 0 is padding: where it is found, the mask that reaches the
+    /// layers behind it ([`Layer::propagate`]) is false.
+    #[must_use]
+    pub fn mask_zero(self) -> Embedding {
+        Embedding { masks_zero: true, ..self }
     }
 
     /// The vectors.
@@ -43,5 +53,14 @@ impl Layer for Embedding {
             DType::I32 | DType::I64 => embeddings.gather(x),
             _ => embeddings.gather(&x.cast(DType::I32)?),
         }
+    }
+
+    fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let y = x.with_unmasked(self.call(&x.tensor, mode)?);
+        if !self.masks_zero {
+            return Ok(y);
+        }
+        let mask = ops::not_equal(&x.tensor, &x.tensor.zeros_like()?)?;
+        Ok(LayerValue { mask: Some(mask), ..y })
     }
 }

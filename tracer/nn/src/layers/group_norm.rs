@@ -85,7 +85,10 @@ impl GroupNorm {
 }
 
 impl Layer for GroupNorm {
-    #[track_caller]
+    fn supports_masking(&self) -> bool {
+        true
+    }
+
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         let x = input_for_some(self.gamma.as_ref().or(self.beta.as_ref()), x)?;

@@ -1,10 +1,10 @@
 //! Attention in which several heads share keys and values.
 
 use super::{
-    Layer, Mode, Weights,
+    Layer, LayerValue, Mode, Weights,
     compute::input_for,
     dropout::check_rate,
-    heads::{HeadWeights, Projection},
+    heads::{HeadWeights, Projection, of_pairs},
     shapes::{repeated, wrong},
 };
 use ferroflow_tracer::{error::Result, tensor::Tensor};
@@ -169,5 +169,10 @@ impl Layer for GroupedQueryAttention {
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let _call = crate::called();
         self.attend([x; 3], None, mode)
+    }
+
+    fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let mask = x.mask.as_ref().map(of_pairs).transpose()?;
+        Ok(x.with_tensor(self.attend([&x.tensor; 3], mask.as_ref(), mode)?))
     }
 }

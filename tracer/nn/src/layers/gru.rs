@@ -128,10 +128,16 @@ impl Gru {
     ///
     /// When input or state do not fit.
     pub fn run(&self, x: &Tensor, state: Option<Tensor>) -> Result<(Tensor, Tensor)> {
-        self.stepped(Mode::Inference, x, state)
+        self.stepped(Mode::Inference, x, None, state)
     }
 
-    fn stepped(&self, mode: Mode, x: &Tensor, state: Option<Tensor>) -> Result<(Tensor, Tensor)> {
+    fn stepped(
+        &self,
+        mode: Mode,
+        x: &Tensor,
+        mask: Option<&Tensor>,
+        state: Option<Tensor>,
+    ) -> Result<(Tensor, Tensor)> {
         let x = self.steps.inputs(&input_for(&self.cell.kernel, x)?, mode)?;
         let weights = self.cell.read(&x)?;
         let sums = recurrent::projected(&x, &weights.kernel, &weights.input_bias)?;
@@ -140,7 +146,8 @@ impl Gru {
             None => recurrent::zeros(&x, self.cell.units)?,
         };
         let factors = self.steps.factors(&initial, mode)?;
-        recurrent::stepped(&sums, &initial.clone(), initial, |sums, state: Tensor| {
+        let mask = self.steps.mask(mask)?;
+        recurrent::stepped(&sums, &initial.clone(), &mask, initial, |sums, state: Tensor| {
             let state = weights.next(sums, &state, factors.as_ref())?;
             Ok((state.clone(), state))
         })

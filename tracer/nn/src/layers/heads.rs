@@ -105,9 +105,14 @@ impl HeadWeights {
     }
 }
 
+/// Whether a target and a source both count: `[batch, steps] → [batch, steps, steps]`.
+pub(super) fn of_pairs(mask: &Tensor) -> Result<Tensor> {
+    mask.expand_dims(-1)?.logical_and(&mask.expand_dims(-2)?)
+}
+
 /// Scores that stay where the mask is true, and are too low to matter elsewhere.
 fn without(scores: &Tensor, mask: &Tensor) -> Result<Tensor> {
-    scores + ((1.0 - mask.cast(scores.dtype())?)? * lowest(scores.dtype()))?
+    mask.select(scores, lowest(scores.dtype()))
 }
 
 /// Whether a source is not later than a target, by the steps of a dimension: `[targets, sources]`.

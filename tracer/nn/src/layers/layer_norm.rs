@@ -83,7 +83,10 @@ impl LayerNorm {
 }
 
 impl Layer for LayerNorm {
-    #[track_caller]
+    fn supports_masking(&self) -> bool {
+        true
+    }
+
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         let x = input_for_some(self.gamma.as_ref().or(self.beta.as_ref()), x)?;

@@ -130,13 +130,14 @@ impl Lstm {
     ///
     /// When input or state do not fit.
     pub fn run(&self, x: &Tensor, state: Option<LstmState>) -> Result<(Tensor, LstmState)> {
-        self.stepped(Mode::Inference, x, state)
+        self.stepped(Mode::Inference, x, None, state)
     }
 
     fn stepped(
         &self,
         mode: Mode,
         x: &Tensor,
+        mask: Option<&Tensor>,
         state: Option<LstmState>,
     ) -> Result<(Tensor, LstmState)> {
         let LstmCell { kernel, recurrent_kernel, bias, units } = &self.cell;
@@ -153,7 +154,8 @@ impl Lstm {
         };
         let like = initial.output.clone();
         let factors = self.steps.factors(&like, mode)?;
-        recurrent::stepped(&sums, &like, initial, |sums, state: LstmState| {
+        let mask = self.steps.mask(mask)?;
+        recurrent::stepped(&sums, &like, &mask, initial, |sums, state: LstmState| {
             let by_state = by_state(&state.output, factors.as_ref(), &recurrent_kernel)?;
             let state = next(&(sums + by_state)?, &state.memory)?;
             Ok((state.output.clone(), state))

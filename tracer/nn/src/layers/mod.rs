@@ -1,6 +1,7 @@
 //! Layers, a file for each.
 
 mod activation;
+mod activity;
 mod attention;
 mod batch_norm;
 mod bidirectional;
@@ -22,6 +23,7 @@ mod gru;
 mod heads;
 mod layer_norm;
 mod lstm;
+mod masking;
 pub mod merge;
 mod noise;
 mod normalization;
@@ -38,9 +40,11 @@ mod sequential;
 mod shapes;
 mod simple_rnn;
 mod spectral_norm;
+mod value;
 mod weights;
 
 pub use activation::Activation;
+pub use activity::ActivityRegularization;
 pub use attention::{MultiHeadAttention, MultiHeadOptions};
 pub use batch_norm::{BatchNorm, BatchNormOptions};
 pub use bidirectional::{Bidirectional, BothStates, MergeMode, TimeDistributed};
@@ -70,6 +74,7 @@ pub use grouped_attention::{GroupedQueryAttention, GroupedQueryOptions};
 pub use gru::{Gru, GruCell};
 pub use layer_norm::{LayerNorm, LayerNormOptions};
 pub use lstm::{Lstm, LstmCell, LstmState};
+pub use masking::Masking;
 pub use noise::{AlphaDropout, GaussianDropout, GaussianNoise, SpatialDropout};
 pub use normalization::Normalization;
 pub use pool::{
@@ -87,6 +92,7 @@ pub use rms_norm::{RmsNorm, UnitNorm};
 pub use sequential::Sequential;
 pub use simple_rnn::{SimpleRnn, SimpleRnnCell};
 pub use spectral_norm::SpectralNorm;
+pub use value::LayerValue;
 pub use weights::Weights;
 
 use ferroflow_runtime::trackable::Trackable;
@@ -109,4 +115,30 @@ pub trait Layer: Trackable + Send + Sync {
     ///
     /// When `x` does not fit the layer.
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor>;
+
+    /// Whether a mask of the steps of `x` is one of the steps of the result as well.
+    fn supports_masking(&self) -> bool {
+        false
+    }
+
+    /// Result for a value with its mask and losses, and those that the result has: what
+    /// [`Sequential`] and the trainer call. A layer that takes no part in it has what
+    /// [`call`](Layer::call) returns, with the losses, and with the mask if it
+    /// [supports masking](Layer::supports_masking); otherwise a mask ends here, with a warning. A
+    /// structure of layers passes both on by calling theirs.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Layer::call); when the mask does not fit.
+    fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let y = self.call(&x.tensor, mode)?;
+        if self.supports_masking() {
+            return Ok(x.with_tensor(y));
+        }
+        if x.mask.is_some() {
+            let layer = std::any::type_name::<Self>();
+            tracing::warn!(layer, "the layer does not support masks: it ends here");
+        }
+        Ok(x.with_unmasked(y))
+    }
 }

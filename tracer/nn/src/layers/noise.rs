@@ -102,7 +102,10 @@ impl GaussianNoise {
 }
 
 impl Layer for SpatialDropout {
-    #[track_caller]
+    fn supports_masking(&self) -> bool {
+        true
+    }
+
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let _call = crate::called();
         if mode == Mode::Inference || self.rate == 0.0 {
@@ -117,7 +120,10 @@ impl Layer for SpatialDropout {
 }
 
 impl Layer for GaussianNoise {
-    #[track_caller]
+    fn supports_masking(&self) -> bool {
+        true
+    }
+
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let _call = crate::called();
         if mode == Mode::Inference || self.deviation == 0.0 {
@@ -128,7 +134,10 @@ impl Layer for GaussianNoise {
 }
 
 impl Layer for GaussianDropout {
-    #[track_caller]
+    fn supports_masking(&self) -> bool {
+        true
+    }
+
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let _call = crate::called();
         if mode == Mode::Inference || self.rate == 0.0 {
@@ -140,7 +149,10 @@ impl Layer for GaussianDropout {
 }
 
 impl Layer for AlphaDropout {
-    #[track_caller]
+    fn supports_masking(&self) -> bool {
+        true
+    }
+
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let _call = crate::called();
         if mode == Mode::Inference || self.rate == 0.0 {

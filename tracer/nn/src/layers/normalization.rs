@@ -134,7 +134,10 @@ impl Normalization {
 }
 
 impl Layer for Normalization {
-    #[track_caller]
+    fn supports_masking(&self) -> bool {
+        true
+    }
+
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         let x = input(x)?;

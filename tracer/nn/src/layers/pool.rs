@@ -1,9 +1,10 @@
 //! Pooling, as functions and as layers.
 
 use super::{
-    Layer, Mode, compute,
+    Layer, LayerValue, Mode, compute,
     geometry::{Padding, check_dimensions, check_sizes, over_images, padding_name, window},
     shapes::rank,
+    value::where_masked,
 };
 use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
 use ferroflow_tracer_macros::Trackable;
@@ -177,6 +178,17 @@ impl Layer for GlobalAveragePooling {
         let _call = crate::called();
         let (x, axes) = (compute::input(x)?, positions(x)?);
         if self.keep_dims { compute::mean(&x, &axes) } else { x.mean(&axes) }
+    }
+
+    /// Of sequences, the mean of the steps that count.
+    fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let mask = x.mask.as_ref().filter(|_| x.tensor.shape().rank() == Some(3));
+        let Some(mask) = mask else { return Ok(x.with_unmasked(self.call(&x.tensor, mode)?)) };
+        let values = compute::input(&x.tensor)?;
+        let weights = mask.expand_dims(-1)?.cast(values.dtype())?;
+        let sum = |x: &Tensor| if self.keep_dims { compute::sum(x, &[1]) } else { x.sum(&[1]) };
+        let kept = where_masked(mask, &values, &values.zeros_like()?)?;
+        Ok(x.with_unmasked((sum(&kept)? / sum(&weights)?)?))
     }
 }
 

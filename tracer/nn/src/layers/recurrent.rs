@@ -1,10 +1,11 @@
 //! Recurrent layers in general: a step for each element of a sequence.
 
 use super::{
-    Layer, Mode,
+    Layer, LayerValue, Mode,
     dropout::{check_rate, dropped},
     rows,
-    shapes::{DimSize, operand, rank},
+    shapes::{DimSize, has_rank, operand, rank},
+    value::where_masked,
 };
 use crate::initializers::Initializer;
 use ferroflow_tracer::{
@@ -13,6 +14,7 @@ use ferroflow_tracer::{
     nest::Nest,
     ops::{self, IntoOperand},
     tensor::Tensor,
+    value::{Aliases, TensorLeaves},
 };
 
 /// A layer that goes through a sequence with a state: `[batch, steps, ..] → [batch, ..]`, or
@@ -22,7 +24,22 @@ pub trait RecurrentLayer: Layer {
     type State: Nest;
 
     /// The results of all steps, in the order in which they are done, and the state after the last.
-    /// Without a state the layer begins with zeros.
+    /// Without a state the layer begins with zeros. A step where the mask `[batch, steps]` is false
+    /// leaves the state as it is, and has the result of the step before, or zeros
+    /// ([`zero_output_for_mask`](RecurrentLayer::zero_output_for_mask)).
+    ///
+    /// # Errors
+    ///
+    /// When input, mask or state do not fit.
+    fn run_masked(
+        &self,
+        mode: Mode,
+        x: &Tensor,
+        mask: Option<&Tensor>,
+        state: Option<Self::State>,
+    ) -> Result<(Tensor, Self::State)>;
+
+    /// As [`run_masked`](RecurrentLayer::run_masked), where all steps count.
     ///
     /// # Errors
     ///
@@ -32,7 +49,9 @@ pub trait RecurrentLayer: Layer {
         mode: Mode,
         x: &Tensor,
         state: Option<Self::State>,
-    ) -> Result<(Tensor, Self::State)>;
+    ) -> Result<(Tensor, Self::State)> {
+        self.run_masked(mode, x, None, state)
+    }
 
     /// The result of the step that left this state.
     fn last(state: &Self::State) -> &Tensor;
@@ -45,6 +64,13 @@ pub trait RecurrentLayer: Layer {
     fn backwards(self) -> Self
     where
         Self: Sized;
+
+    /// The same layer, in which steps that a mask leaves out result in zeros, not in what the step
+    /// before did. [`Bidirectional`](super::Bidirectional) layers of sequences ask for it.
+    #[must_use]
+    fn zero_output_for_mask(self) -> Self
+    where
+        Self: Sized;
 }
 
 /// The options of recurrent layers: order of the steps, results, and dropout.
@@ -52,6 +78,7 @@ pub trait RecurrentLayer: Layer {
 pub(super) struct StepOptions {
     pub(super) returns_all: bool,
     pub(super) backwards: bool,
+    pub(super) zeros_for_mask: bool,
     dropout: StepDropout,
 }
 
@@ -72,6 +99,20 @@ impl StepOptions {
     /// The steps from the end.
     pub(super) fn reversed(self) -> StepOptions {
         StepOptions { backwards: true, ..self }
+    }
+
+    /// Zeros as the results of steps that a mask leaves out.
+    pub(super) fn with_zeros_for_mask(self) -> StepOptions {
+        StepOptions { zeros_for_mask: true, ..self }
+    }
+
+    /// The mask `[batch, steps]` in the order of the steps.
+    pub(super) fn mask(self, mask: Option<&Tensor>) -> Result<StepMask> {
+        let ordered = |mask: &Tensor| {
+            has_rank(mask, 2)?;
+            swapped(&if self.backwards { reversed(mask)? } else { mask.clone() })
+        };
+        Ok(StepMask { steps: mask.map(ordered).transpose()?, zeros: self.zeros_for_mask })
     }
 
     /// With dropout of these parts of inputs and state.
@@ -103,6 +144,15 @@ impl StepOptions {
     }
 }
 
+/// The steps that count.
+#[derive(Debug, Clone)]
+pub(super) struct StepMask {
+    /// Whether a step counts, in the order of the steps: `[steps, batch]`.
+    steps: Option<Tensor>,
+    /// Whether the result of one that does not is zeros, not that of the step before.
+    zeros: bool,
+}
+
 /// The product of a state with a recurrent kernel, some of the state being dropped.
 pub(super) fn by_state(
     state: &Tensor,
@@ -125,6 +175,13 @@ macro_rules! recurrent_layers {
                 $layer { steps: self.steps.reversed(), ..self }
             }
 
+            /// The same layer, in which steps that a mask leaves out result in zeros, not in what the
+            /// step before did.
+            #[must_use]
+            pub fn zero_output_for_mask(self) -> $layer {
+                $layer { steps: self.steps.with_zeros_for_mask(), ..self }
+            }
+
             /// The same layer, which in training drops these parts of inputs and of the state that
             /// enters the product with the recurrent kernel, the same elements in all steps, by a
             /// seed; 0 is none.
@@ -140,20 +197,29 @@ macro_rules! recurrent_layers {
 
         impl Layer for $layer {
             fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-                $crate::layers::recurrent::called(self, x, mode)
+                Ok(self.propagate(&x.into(), mode)?.tensor)
+            }
+
+            fn propagate(
+                &self,
+                x: &$crate::layers::LayerValue,
+                mode: Mode,
+            ) -> Result<$crate::layers::LayerValue> {
+                $crate::layers::recurrent::propagated(self, x, mode)
             }
         }
 
         impl $crate::layers::RecurrentLayer for $layer {
             type State = $state;
 
-            fn run_in(
+            fn run_masked(
                 &self,
                 mode: Mode,
                 x: &Tensor,
+                mask: Option<&Tensor>,
                 state: Option<$state>,
             ) -> Result<(Tensor, $state)> {
-                self.stepped(mode, x, state)
+                self.stepped(mode, x, mask, state)
             }
 
             fn last($last: &$state) -> &Tensor {
@@ -167,16 +233,41 @@ macro_rules! recurrent_layers {
             fn backwards(self) -> $layer {
                 $layer::backwards(self)
             }
+
+            fn zero_output_for_mask(self) -> $layer {
+                $layer::zero_output_for_mask(self)
+            }
         }
     )*};
 }
 
 pub(super) use recurrent_layers;
 
-/// A call of a recurrent layer, from a state of zeros.
-pub(super) fn called<L: RecurrentLayer>(layer: &L, x: &Tensor, mode: Mode) -> Result<Tensor> {
-    let (all, state) = layer.run_in(mode, x, None)?;
-    Ok(if layer.returns_sequences() { all } else { L::last(&state).clone() })
+/// A call of a recurrent layer, from a state of zeros. The mask goes on with the results of all steps.
+pub(super) fn propagated<L: RecurrentLayer>(
+    layer: &L,
+    x: &LayerValue,
+    mode: Mode,
+) -> Result<LayerValue> {
+    let (all, state) = layer.run_masked(mode, &x.tensor, x.mask.as_ref(), None)?;
+    if layer.returns_sequences() {
+        return Ok(x.with_tensor(all));
+    }
+    Ok(x.with_unmasked(last_result::<L>(&all, &state, x.mask.is_some())?))
+}
+
+/// The result of the last step, of results `[batch, steps, ..]` and the state behind them. A state
+/// that a mask left alone is not what its step resulted in.
+pub(super) fn last_result<L: RecurrentLayer>(
+    all: &Tensor,
+    state: &L::State,
+    is_masked: bool,
+) -> Result<Tensor> {
+    if !is_masked {
+        return Ok(L::last(state).clone());
+    }
+    let last = DimSize::of(all, 1)?.scaled(1, -1)?.tensor();
+    swapped(all)?.gather(&last)
 }
 
 /// The sequences from their end: `[batch, steps, ..]`.
@@ -206,11 +297,13 @@ pub(super) fn zeros(x: &Tensor, units: usize) -> Result<Tensor> {
     ops::fill(&dims, &0.0.into_operand(x.dtype())?)
 }
 
-/// Steps through the rows `[steps, batch, ..]`; `step` returns what a step results in, of the shape
-/// of `like`, and the next state. The results come as `[batch, steps, ..]`, with the last state.
+/// Steps through the rows `[steps, batch, ..]` that the mask does not leave out; `step` returns what a
+/// step results in, of the shape of `like`, and the next state. The results come as
+/// `[batch, steps, ..]`, with the last state.
 pub(super) fn stepped<S: Nest>(
     rows: &Tensor,
     like: &Tensor,
+    mask: &StepMask,
     initial: S,
     mut step: impl FnMut(&Tensor, S) -> Result<(Tensor, S)>,
 ) -> Result<(Tensor, S)> {
@@ -221,13 +314,44 @@ pub(super) fn stepped<S: Nest>(
     let options =
         TensorArrayOptions { element_shape: like.shape(), ..TensorArrayOptions::default() };
     let results = TensorArray::with_options(like.dtype(), &len, options)?;
-    let more = |(index, _, _): &(Tensor, TensorArray, S)| index.less(&len);
-    let next = |(index, results, state): (Tensor, TensorArray, S)| {
-        let (result, state) = step(&rows.gather(&index)?, state)?;
-        Ok(((&index + 1)?, results.write(&index, &result)?, state))
+    // The result before the first step is zeros, as in Keras, also where its state is not.
+    let before = mask.steps.as_ref().map(|_| like.zeros_like()).transpose()?;
+    let more = |(index, ..): &(Tensor, TensorArray, Option<Tensor>, S)| index.less(&len);
+    let next = |(index, results, before, state): (Tensor, TensorArray, Option<Tensor>, S)| {
+        let row = rows.gather(&index)?;
+        let (result, before, state) = match (&mask.steps, before) {
+            (Some(steps), Some(before)) => {
+                let (counts, old) = (steps.gather(&index)?, tensors(&state));
+                let (result, state) = step(&row, state)?;
+                let result = where_masked(&counts, &result, &before)?;
+                let before = if mask.zeros { before } else { result.clone() };
+                (result, Some(before), kept(&counts, &state, &old)?)
+            }
+            _ => {
+                let (result, state) = step(&row, state)?;
+                (result, None, state)
+            }
+        };
+        Ok(((&index + 1)?, results.write(&index, &result)?, before, state))
     };
-    let (_, results, state) = while_loop(more, next, (Tensor::from(0), results, initial))?;
+    let (_, results, _, state) =
+        while_loop(more, next, (Tensor::from(0), results, before, initial))?;
     Ok((swapped(&results.stack()?)?, state))
+}
+
+fn tensors(state: &impl Nest) -> TensorLeaves {
+    let mut leaves = TensorLeaves::default();
+    state.leaves(&mut Aliases::default(), &mut leaves);
+    leaves
+}
+
+/// The state of each example whose step counts, and the old one of the others.
+fn kept<S: Nest>(counts: &Tensor, state: &S, old: &[Tensor]) -> Result<S> {
+    let pairs = tensors(state).into_iter().zip(old);
+    let kept = pairs.map(|(new, old)| where_masked(counts, &new, old));
+    let kept: Vec<Tensor> = kept.collect::<Result<_>>()?;
+    let ty = state.to_value().trace_type(&mut Aliases::default());
+    S::from_leaves(&ty, &mut kept.into_iter())
 }
 
 /// The sums of each gate: `[.., n·units]` as `n` of `[.., units]`.

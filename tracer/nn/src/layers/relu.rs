@@ -1,7 +1,7 @@
 //! Activations with parameters, as layers.
 
 use super::{
-    Activation, Layer, Mode, Weights,
+    Activation, Layer, LayerValue, Mode, Weights,
     compute::{input, input_for, max, sum},
 };
 use crate::initializers::Initializer;
@@ -25,7 +25,10 @@ pub struct Relu {
 }
 
 impl Layer for Relu {
-    #[track_caller]
+    fn supports_masking(&self) -> bool {
+        true
+    }
+
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         let x = &input(x)?;
@@ -59,7 +62,10 @@ impl Default for Elu {
 }
 
 impl Layer for Elu {
-    #[track_caller]
+    fn supports_masking(&self) -> bool {
+        true
+    }
+
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         let x = input(x)?;
@@ -106,7 +112,10 @@ impl PRelu {
 }
 
 impl Layer for PRelu {
-    #[track_caller]
+    fn supports_masking(&self) -> bool {
+        true
+    }
+
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         let x = input_for(&self.alpha, x)?;
@@ -161,6 +170,15 @@ impl Layer for Softmax {
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         self.of(&input(x)?)
+    }
+
+    /// A mask of the rank of `x` is one of its elements.
+    fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let of_elements = |mask: &&Tensor| mask.shape().rank() == x.tensor.shape().rank();
+        Ok(x.with_tensor(match x.mask.as_ref().filter(of_elements) {
+            Some(mask) => self.masked(&x.tensor, mask)?,
+            None => self.call(&x.tensor, mode)?,
+        }))
     }
 }
 

@@ -80,7 +80,10 @@ impl Default for UnitNorm {
 }
 
 impl Layer for UnitNorm {
-    #[track_caller]
+    fn supports_masking(&self) -> bool {
+        true
+    }
+
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         unit(&input(x)?, &self.axes, 1e-12)

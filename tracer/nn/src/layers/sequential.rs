@@ -1,6 +1,6 @@
 //! Layers one after the other.
 
-use super::{Layer, Mode};
+use super::{Layer, LayerValue, Mode};
 use crate::Module;
 use ferroflow_runtime::trackable::{Description, Trackable};
 use ferroflow_tracer::{error::Result, tensor::Tensor};
@@ -60,8 +60,11 @@ impl Sequential {
 impl Layer for Sequential {
     #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let _call = crate::called();
-        self.layers.iter().try_fold(x.clone(), |x, layer| layer.call(&x, mode))
+        Ok(self.propagate(&x.into(), mode)?.tensor)
+    }
+
+    fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        self.layers.iter().try_fold(x.clone(), |x, layer| layer.propagate(&x, mode))
     }
 }
 

@@ -97,7 +97,13 @@ impl SimpleRnn {
         &self.cell
     }
 
-    fn stepped(&self, mode: Mode, x: &Tensor, state: Option<Tensor>) -> Result<(Tensor, Tensor)> {
+    fn stepped(
+        &self,
+        mode: Mode,
+        x: &Tensor,
+        mask: Option<&Tensor>,
+        state: Option<Tensor>,
+    ) -> Result<(Tensor, Tensor)> {
         let SimpleRnnCell { kernel, recurrent_kernel, bias, units, .. } = &self.cell;
         let x = self.steps.inputs(&input_for(kernel, x)?, mode)?;
         let of = |variable: &Variable| variable.read()?.cast(x.dtype());
@@ -108,7 +114,8 @@ impl SimpleRnn {
             None => recurrent::zeros(&x, *units)?,
         };
         let factors = self.steps.factors(&initial, mode)?;
-        recurrent::stepped(&sums, &initial.clone(), initial, |sums, state: Tensor| {
+        let mask = self.steps.mask(mask)?;
+        recurrent::stepped(&sums, &initial.clone(), &mask, initial, |sums, state: Tensor| {
             let by_state = by_state(&state, factors.as_ref(), &recurrent_kernel)?;
             let state = self.cell.activation.apply(&(sums + by_state)?)?;
             Ok((state.clone(), state))

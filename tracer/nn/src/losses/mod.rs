@@ -86,6 +86,46 @@ pub fn weighted_mean(values: &Tensor, weights: Option<&Tensor>) -> Result<Tensor
     }
 }
 
+/// Weights of values whose mask says which of them count, for [`weighted_mean`]: those that do not
+/// weigh nothing, and the others so much that the mean is one of them alone, as in Keras
+/// (`apply_mask`). Weights of examples `[batch]` are those of all steps of a mask `[batch, steps]`.
+///
+/// ```
+/// use ferroflow_nn::losses::{masked_weights, weighted_mean};
+/// use ferroflow_tracer::Tensor;
+/// # fn main() -> ferroflow_tracer::Result<()> {
+/// let (values, mask) = (Tensor::from([1.0f32, 3.0, 9.0]), Tensor::from([true, true, false]));
+/// let weights = masked_weights(&mask, None)?;
+/// assert_eq!(weighted_mean(&values, Some(&weights))?.to_scalar::<f32>()?, 2.0);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// When mask and weights do not broadcast to each other.
+#[track_caller]
+pub fn masked_weights(mask: &Tensor, weights: Option<&Tensor>) -> Result<Tensor> {
+    let counts = mask.cast(DType::F32)?;
+    let n = ops::size(mask)?.cast(DType::F32)?;
+    let scaled = (&counts * ops::div_no_nan(&n, &counts.sum_all()?)?)?;
+    with_weights(&scaled, weights)
+}
+
+/// Weights of masked values in a sum: 0 or that of the example.
+pub(crate) fn masked_sum_weights(mask: &Tensor, weights: Option<&Tensor>) -> Result<Tensor> {
+    with_weights(&mask.cast(DType::F32)?, weights)
+}
+
+fn with_weights(mask: &Tensor, weights: Option<&Tensor>) -> Result<Tensor> {
+    let Some(weights) = weights else { return Ok(mask.clone()) };
+    let (mask, weights) = same_rank(mask, &weights.cast(DType::F32)?)?;
+    let missing = mask.shape().rank().zip(weights.shape().rank());
+    let missing = missing.map_or(0, |(mask, weights)| mask.saturating_sub(weights));
+    let weights = (0..missing).try_fold(weights, |weights, _| weights.expand_dims(-1))?;
+    mask * weights
+}
+
 /// Target and prediction in the dtype that a loss is computed in, and of one rank.
 fn floats(target: &Tensor, prediction: &Tensor) -> Result<(Tensor, Tensor)> {
     let dtype = if prediction.dtype().is_float() { prediction.dtype() } else { DType::F32 };

@@ -165,6 +165,10 @@ impl Trackable for MeanMetric {
 }
 
 impl Metric for MeanMetric {
+    fn supports_masking(&self) -> bool {
+        true
+    }
+
     fn name(&self) -> &str {
         &self.name
     }

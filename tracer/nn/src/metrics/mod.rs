@@ -76,6 +76,12 @@ pub trait Metric: Trackable + Send + Sync {
     /// When the state cannot be read.
     fn result(&self) -> Result<Tensor>;
 
+    /// Whether steps that a mask of the predictions leaves out have no weight in it: as in Keras, that
+    /// is so for means.
+    fn supports_masking(&self) -> bool {
+        false
+    }
+
     /// Its sums.
     fn state(&self) -> Vec<&Variable>;
 

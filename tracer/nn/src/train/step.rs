@@ -2,8 +2,8 @@
 
 use super::Logs;
 use crate::{
-    Layer, Mode, Module,
-    losses::{Loss, weighted_mean},
+    Layer, LayerValue, Mode, Module,
+    losses::{Loss, masked_sum_weights, masked_weights, weighted_mean},
     metrics::{Mean, Metric},
     optimizers::Optimizer,
 };
@@ -23,19 +23,25 @@ pub(super) struct StepParts {
 }
 
 impl StepParts {
-    /// The predictions, in `float32` where they are computed in another dtype.
-    pub(super) fn predict(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let Some(dtype) = self.compute else { return self.network.call(x, mode) };
+    /// The predictions, in `float32` where they are computed in another dtype, with their mask and the
+    /// losses of layers.
+    pub(super) fn predict(&self, x: &Tensor, mode: Mode) -> Result<LayerValue> {
+        let Some(dtype) = self.compute else { return self.network.propagate(&x.into(), mode) };
         let is_float = x.dtype().is_float();
         let x = if is_float { x.cast(dtype)? } else { x.clone() };
-        let y = self.network.call(&x, mode)?;
-        if y.dtype() == dtype { y.cast(DType::F32) } else { Ok(y) }
+        let y = self.network.propagate(&x.into(), mode)?;
+        Ok(if y.tensor.dtype() == dtype { y.with_tensor(y.tensor.cast(DType::F32)?) } else { y })
     }
 
-    fn loss(&self, y: &Tensor, prediction: &Tensor, w: Option<&Tensor>) -> Result<Tensor> {
-        let mut loss = weighted_mean(&self.loss.per_example(y, prediction)?, w)?;
-        for penalty in self.network.regularization_losses()? {
-            loss = (loss + penalty.cast(DType::F32)?)?;
+    fn loss(&self, y: &Tensor, prediction: &LayerValue, w: Option<&Tensor>) -> Result<Tensor> {
+        let losses = self.loss.per_example(y, &prediction.tensor)?;
+        let mut loss = match &prediction.mask {
+            Some(mask) => weighted_mean(&losses, Some(&masked_weights(mask, w)?)),
+            None => weighted_mean(&losses, w),
+        }?;
+        let penalties = self.network.regularization_losses()?;
+        for penalty in penalties.iter().chain(&prediction.losses) {
+            loss = (&loss + penalty.cast(loss.dtype())?)?;
         }
         Ok(loss)
     }
@@ -59,10 +65,14 @@ impl StepParts {
     }
 
     /// Updates the mean of losses, each by the size of its batch, and the metrics.
-    fn count(&self, loss: &Tensor, y: &Tensor, x: &Tensor, w: Option<&Tensor>) -> Result<()> {
-        let size = x.shape_tensor()?.gather(&Tensor::from(0))?.cast(DType::F32)?;
+    fn count(&self, loss: &Tensor, y: &Tensor, x: &LayerValue, w: Option<&Tensor>) -> Result<()> {
+        let size = x.tensor.shape_tensor()?.gather(&Tensor::from(0))?.cast(DType::F32)?;
         self.mean_loss.add(loss, Some(&size))?;
-        self.metrics.iter().try_for_each(|metric| metric.update_weighted(y, x, w))
+        let masked = x.mask.as_ref().map(|mask| masked_sum_weights(mask, w)).transpose()?;
+        self.metrics.iter().try_for_each(|metric| {
+            let masked = masked.as_ref().filter(|_| metric.supports_masking());
+            metric.update_weighted(y, &x.tensor, masked.or(w))
+        })
     }
 
     /// Forgets all batches.

@@ -99,7 +99,7 @@ impl Trainer {
                 move |x: Tensor, y: Tensor, w: Option<Tensor>| testing.test(&x, &y, w.as_ref()),
             ),
             predict: function_with(options("predict_step"), move |x: Tensor| {
-                predicting.predict(&x, Mode::Inference)
+                predicting.predict(&x, Mode::Inference).map(|prediction| prediction.tensor)
             }),
             parts,
         }

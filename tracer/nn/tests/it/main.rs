@@ -11,6 +11,7 @@ mod figures;
 mod integers;
 mod keras;
 mod losses;
+mod masks;
 mod merging;
 mod mesh;
 mod metrics;

@@ -1,9 +1,14 @@
-//! Numbers recorded from Keras 3.15: `keras_numbers.py` prints `keras_numbers.txt`.
+//! Numbers recorded from Keras 3.15: `keras_numbers.py` prints `keras_numbers.txt`, `keras_masks.py`
+//! prints `keras_masks.txt`.
 
 use ferroflow_nn::{Layer, Mode, Module};
 use ferroflow_tracer::{GradientTape, Result, Tensor, Variable, function};
 
-const RECORDED: &str = include_str!("keras_numbers.txt");
+const RECORDED: [&str; 2] = [include_str!("keras_numbers.txt"), include_str!("keras_masks.txt")];
+
+fn lines() -> impl Iterator<Item = &'static str> {
+    RECORDED.into_iter().flat_map(str::lines)
+}
 
 /// Numbers that are neither large nor equal.
 pub(crate) fn numbers(shape: &[usize]) -> Result<Tensor> {
@@ -30,7 +35,7 @@ struct Recorded {
 }
 
 fn recorded(name: &str) -> Recorded {
-    let line = RECORDED.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" ["));
+    let line = lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" ["));
     let line = line.unwrap_or_else(|| panic!("nothing is recorded of `{name}`"));
     let (shape, rest) = line.split_once("] [").unwrap();
     let (first, sum) = rest.split_once("] ").unwrap();
@@ -93,7 +98,7 @@ pub(crate) fn check_call(
             check(&format!("{name} d {index}"), gradient);
         }
         let all = format!("{name} d ");
-        let n = RECORDED.lines().filter(|line| line.starts_with(&all)).count();
+        let n = lines().filter(|line| line.starts_with(&all)).count();
         assert_eq!(by_weight.len() + 1, n, "{name}");
     }
 }

@@ -27,7 +27,10 @@ impl Rescaling {
 }
 
 impl Layer for Rescaling {
-    #[track_caller]
+    fn supports_masking(&self) -> bool {
+        true
+    }
+
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         let x = input(x)?;
