@@ -1,7 +1,7 @@
 //! Attention with several heads.
 
 use super::{
-    Layer, LayerValue, Mode, Weights,
+    Layer, LayerValue, Mode, SeedGenerator, Weights,
     compute::input_for,
     dropout::check_rate,
     heads::{HeadWeights, Projection, of_pairs},
@@ -26,7 +26,7 @@ pub struct MultiHeadAttention {
     value: Projection,
     #[trackable(name = "_output_dense")]
     output: Projection,
-    #[trackable(skip)]
+    #[trackable(name = "_dropout_layer")]
     weights: HeadWeights,
 }
 
@@ -88,7 +88,11 @@ impl MultiHeadAttention {
             key: projection([size, heads, key_size], &[heads, key_size])?,
             value: projection([size, heads, value_size], &[heads, value_size])?,
             output: projection([heads, value_size, size], &[size])?,
-            weights: HeadWeights { dropout, seed, ..HeadWeights::default() },
+            weights: HeadWeights {
+                dropout,
+                seed_generator: SeedGenerator::new(seed),
+                ..HeadWeights::default()
+            },
         })
     }
 

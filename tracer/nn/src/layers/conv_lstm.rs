@@ -60,7 +60,7 @@ impl<const N: usize> Default for ConvLstmOptions<N> {
 #[derive(Trackable, Debug, Clone)]
 pub struct ConvLstm<const N: usize> {
     cell: ConvLstmCell<N>,
-    #[trackable(skip)]
+    #[trackable(name = "_steps")]
     steps: StepOptions,
 }
 

@@ -1,7 +1,7 @@
 //! Attention by dot products and by sums, without heads.
 
 use super::{
-    Layer, LayerValue, Mode, Weights,
+    Layer, LayerValue, Mode, SeedGenerator, Weights,
     compute::input_for_some,
     dropout::{check_rate, dropped},
     heads::not_later,
@@ -22,7 +22,7 @@ use ferroflow_tracer_macros::Trackable;
 pub struct DotProductAttention {
     scale: Option<Variable>,
     concat_score_weight: Option<Variable>,
-    #[trackable(skip)]
+    #[trackable(name = "_dropout_layer")]
     dropout: AttentionDropout,
 }
 
@@ -34,7 +34,7 @@ pub struct DotProductAttention {
 #[derive(Trackable, Debug, Clone)]
 pub struct AdditiveAttention {
     scale: Option<Variable>,
-    #[trackable(skip)]
+    #[trackable(name = "_dropout_layer")]
     dropout: AttentionDropout,
 }
 
@@ -72,10 +72,11 @@ pub struct AttentionMasks<'a> {
     pub causal: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Trackable, Debug, Clone)]
 struct AttentionDropout {
+    #[trackable(skip)]
     rate: f64,
-    seed: i64,
+    seed_generator: SeedGenerator,
 }
 
 impl DotProductAttention {
@@ -94,7 +95,7 @@ impl DotProductAttention {
         Ok(DotProductAttention {
             scale: make("scale", scale)?,
             concat_score_weight: make("concat_score_weight", score == ScoreMode::Concat)?,
-            dropout: AttentionDropout { rate: dropout, seed },
+            dropout: AttentionDropout::new(dropout, seed),
         })
     }
 
@@ -137,12 +138,12 @@ impl AdditiveAttention {
     /// As [`Weights::make`].
     pub fn new(weights: &mut Weights, size: usize) -> Result<AdditiveAttention> {
         let scale = Some(weights.make("scale", Initializer::GLOROT_UNIFORM, &[size])?);
-        Ok(AdditiveAttention { scale, dropout: AttentionDropout { rate: 0.0, seed: 0 } })
+        Ok(AdditiveAttention { scale, dropout: AttentionDropout::new(0.0, 0) })
     }
 
     /// A layer of queries and keys whose elements all count the same.
     pub fn unscaled() -> AdditiveAttention {
-        AdditiveAttention { scale: None, dropout: AttentionDropout { rate: 0.0, seed: 0 } }
+        AdditiveAttention { scale: None, dropout: AttentionDropout::new(0.0, 0) }
     }
 
     /// The same layer, which drops this part of the weights in training, by a seed; 0 is none.
@@ -153,7 +154,7 @@ impl AdditiveAttention {
     /// below 1.
     pub fn with_dropout(self, rate: f64, seed: i64) -> Result<AdditiveAttention> {
         check_rate(rate)?;
-        Ok(AdditiveAttention { dropout: AttentionDropout { rate, seed }, ..self })
+        Ok(AdditiveAttention { dropout: AttentionDropout::new(rate, seed), ..self })
     }
 
     /// The results for the queries `[batch, targets, size]` of values at keys
@@ -185,9 +186,13 @@ fn pairs(query: &Tensor, key: &Tensor) -> Result<Tensor> {
 }
 
 impl AttentionDropout {
+    fn new(rate: f64, seed: i64) -> AttentionDropout {
+        AttentionDropout { rate, seed_generator: SeedGenerator::new(seed) }
+    }
+
     /// The values that scores choose: `[batch, targets, sources] × [batch, sources, _]`.
     fn chosen(
-        self,
+        &self,
         scores: &Tensor,
         [query, key, value]: [&Tensor; 3],
         masks: &AttentionMasks<'_>,
@@ -195,7 +200,7 @@ impl AttentionDropout {
     ) -> Result<Tensor> {
         let mut weights = masks.masked(scores, query, key)?.softmax()?;
         if mode == Mode::Training && self.rate > 0.0 {
-            weights = dropped(&weights, &weights.shape_tensor()?, self.rate, self.seed)?;
+            weights = dropped(&weights, &weights.shape_tensor()?, self.rate, &self.seed_generator)?;
         }
         let found = weights.matmul(value)?;
         match masks.query {

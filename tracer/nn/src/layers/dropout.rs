@@ -1,15 +1,16 @@
 //! Noise that keeps layers from relying on single inputs.
 
-use super::{Layer, Mode, shapes::wrong};
-use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
+use super::{Layer, Mode, SeedGenerator, shapes::wrong};
+use ferroflow_tracer::{error::Result, tensor::Tensor};
 use ferroflow_tracer_macros::Trackable;
 
 /// In training, sets elements to 0 at random and scales the others so that the sum is expected to be
 /// the same (Srivastava et al. 2014). Otherwise it changes nothing.
-#[derive(Trackable, Debug, Clone, Copy, PartialEq)]
+#[derive(Trackable, Debug, Clone)]
 pub struct Dropout {
+    #[trackable(skip)]
     rate: f64,
-    seed: i64,
+    seed_generator: SeedGenerator,
 }
 
 impl Dropout {
@@ -22,14 +23,14 @@ impl Dropout {
         Dropout::seeded(rate, 0)
     }
 
-    /// A layer whose choices are drawn by a seed; 0 is none.
+    /// A layer whose choices are drawn by a seed ([`SeedGenerator`]); 0 is none.
     ///
     /// # Errors
     ///
     /// As [`new`](Dropout::new).
     pub fn seeded(rate: f64, seed: i64) -> Result<Dropout> {
         check_rate(rate)?;
-        Ok(Dropout { rate, seed })
+        Ok(Dropout { rate, seed_generator: SeedGenerator::new(seed) })
     }
 }
 
@@ -43,7 +44,7 @@ impl Layer for Dropout {
         if mode == Mode::Inference || self.rate == 0.0 {
             return Ok(x.clone());
         }
-        dropped(x, &x.shape_tensor()?, self.rate, self.seed)
+        dropped(x, &x.shape_tensor()?, self.rate, &self.seed_generator)
     }
 }
 
@@ -56,9 +57,12 @@ pub(super) fn check_rate(rate: f64) -> Result<()> {
 }
 
 /// Elements set to 0 at random, by numbers of a shape that broadcasts to that of `x`.
-pub(super) fn dropped(x: &Tensor, noise_shape: &Tensor, rate: f64, seed: i64) -> Result<Tensor> {
-    let attrs = ops::RandomUniformAttrs { seed, seed2: seed };
-    let drawn = ops::random_uniform_with(noise_shape, x.dtype(), &attrs)?;
-    let kept = drawn.greater_equal(rate)?;
+pub(super) fn dropped(
+    x: &Tensor,
+    noise_shape: &Tensor,
+    rate: f64,
+    seeds: &SeedGenerator,
+) -> Result<Tensor> {
+    let kept = seeds.uniform(noise_shape, x.dtype())?.greater_equal(rate)?;
     kept.select(&(x * (1.0 / (1.0 - rate)))?, 0.0)
 }

@@ -1,7 +1,7 @@
 //! Attention in which several heads share keys and values.
 
 use super::{
-    Layer, LayerValue, Mode, Weights,
+    Layer, LayerValue, Mode, SeedGenerator, Weights,
     compute::input_for,
     dropout::check_rate,
     heads::{HeadWeights, Projection, of_pairs},
@@ -32,6 +32,8 @@ pub struct GroupedQueryAttention {
     output: Projection,
     #[trackable(skip)]
     options: GroupedQueryOptions,
+    #[trackable(name = "_dropout_layer")]
+    weights: HeadWeights,
 }
 
 /// The options of a [`GroupedQueryAttention`].
@@ -79,7 +81,7 @@ impl GroupedQueryOptions {
 
     fn weights(&self) -> HeadWeights {
         let GroupedQueryOptions { causal, window, dropout, seed, .. } = *self;
-        HeadWeights { causal, window, dropout, seed }
+        HeadWeights { causal, window, dropout, seed_generator: SeedGenerator::new(seed) }
     }
 
     fn check(&self) -> Result<()> {
@@ -125,6 +127,7 @@ impl GroupedQueryAttention {
                 Projection::new(weights, kernel, bias.then_some(&[size]))?
             },
             options: *options,
+            weights: options.weights(),
         })
     }
 
@@ -144,11 +147,8 @@ impl GroupedQueryAttention {
         let float = |x: &Tensor| input_for(self.query.kernel(), x);
         let (query, key, value) = (&float(query)?, &float(key)?, &float(value)?);
         let (q, k) = (self.query.split_heads(query)?, self.shared(&self.key, key)?);
-        let found = self
-            .options
-            .weights()
-            .of(&q, &k, mask, mode)?
-            .matmul(&self.shared(&self.value, value)?)?;
+        let found =
+            self.weights.of(&q, &k, mask, mode)?.matmul(&self.shared(&self.value, value)?)?;
         let found = match &self.gate {
             Some(gate) => (found * gate.split_heads(query)?.sigmoid()?)?,
             None => found,

@@ -94,7 +94,7 @@ impl Read {
 #[derive(Trackable, Debug, Clone)]
 pub struct Gru {
     cell: GruCell,
-    #[trackable(skip)]
+    #[trackable(name = "_steps")]
     steps: StepOptions,
 }
 

@@ -1,6 +1,6 @@
 //! Heads and masks of attention.
 
-use super::{Mode, Weights, dropout::dropped, relu::lowest, rows, shapes::DimSize};
+use super::{Mode, SeedGenerator, Weights, dropout::dropped, relu::lowest, rows, shapes::DimSize};
 use crate::initializers::Initializer;
 use ferroflow_tracer::{error::Result, ops, tensor::Tensor, variable::Variable};
 use ferroflow_tracer_macros::Trackable;
@@ -61,16 +61,19 @@ impl Projection {
 }
 
 /// The sources that heads attend to, and the part of the weights that is dropped in training.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Trackable, Debug, Clone, Default)]
 pub(super) struct HeadWeights {
     /// Whether no target attends to a later source.
+    #[trackable(skip)]
     pub(super) causal: bool,
     /// The distance from which on sources are not attended to.
+    #[trackable(skip)]
     pub(super) window: Option<usize>,
     /// The part of the weights that is dropped.
+    #[trackable(skip)]
     pub(super) dropout: f64,
-    /// The seed of what is dropped; 0 is none.
-    pub(super) seed: i64,
+    /// The seeds of what is dropped.
+    pub(super) seed_generator: SeedGenerator,
 }
 
 impl HeadWeights {
@@ -101,7 +104,7 @@ impl HeadWeights {
         if mode == Mode::Inference || self.dropout == 0.0 {
             return Ok(weights);
         }
-        dropped(&weights, &weights.shape_tensor()?, self.dropout, self.seed)
+        dropped(&weights, &weights.shape_tensor()?, self.dropout, &self.seed_generator)
     }
 }
 

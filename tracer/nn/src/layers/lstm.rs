@@ -96,7 +96,7 @@ pub(super) fn next(sums: &Tensor, memory: &Tensor) -> Result<LstmState> {
 #[derive(Trackable, Debug, Clone)]
 pub struct Lstm {
     cell: LstmCell,
-    #[trackable(skip)]
+    #[trackable(name = "_steps")]
     steps: StepOptions,
 }
 

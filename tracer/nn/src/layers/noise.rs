@@ -1,52 +1,48 @@
 //! Noise in training beyond [`Dropout`](super::Dropout).
 
 use super::{
-    Layer, Mode,
+    Layer, Mode, SeedGenerator,
     dropout::{check_rate, dropped},
     shapes::{DimSize, operand, rank, unfit, wrong},
 };
-use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
+use ferroflow_tracer::{error::Result, tensor::Tensor};
 use ferroflow_tracer_macros::Trackable;
 
 /// In training, whole channels of each example set to 0 at random, and the others scaled so that the
 /// sum is expected to be the same (Tompson et al. 2014): sequences, images and volumes
 /// `[batch, ..sizes, channels]`.
 #[doc(alias("SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D"))]
-#[derive(Trackable, Debug, Clone, Copy, PartialEq)]
+#[derive(Trackable, Debug, Clone)]
 pub struct SpatialDropout {
     #[trackable(skip)]
     rate: f64,
-    #[trackable(skip)]
-    seed: i64,
+    seed_generator: SeedGenerator,
 }
 
 /// In training, a normal distribution of mean 0 added.
-#[derive(Trackable, Debug, Clone, Copy, PartialEq)]
+#[derive(Trackable, Debug, Clone)]
 pub struct GaussianNoise {
     #[trackable(skip)]
     deviation: f64,
-    #[trackable(skip)]
-    seed: i64,
+    seed_generator: SeedGenerator,
 }
 
 /// In training, elements multiplied by a normal distribution of mean 1 and variance
 /// `rate / (1 - rate)` (Srivastava et al. 2014).
-#[derive(Trackable, Debug, Clone, Copy, PartialEq)]
+#[derive(Trackable, Debug, Clone)]
 pub struct GaussianDropout {
     #[trackable(skip)]
     rate: f64,
-    #[trackable(skip)]
-    seed: i64,
+    seed_generator: SeedGenerator,
 }
 
 /// In training, elements set to the negative limit of [`Selu`](super::Activation::Selu) at random,
 /// then all moved and scaled so that mean and variance stay (Klambauer et al. 2017).
-#[derive(Trackable, Debug, Clone, Copy, PartialEq)]
+#[derive(Trackable, Debug, Clone)]
 pub struct AlphaDropout {
     #[trackable(skip)]
     rate: f64,
-    #[trackable(skip)]
-    seed: i64,
+    seed_generator: SeedGenerator,
 }
 
 /// Constructors of a layer with a rate.
@@ -70,7 +66,7 @@ macro_rules! with_rate {
             /// As [`new`](Self::new).
             pub fn seeded(rate: f64, seed: i64) -> Result<$layer> {
                 check_rate(rate)?;
-                Ok($layer { rate, seed })
+                Ok($layer { rate, seed_generator: SeedGenerator::new(seed) })
             }
         }
     )*};
@@ -97,7 +93,7 @@ impl GaussianNoise {
         if !(0.0..=1.0).contains(&deviation) {
             return Err(wrong("a deviation from 0 to 1", deviation.to_string()));
         }
-        Ok(GaussianNoise { deviation, seed })
+        Ok(GaussianNoise { deviation, seed_generator: SeedGenerator::new(seed) })
     }
 }
 
@@ -115,7 +111,7 @@ impl Layer for SpatialDropout {
         let channels = channels.ok_or_else(|| unfit("a tensor of batch and channels", x))?;
         let mut sizes = vec![DimSize::Known(1); channels + 1];
         (sizes[0], sizes[channels]) = (DimSize::of(x, 0)?, DimSize::of(x, channels)?);
-        dropped(x, &operand(&sizes)?, self.rate, self.seed)
+        dropped(x, &operand(&sizes)?, self.rate, &self.seed_generator)
     }
 }
 
@@ -129,7 +125,7 @@ impl Layer for GaussianNoise {
         if mode == Mode::Inference || self.deviation == 0.0 {
             return Ok(x.clone());
         }
-        x + (normal(x, self.seed)? * self.deviation)?
+        x + (self.seed_generator.normal(&x.shape_tensor()?, x.dtype())? * self.deviation)?
     }
 }
 
@@ -144,7 +140,7 @@ impl Layer for GaussianDropout {
             return Ok(x.clone());
         }
         let deviation = (self.rate / (1.0 - self.rate)).sqrt();
-        x * ((normal(x, self.seed)? * deviation)? + 1.0)?
+        x * ((self.seed_generator.normal(&x.shape_tensor()?, x.dtype())? * deviation)? + 1.0)?
     }
 }
 
@@ -161,15 +157,8 @@ impl Layer for AlphaDropout {
         // The limit of Selu: its factor times its alpha.
         let limit = -1.050_700_987_355_480_5 * 1.673_263_242_354_377_2;
         let scale = ((1.0 - self.rate) * (1.0 + self.rate * limit * limit)).powf(-0.5);
-        let attrs = ops::RandomUniformAttrs { seed: self.seed, seed2: self.seed };
-        let drawn = ops::random_uniform_with(&x.shape_tensor()?, x.dtype(), &attrs)?;
+        let drawn = self.seed_generator.uniform(&x.shape_tensor()?, x.dtype())?;
         let kept = drawn.greater_equal(self.rate)?.select(x, limit)?;
         (kept * scale)? + -scale * limit * self.rate
     }
-}
-
-/// Numbers of a standard normal distribution, of the shape of `x`.
-fn normal(x: &Tensor, seed: i64) -> Result<Tensor> {
-    let attrs = ops::RandomStandardNormalAttrs { seed, seed2: seed };
-    ops::random_standard_normal_with(&x.shape_tensor()?, x.dtype(), &attrs)
 }

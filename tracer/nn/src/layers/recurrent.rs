@@ -1,7 +1,7 @@
 //! Recurrent layers in general: a step for each element of a sequence.
 
 use super::{
-    Layer, LayerValue, Mode,
+    Layer, LayerValue, Mode, SeedGenerator,
     dropout::{check_rate, dropped},
     rows,
     shapes::{DimSize, has_rank, operand, rank},
@@ -16,6 +16,7 @@ use ferroflow_tracer::{
     tensor::Tensor,
     value::{Aliases, TensorLeaves},
 };
+use ferroflow_tracer_macros::Trackable;
 
 /// A layer that goes through a sequence with a state: `[batch, steps, ..] → [batch, ..]`, or
 /// `[batch, steps, ..]` with the result of each step.
@@ -74,20 +75,25 @@ pub trait RecurrentLayer: Layer {
 }
 
 /// The options of recurrent layers: order of the steps, results, and dropout.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Trackable, Debug, Clone, Default)]
 pub(super) struct StepOptions {
+    #[trackable(skip)]
     pub(super) returns_all: bool,
+    #[trackable(skip)]
     pub(super) backwards: bool,
+    #[trackable(skip)]
     pub(super) zeros_for_mask: bool,
     dropout: StepDropout,
 }
 
 /// Dropout of the same elements in all steps (Gal and Ghahramani 2016).
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Trackable, Debug, Clone, Default)]
 struct StepDropout {
+    #[trackable(skip)]
     inputs: f64,
+    #[trackable(skip)]
     state: f64,
-    seed: i64,
+    seed_generator: SeedGenerator,
 }
 
 impl StepOptions {
@@ -107,7 +113,7 @@ impl StepOptions {
     }
 
     /// The mask `[batch, steps]` in the order of the steps.
-    pub(super) fn mask(self, mask: Option<&Tensor>) -> Result<StepMask> {
+    pub(super) fn mask(&self, mask: Option<&Tensor>) -> Result<StepMask> {
         let ordered = |mask: &Tensor| {
             has_rank(mask, 2)?;
             swapped(&if self.backwards { reversed(mask)? } else { mask.clone() })
@@ -119,27 +125,29 @@ impl StepOptions {
     pub(super) fn with_dropout(self, inputs: f64, state: f64, seed: i64) -> Result<StepOptions> {
         check_rate(inputs)?;
         check_rate(state)?;
-        Ok(StepOptions { dropout: StepDropout { inputs, state, seed }, ..self })
+        Ok(StepOptions {
+            dropout: StepDropout { inputs, state, seed_generator: SeedGenerator::new(seed) },
+            ..self
+        })
     }
 
     /// The inputs `[batch, steps, inputs]` in the order of the steps, some dropped in training.
-    pub(super) fn inputs(self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+    pub(super) fn inputs(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let x = if self.backwards { reversed(x)? } else { x.clone() };
         if mode == Mode::Inference || self.dropout.inputs == 0.0 {
             return Ok(x);
         }
         let sizes = [DimSize::of(&x, 0)?, DimSize::Known(1), DimSize::of(&x, 2)?];
-        dropped(&x, &operand(&sizes)?, self.dropout.inputs, self.dropout.seed)
+        dropped(&x, &operand(&sizes)?, self.dropout.inputs, &self.dropout.seed_generator)
     }
 
     /// The factors of a state `[batch, units]`, by which some of it is dropped in training.
-    pub(super) fn factors(self, state: &Tensor, mode: Mode) -> Result<Option<Tensor>> {
+    pub(super) fn factors(&self, state: &Tensor, mode: Mode) -> Result<Option<Tensor>> {
         if mode == Mode::Inference || self.dropout.state == 0.0 {
             return Ok(None);
         }
-        let StepDropout { state: rate, seed, .. } = self.dropout;
-        let factors =
-            dropped(&state.ones_like()?, &state.shape_tensor()?, rate, seed.wrapping_mul(2))?;
+        let StepDropout { state: rate, seed_generator, .. } = &self.dropout;
+        let factors = dropped(&state.ones_like()?, &state.shape_tensor()?, *rate, seed_generator)?;
         Ok(Some(factors))
     }
 }

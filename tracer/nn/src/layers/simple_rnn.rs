@@ -61,7 +61,7 @@ impl SimpleRnnCell {
 #[derive(Trackable, Debug, Clone)]
 pub struct SimpleRnn {
     cell: SimpleRnnCell,
-    #[trackable(skip)]
+    #[trackable(name = "_steps")]
     steps: StepOptions,
 }
 

@@ -1,7 +1,13 @@
 //! Noise has the statistics it should have, and is absent in inference.
 
-use ferroflow_nn::{AlphaDropout, GaussianDropout, GaussianNoise, Layer, Mode, SpatialDropout};
-use ferroflow_tracer::{Result, Tensor};
+use crate::recorded::{check, numbers};
+use ferroflow_nn::{
+    AlphaDropout, Dropout, GaussianDropout, GaussianNoise, Layer, Mode, SeedGenerator,
+    SpatialDropout,
+};
+use ferroflow_runtime::trackable::ObjectGraph;
+use ferroflow_tracer::{DType, GradientTape, Result, Tensor, function};
+use std::sync::Arc;
 
 const N: usize = 4000;
 
@@ -37,5 +43,52 @@ fn channels_are_dropped_as_a_whole() -> Result<()> {
     let n_dropped = channels.iter().filter(|channel| channel[0] == 0.0).count();
     assert!((8..32).contains(&n_dropped), "{n_dropped}");
     assert!(layer.call(&Tensor::from([1.0f32]), Mode::Training).is_err());
+    Ok(())
+}
+
+/// The seeds of a layer, as its object graph has them.
+fn seeds(layer: &dyn Layer) -> Result<SeedGenerator> {
+    let graph = ObjectGraph::of(layer)?;
+    let origins = graph.nodes.iter().filter_map(|node| node.origin.as_ref());
+    let mut found = origins.filter_map(|origin| origin.downcast_ref::<SeedGenerator>());
+    Ok(found.next().expect("the layer draws numbers").clone())
+}
+
+#[test]
+fn seeds_draw_the_numbers_of_keras() -> Result<()> {
+    type Make = fn() -> Result<Arc<dyn Layer>>;
+    let layers: [(&str, Make); 5] = [
+        ("dropout", || Ok(Arc::new(Dropout::seeded(0.4, 3)?))),
+        ("spatial_dropout", || Ok(Arc::new(SpatialDropout::seeded(0.4, 5)?))),
+        ("gaussian_noise", || Ok(Arc::new(GaussianNoise::seeded(0.5, 3)?))),
+        ("gaussian_dropout", || Ok(Arc::new(GaussianDropout::seeded(0.3, -7)?))),
+        ("alpha_dropout", || Ok(Arc::new(AlphaDropout::seeded(0.4, 3)?))),
+    ];
+    let x = numbers(&[2, 3, 4])?;
+    for (name, make) in layers {
+        let name = format!("random {name}");
+        let run = |layer: Arc<dyn Layer>| {
+            move |x: Tensor| {
+                let tape = GradientTape::new();
+                tape.watch(&x)?;
+                let y = layer.call(&x, Mode::Training)?;
+                let gradient = tape.gradient(&y.square()?.sum_all()?, &x)?;
+                Ok::<_, ferroflow_tracer::Error>((y, gradient.expect("the input matters")))
+            }
+        };
+        let (eager, traced) = (make()?, make()?);
+        let staged = function(run(traced.clone()));
+        for (layer, (y, by)) in
+            [(&eager, run(eager.clone())(x.clone())?), (&traced, staged.call((&x,))?)]
+        {
+            check(&name, &y);
+            check(&format!("{name} d x"), &by);
+            check(&format!("{name} again"), &layer.call(&x, Mode::Training)?);
+            let state = seeds(&**layer)?.state()?.read()?;
+            check(&format!("{name} state"), &state.cast(DType::F32)?);
+        }
+    }
+    let large = Dropout::seeded(0.4, (1 << 40) + 5)?;
+    check("random large seed", &large.call(&x, Mode::Training)?);
     Ok(())
 }

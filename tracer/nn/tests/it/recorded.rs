@@ -1,10 +1,14 @@
 //! Numbers recorded from Keras 3.15: `keras_numbers.py` prints `keras_numbers.txt`, `keras_masks.py`
-//! prints `keras_masks.txt`.
+//! prints `keras_masks.txt`, `keras_random.py` prints `keras_random.txt`.
 
 use ferroflow_nn::{Layer, Mode, Module};
 use ferroflow_tracer::{GradientTape, Result, Tensor, Variable, function};
 
-const RECORDED: [&str; 2] = [include_str!("keras_numbers.txt"), include_str!("keras_masks.txt")];
+const RECORDED: [&str; 3] = [
+    include_str!("keras_numbers.txt"),
+    include_str!("keras_masks.txt"),
+    include_str!("keras_random.txt"),
+];
 
 fn lines() -> impl Iterator<Item = &'static str> {
     RECORDED.into_iter().flat_map(str::lines)

@@ -2,7 +2,7 @@
 
 use super::image::{over_batches, resized_to_fit, window_of};
 use crate::layers::{
-    Layer, Mode,
+    Layer, Mode, SeedGenerator,
     compute::{input, mean},
     shapes::{DimSize, operand, unfit, wrong},
 };
@@ -12,12 +12,11 @@ use ferroflow_tracer_macros::Trackable;
 
 /// In training, each image of `[batch, height, width, channels]` mirrored or not, by chance for each
 /// direction.
-#[derive(Trackable, Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Trackable, Debug, Clone, Default)]
 pub struct RandomFlip {
     #[trackable(skip)]
     mode: FlipMode,
-    #[trackable(skip)]
-    seed: i64,
+    seed_generator: SeedGenerator,
 }
 
 /// The directions in which images are mirrored.
@@ -35,37 +34,35 @@ pub enum FlipMode {
 impl RandomFlip {
     /// A layer that mirrors in these directions.
     pub fn new(mode: FlipMode) -> RandomFlip {
-        RandomFlip { mode, seed: 0 }
+        RandomFlip { mode, seed_generator: SeedGenerator::default() }
     }
 }
 
 /// In training, a random window of images `[batch, height, width, channels]`, the same for a batch.
 /// Images that are smaller are cropped to the aspect ratio and resized.
-#[derive(Trackable, Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Trackable, Debug, Clone)]
 pub struct RandomCrop {
     #[trackable(skip)]
     size: [usize; 2],
-    #[trackable(skip)]
-    seed: i64,
+    seed_generator: SeedGenerator,
 }
 
 impl RandomCrop {
     /// A layer to this height and width.
     pub fn new(height: usize, width: usize) -> RandomCrop {
-        RandomCrop { size: [height, width], seed: 0 }
+        RandomCrop { size: [height, width], seed_generator: SeedGenerator::default() }
     }
 }
 
 /// In training, images of `[batch, height, width, channels]` made brighter or darker, each by a part
 /// of the range of values, to which results are cut.
-#[derive(Trackable, Debug, Clone, Copy, PartialEq)]
+#[derive(Trackable, Debug, Clone)]
 pub struct RandomBrightness {
     #[trackable(skip)]
     factor: [f64; 2],
     #[trackable(skip)]
     range: [f64; 2],
-    #[trackable(skip)]
-    seed: i64,
+    seed_generator: SeedGenerator,
 }
 
 impl RandomBrightness {
@@ -78,20 +75,19 @@ impl RandomBrightness {
     pub fn new(factor: [f64; 2], range: [f64; 2]) -> Result<RandomBrightness> {
         check_range(factor, [-1.0, 1.0])?;
         check_range(range, [f64::NEG_INFINITY, f64::INFINITY])?;
-        Ok(RandomBrightness { factor, range, seed: 0 })
+        Ok(RandomBrightness { factor, range, seed_generator: SeedGenerator::default() })
     }
 }
 
 /// In training, the distances of pixels from the mean of their channel multiplied, by a factor for
 /// each image of `[batch, height, width, channels]`; results are cut to the range of values.
-#[derive(Trackable, Debug, Clone, Copy, PartialEq)]
+#[derive(Trackable, Debug, Clone)]
 pub struct RandomContrast {
     #[trackable(skip)]
     factor: [f64; 2],
     #[trackable(skip)]
     range: [f64; 2],
-    #[trackable(skip)]
-    seed: i64,
+    seed_generator: SeedGenerator,
 }
 
 impl RandomContrast {
@@ -104,7 +100,7 @@ impl RandomContrast {
     pub fn new(factor: [f64; 2], range: [f64; 2]) -> Result<RandomContrast> {
         check_range([factor[0].min(factor[1]), factor[0].max(factor[1])], [0.0, 1.0])?;
         check_range(range, [f64::NEG_INFINITY, f64::INFINITY])?;
-        Ok(RandomContrast { factor, range, seed: 0 })
+        Ok(RandomContrast { factor, range, seed_generator: SeedGenerator::default() })
     }
 }
 
@@ -115,7 +111,7 @@ macro_rules! seeded {
             /// The same layer, whose numbers are drawn by a seed; 0 is none.
             #[must_use]
             pub fn seeded(self, seed: i64) -> $layer {
-                $layer { seed, ..self }
+                $layer { seed_generator: SeedGenerator::new(seed), ..self }
             }
         }
     )*};
@@ -133,8 +129,7 @@ impl Layer for RandomFlip {
         }
         over_batches(&x, |x| {
             let flipped = |x: &Tensor, axis: i32| {
-                let is_flipped =
-                    for_each(x, 4, [0.0, 1.0], self.seed.wrapping_mul(3 - i64::from(axis)))?;
+                let is_flipped = for_each(x, 4, [0.0, 1.0], &self.seed_generator)?;
                 is_flipped.less(0.5)?.select(&ops::reverse_v2(x, &Tensor::from([axis]))?, x)
             };
             match self.mode {
@@ -161,12 +156,13 @@ impl Layer for RandomCrop {
             if rows <= height || columns <= width {
                 return resized_to_fit(x, self.size);
             }
-            let drawn = |space: usize, seed: i64| {
-                let part = drawn(&Tensor::from(Vec::<i32>::new()), [0.0, 1.0], seed)?;
+            let drawn = |space: usize| {
+                let scalar = Tensor::from(Vec::<i32>::new());
+                let part = drawn(&scalar, [0.0, 1.0], &self.seed_generator)?;
                 (part * (space + 1) as f64)?.floor()?.cast(DType::I32)
             };
-            let top = drawn(rows - height, self.seed)?;
-            let left = drawn(columns - width, self.seed.wrapping_mul(2))?;
+            let top = drawn(rows - height)?;
+            let left = drawn(columns - width)?;
             window_of(x, [&top, &left], self.size.map(DimSize::Known))
         })
     }
@@ -182,7 +178,7 @@ impl Layer for RandomBrightness {
         }
         over_batches(&x, |x| {
             let [low, high] = self.range;
-            let more = (for_each(x, 4, self.factor, self.seed)? * (high - low))?;
+            let more = (for_each(x, 4, self.factor, &self.seed_generator)? * (high - low))?;
             (x + more.cast(x.dtype())?)?.maximum(low)?.minimum(high)
         })
     }
@@ -199,7 +195,7 @@ impl Layer for RandomContrast {
         over_batches(&x, |x| {
             let [low, high] = self.range;
             let factors = [1.0 - self.factor[0], 1.0 + self.factor[1]];
-            let factor = for_each(x, 4, factors, self.seed)?.cast(x.dtype())?;
+            let factor = for_each(x, 4, factors, &self.seed_generator)?.cast(x.dtype())?;
             let middle = mean(x, &[1, 2])?;
             let y = (((x - &middle)? * factor)? + middle)?;
             y.maximum(low)?.minimum(high)
@@ -208,17 +204,20 @@ impl Layer for RandomContrast {
 }
 
 /// A number between two for each image, in a tensor of this rank: `[batch, 1, ..]`.
-pub(super) fn for_each(x: &Tensor, rank: usize, range: [f64; 2], seed: i64) -> Result<Tensor> {
+pub(super) fn for_each(
+    x: &Tensor,
+    rank: usize,
+    range: [f64; 2],
+    seeds: &SeedGenerator,
+) -> Result<Tensor> {
     let mut sizes = vec![DimSize::Known(1); rank];
     sizes[0] = DimSize::of(x, 0)?;
-    drawn(&operand(&sizes)?, range, seed)
+    drawn(&operand(&sizes)?, range, seeds)
 }
 
 /// Numbers of `float32` between two.
-fn drawn(shape: &Tensor, [low, high]: [f64; 2], seed: i64) -> Result<Tensor> {
-    let attrs = ops::RandomUniformAttrs { seed, seed2: seed };
-    let unit = ops::random_uniform_with(shape, DType::F32, &attrs)?;
-    (unit * (high - low))? + low
+fn drawn(shape: &Tensor, [low, high]: [f64; 2], seeds: &SeedGenerator) -> Result<Tensor> {
+    (seeds.uniform(shape, DType::F32)? * (high - low))? + low
 }
 
 /// Checks that two numbers are in order within limits.

@@ -5,7 +5,7 @@ use super::{
     image::over_batches,
 };
 use crate::layers::{
-    Layer, Mode,
+    Layer, Mode, SeedGenerator,
     compute::input,
     shapes::{DimSize, operand, with_sizes},
 };
@@ -29,42 +29,41 @@ pub enum FillMode {
 }
 
 /// In training, each image of `[batch, height, width, channels]` rotated around its center.
-#[derive(Trackable, Debug, Clone, Copy, PartialEq)]
+#[derive(Trackable, Debug, Clone)]
 pub struct RandomRotation {
     #[trackable(skip)]
     factor: [f64; 2],
-    #[trackable(skip)]
     warp: Warp,
 }
 
 /// In training, each image of `[batch, height, width, channels]` zoomed around its center.
-#[derive(Trackable, Debug, Clone, Copy, PartialEq)]
+#[derive(Trackable, Debug, Clone)]
 pub struct RandomZoom {
     #[trackable(skip)]
     height: [f64; 2],
     #[trackable(skip)]
     width: Option<[f64; 2]>,
-    #[trackable(skip)]
     warp: Warp,
 }
 
 /// In training, each image of `[batch, height, width, channels]` moved.
-#[derive(Trackable, Debug, Clone, Copy, PartialEq)]
+#[derive(Trackable, Debug, Clone)]
 pub struct RandomTranslation {
     #[trackable(skip)]
     height: [f64; 2],
     #[trackable(skip)]
     width: [f64; 2],
-    #[trackable(skip)]
     warp: Warp,
 }
 
 /// The way in which images are mapped.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Trackable, Debug, Clone, Default)]
 struct Warp {
+    #[trackable(skip)]
     fill: FillMode,
+    #[trackable(skip)]
     nearest: bool,
-    seed: i64,
+    seed_generator: SeedGenerator,
 }
 
 impl RandomRotation {
@@ -132,7 +131,7 @@ macro_rules! warping {
             /// The same layer, whose numbers are drawn by a seed; 0 is none.
             #[must_use]
             pub fn seeded(self, seed: i64) -> $layer {
-                $layer { warp: Warp { seed, ..self.warp }, ..self }
+                $layer { warp: Warp { seed_generator: SeedGenerator::new(seed), ..self.warp }, ..self }
             }
         }
 
@@ -156,7 +155,7 @@ type AffineMap = [Tensor; 6];
 
 impl RandomRotation {
     fn matrix(&self, x: &Tensor) -> Result<AffineMap> {
-        let angle = for_each(x, 2, self.factor.map(|part| part * TAU), self.warp.seed)?;
+        let angle = for_each(x, 2, self.factor.map(|part| part * TAU), &self.warp.seed_generator)?;
         let (cos, sin) = (angle.cos()?, angle.sin()?);
         let [cy, cx] = center(x)?;
         let to_x = ((&cx - (&cos * &cx)?)? + (&sin * &cy)?)?;
@@ -167,11 +166,12 @@ impl RandomRotation {
 
 impl RandomZoom {
     fn matrix(&self, x: &Tensor) -> Result<AffineMap> {
-        let part =
-            |factor: [f64; 2], seed: i64| for_each(x, 2, factor.map(|part| 1.0 + part), seed);
-        let height = part(self.height, self.warp.seed)?;
+        let part = |factor: [f64; 2]| {
+            for_each(x, 2, factor.map(|part| 1.0 + part), &self.warp.seed_generator)
+        };
+        let height = part(self.height)?;
         let width = match self.width {
-            Some(width) => part(width, self.warp.seed.wrapping_mul(2))?,
+            Some(width) => part(width)?,
             None => height.clone(),
         };
         let ([cy, cx], zero) = (center(x)?, height.zeros_like()?);
@@ -182,12 +182,12 @@ impl RandomZoom {
 
 impl RandomTranslation {
     fn matrix(&self, x: &Tensor) -> Result<AffineMap> {
-        let by = |axis: usize, factor: [f64; 2], seed: i64| {
+        let by = |axis: usize, factor: [f64; 2]| {
             let size = DimSize::of(x, axis)?.tensor().cast(DType::F32)?;
-            (for_each(x, 2, factor, seed)? * size)?.neg()
+            (for_each(x, 2, factor, &self.warp.seed_generator)? * size)?.neg()
         };
-        let down = by(1, self.height, self.warp.seed)?;
-        let right = by(2, self.width, self.warp.seed.wrapping_mul(2))?;
+        let down = by(1, self.height)?;
+        let right = by(2, self.width)?;
         let (one, zero) = (down.ones_like()?, down.zeros_like()?);
         Ok([one.clone(), zero.clone(), right, zero, one, down])
     }
