@@ -94,8 +94,13 @@ pub struct ArrayEpochs {
 
 impl Examples for ArrayEpochs {
     fn epoch(&self, epoch: u64) -> ExampleBatches<'_> {
-        let batches = prefetch(self.arrays.batches(&self.options, epoch), AHEAD);
-        Box::new(batches.map(|batch| batch.map_err(Into::into)))
+        self.epoch_from(epoch, 0)
+    }
+
+    fn epoch_from(&self, epoch: u64, n_done: usize) -> ExampleBatches<'_> {
+        let mut batches = self.arrays.batches(&self.options, epoch);
+        batches.next = batches.order.len().min(n_done.saturating_mul(batches.size));
+        Box::new(prefetch(batches, AHEAD).map(|batch| batch.map_err(Into::into)))
     }
 
     fn n_batches(&self) -> Option<usize> {

@@ -2,12 +2,13 @@
 
 use ferroflow::{
     Checkpoint, CheckpointManager, GradientTape, ManagerOptions, Module, Tensor, Variable,
-    data::{Arrays, BatchOptions, read_idx},
+    data::{Arrays, BatchOptions, DataPipeline, read_idx},
     function,
     ir::{DType, Limits},
     latest_checkpoint,
     nn::{
-        Activation, BatchNorm, Conv2D, ConvOptions, Dense, Mode, Sequential, Weights, flatten,
+        Activation, BatchNorm, Conv2D, ConvOptions, Dense, Dropout, GaussianNoise, Mode,
+        SeedGenerator, Sequential, Weights, flatten,
         losses::{Prediction, sparse_categorical_cross_entropy},
         max_pool,
         metrics::sparse_categorical_accuracy,
@@ -18,8 +19,8 @@ use ferroflow::{
         proto::{event::What, summary::value::Value},
     },
     train::{
-        Checkpoints, CsvLog, EarlyStopping, EpochEnd, Examples, FitOptions, ReduceOnPlateau,
-        StopOnNan, TensorBoard, TrainError, Trainer, Training,
+        CallbackResult, Checkpoints, CsvLog, EarlyStopping, EpochEnd, Examples, FitOptions,
+        ReduceOnPlateau, StopOnNan, TensorBoard, TrainError, Trainer, Training,
     },
 };
 use std::{
@@ -119,6 +120,143 @@ fn a_training_that_is_killed_and_resumed_ends_as_one_that_was_not() -> Outcome {
     assert_eq!(values(undisturbed.training())?, values(resumed.training())?);
     assert!(whole.last("loss") < whole.epochs[0].get("loss"));
     Ok(())
+}
+
+/// A network that drops, and a metric; examples by a pipeline, 8 batches in an epoch.
+fn dropping() -> Result<(Trainer, DataPipeline<Vec<Tensor>>), Box<dyn Error>> {
+    let weights = &mut Weights::seeded(6);
+    let network = Sequential::new()
+        .then(Dense::new(weights, 3, 8)?)
+        .then(Dropout::new(0.3)?)
+        .then(GaussianNoise::new(0.1)?)
+        .then(Dense::new(weights, 8, 2)?);
+    let loss = |y: &Tensor, x: &Tensor| sparse_categorical_cross_entropy(y, x, Prediction::Logits);
+    let trainer = Trainer::new(network, Optimizer::new(Adam::default(), 1e-2)?, loss)?
+        .metric(sparse_categorical_accuracy()?.named("accuracy"));
+    let examples = DataPipeline::of((0..40).collect::<Vec<i32>>()).shuffle(40, 9).map(|n| {
+        let n = n as f32;
+        vec![Tensor::from([n.sin(), n.cos(), n / 40.0]), Tensor::from(i32::from(n.sin() > 0.0))]
+    });
+    Ok((trainer, examples.batch(5, false).prefetch(2)))
+}
+
+const BATCH_FOLDER: &str = "FERROFLOW_TEST_TRAINING_BATCHES";
+
+/// The program that is killed within an epoch; without its folder it does nothing.
+#[test]
+fn trains_until_it_is_killed_within_an_epoch() -> Outcome {
+    let Some(folder) = std::env::var_os(BATCH_FOLDER) else { return Ok(()) };
+    let (trainer, examples) = dropping()?;
+    let mut stop = EarlyStopping::on("loss").patience(1_000_000);
+    let seen = stop.clone();
+    let checkpoint = Checkpoint::new().with("trainer", &trainer).with("stop", &seen);
+    let mut manager = CheckpointManager::new(checkpoint, &folder, ManagerOptions::default())?;
+    let mut checkpoints = Checkpoints::new(&mut manager).each_batches(3);
+    // It hangs after batch 6 of epoch 2, of which the last checkpoint has 6.
+    let mut hang = HangAt([2, 6]);
+    let options = FitOptions::default();
+    let options = options.callback(&mut stop).callback(&mut checkpoints).callback(&mut hang);
+    trainer.fit(&examples, 1_000_000, options)?;
+    Ok(())
+}
+
+struct HangAt([usize; 2]);
+
+impl ferroflow::train::Callback for HangAt {
+    fn batch_end(&mut self, training: &Training, batch: usize, _: f64) -> CallbackResult {
+        let epoch = training.epoch().read()?.to_scalar::<i64>()? as usize;
+        if [epoch, batch] == self.0 {
+            let folder = std::env::var_os(BATCH_FOLDER).ok_or("a folder")?;
+            std::fs::write(Path::new(&folder).join("hangs"), "")?;
+            std::thread::sleep(Duration::from_secs(600));
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+#[test]
+fn a_training_that_is_killed_within_an_epoch_goes_on_with_the_next_batch() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let mut killed = Command::new(std::env::current_exe()?)
+        .args(["--exact", "training::trains_until_it_is_killed_within_an_epoch"])
+        .env(BATCH_FOLDER, folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let began = Instant::now();
+    while !folder.path().join("hangs").exists() {
+        assert!(began.elapsed() < Duration::from_secs(120), "it does not come so far");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    killed.kill()?;
+    killed.wait()?;
+
+    let (resumed, examples) = dropping()?;
+    let mut stop = EarlyStopping::on("loss");
+    let seen = stop.clone();
+    let checkpoint = Checkpoint::new().with("trainer", &resumed).with("stop", &seen);
+    let manager = CheckpointManager::new(checkpoint, folder.path(), Default::default())?;
+    let status = manager.restore_or_initialize(|| Ok(()))?.ok_or("a checkpoint")?;
+    status.assert_existing_objects_matched()?;
+    let at = |of: &Variable| of.read()?.to_scalar::<i64>();
+    assert_eq!([at(resumed.epoch())?, at(resumed.batch())?], [2, 6]);
+    let best = stop.best().ok_or("epochs were seen")?;
+    let seed = |trainer: &Trainer| -> Result<Vec<i64>, Box<dyn Error>> {
+        let graph = ferroflow::runtime::trackable::ObjectGraph::of(trainer)?;
+        let paths = graph.paths();
+        let seeds = graph.nodes.iter().zip(&paths).filter_map(|(node, path)| match &node.kind {
+            ferroflow::runtime::trackable::ObjectKind::Variable(variable)
+                if path.as_ref().is_some_and(|path| path[0] == "seed_generators") =>
+            {
+                Some(Variable::from(variable.clone()).read().and_then(|x| x.to_vec::<i64>()))
+            }
+            _ => None,
+        });
+        Ok(seeds.collect::<Result<Vec<_>, _>>()?.concat())
+    };
+    let (undisturbed, _) = dropping()?;
+    // Layers without a seed have another one each time: the resumed ones have those of the killed ones.
+    let seeds = seed(&resumed)?;
+    assert!(seeds.len() == 4 && seeds[1] == 2 * 8 + 6 && seeds[3] == 2 * 8 + 6, "{seeds:?}");
+    let graph = ferroflow::runtime::trackable::ObjectGraph::of(&undisturbed)?;
+    let generators = graph.nodes.iter().filter_map(|node| node.origin.as_ref());
+    let generators = generators.filter_map(|origin| origin.downcast_ref::<SeedGenerator>());
+    for (generator, seed) in generators.zip(seeds.chunks(2)) {
+        generator.state()?.assign(&Tensor::from([seed[0], 0]))?;
+    }
+    // An evaluation does not disturb the figures of the epoch that goes on.
+    resumed.evaluate(&examples)?;
+    let history = resumed.fit(&examples, 4, FitOptions::default().callback(&mut stop))?;
+    let whole = undisturbed.fit(&examples, 4, FitOptions::default())?;
+    assert_eq!((history.first_epoch, &history.epochs[..]), (2, &whole.epochs[2..]));
+    assert_eq!(values(undisturbed.training())?, values(resumed.training())?);
+    assert_eq!(seed(&undisturbed)?, seed(&resumed)?);
+    let losses = whole.all("loss");
+    assert_eq!(best, losses[0].min(losses[1]));
+    Ok(())
+}
+
+#[test]
+fn epochs_that_a_callback_ends_begin_anew() -> Outcome {
+    let (trainer, examples) = dropping()?;
+    let mut n = 0;
+    let mut stop = StopAfter(&mut n, 3);
+    trainer.fit(&examples, 1, FitOptions::default().callback(&mut stop))?;
+    assert_eq!(trainer.batch().read()?.to_scalar::<i64>()?, 0);
+    let mut stop = StopAfter(&mut n, 100);
+    trainer.fit(&examples, 1, FitOptions::default().callback(&mut stop))?;
+    assert_eq!(n, 3 + 8);
+    Ok(())
+}
+
+struct StopAfter<'a>(&'a mut usize, usize);
+
+impl ferroflow::train::Callback for StopAfter<'_> {
+    fn batch_end(&mut self, _: &Training, _: usize, _: f64) -> CallbackResult {
+        *self.0 += 1;
+        let is_over = *self.0 == self.1;
+        Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
 }
 
 #[test]

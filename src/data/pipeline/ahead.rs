@@ -1,6 +1,6 @@
 //! Items that are kept, or made before they are asked for.
 
-use super::{DataPipeline, PipelineItems};
+use super::{DataPipeline, PipelineItems, after};
 use crate::data::{Error, Result, prefetch};
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 impl<T: Send + 'static> DataPipeline<T> {
     /// The items, up to `n` of which are made ahead on a thread of their own.
     pub fn prefetch(&self, n: usize) -> DataPipeline<T> {
-        self.then(self.len(), move |items, _| prefetch(items, n))
+        self.then_each(self.len(), 1, move |items| prefetch(items, n))
     }
 
     /// The items of the first epoch that was gone through to its end, kept in memory: later epochs
@@ -22,18 +22,18 @@ impl<T: Send + 'static> DataPipeline<T> {
     {
         let kept: Arc<Mutex<Option<Arc<[T]>>>> = Arc::default();
         let source = self.clone();
-        let begin = move |epoch| -> PipelineItems<T> {
+        let begin = move |epoch, n_done| -> PipelineItems<T> {
             let found = kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
             match found {
-                Some(items) => DataPipeline::of(items).epoch(epoch),
-                None => Box::new(Caching {
-                    items: source.epoch(epoch),
-                    seen: Vec::new(),
-                    kept: kept.clone(),
-                }),
+                Some(items) => DataPipeline::of(items).epoch_from(epoch, n_done),
+                None => {
+                    let items = source.epoch(epoch);
+                    let all = Caching { items, seen: Vec::new(), kept: kept.clone() };
+                    after(Box::new(all), n_done)
+                }
             }
         };
-        DataPipeline { len: self.len(), ..DataPipeline::new(begin) }
+        DataPipeline::from_position(self.len(), begin)
     }
 
     /// Results of `f` for each item, as [`try_map`](DataPipeline::try_map), on so many threads. The
@@ -50,7 +50,7 @@ impl<T: Send + 'static> DataPipeline<T> {
         let f = Arc::new(move |item: Result<T>| {
             f(item?).map_err(|error| Error::Function(error.into()))
         });
-        self.then(self.len(), move |items, _| Parallel::start(items, threads.max(1), &f))
+        self.then_each(self.len(), 1, move |items| Parallel::start(items, threads.max(1), &f))
     }
 }
 

@@ -26,7 +26,7 @@ impl DataPipeline<Example> {
         let size = size.max(1);
         let len =
             self.len().map(|len| if drop_remainder { len / size } else { len.div_ceil(size) });
-        self.then(len, move |items, _| Bucketed {
+        self.then_each(len, size, move |items| Bucketed {
             items,
             buckets: vec![Vec::new()],
             sizes: [size].into(),

@@ -1,8 +1,8 @@
 //! Items that are made, changed and put together on the way to a training.
 //!
 //! A pipeline is a recipe: it has no items until an epoch of it is begun, and the same epoch has the
-//! same items in the same order. Where a training is resumed with a later epoch, it sees what it would
-//! have seen.
+//! same items in the same order. Where a training is resumed, with a later epoch or within one
+//! ([`epoch_from`](DataPipeline::epoch_from)), it sees what it would have seen.
 //!
 //! ```
 //! use ferroflow::{Tensor, data::DataPipeline};
@@ -42,7 +42,8 @@ pub type PipelineItems<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
 
 /// A sequence of items for each epoch. Cheap to clone.
 pub struct DataPipeline<T> {
-    begin: Arc<dyn Fn(u64) -> PipelineItems<T> + Send + Sync>,
+    /// The items of an epoch after the first ones, so many of them.
+    begin: Arc<dyn Fn(u64, usize) -> PipelineItems<T> + Send + Sync>,
     /// The number of items in an epoch, if it is known.
     len: Option<usize>,
 }
@@ -65,7 +66,17 @@ impl<T: Send + 'static> DataPipeline<T> {
     where
         I: Iterator<Item = Result<T>> + Send + 'static,
     {
-        DataPipeline { begin: Arc::new(move |epoch| Box::new(begin(epoch))), len: None }
+        DataPipeline::from_position(None, move |epoch, n_done| {
+            after(Box::new(begin(epoch)), n_done)
+        })
+    }
+
+    /// A pipeline that can begin an epoch behind items without making them.
+    fn from_position(
+        len: Option<usize>,
+        begin: impl Fn(u64, usize) -> PipelineItems<T> + Send + Sync + 'static,
+    ) -> DataPipeline<T> {
+        DataPipeline { begin: Arc::new(begin), len }
     }
 
     /// These items, in this order, in each epoch.
@@ -75,17 +86,32 @@ impl<T: Send + 'static> DataPipeline<T> {
     {
         let items: Arc<[T]> = items.into();
         let len = Some(items.len());
-        let begin = move |_| {
+        DataPipeline::from_position(len, move |_, n_done| {
             let items = items.clone();
-            (0..items.len()).map(move |index| Ok(items[index].clone()))
-        };
-        DataPipeline { len, ..DataPipeline::new(begin) }
+            Box::new((n_done..items.len()).map(move |index| Ok(items[index].clone())))
+        })
     }
 
     /// The items of an epoch. After the first error there are no more.
     pub fn epoch(&self, epoch: u64) -> PipelineItems<T> {
+        self.epoch_from(epoch, 0)
+    }
+
+    /// The items of an epoch after the first `n_done`. Functions that make an item of an item, batches,
+    /// parts and pairs do not make what comes before; shuffling, filters and caches go through it.
+    ///
+    /// ```
+    /// use ferroflow::data::DataPipeline;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let shuffled = DataPipeline::of((0..10).collect::<Vec<i32>>()).shuffle(10, 3);
+    /// let all = shuffled.epoch(5).collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(shuffled.epoch_from(5, 4).collect::<Result<Vec<_>, _>>()?, all[4..]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn epoch_from(&self, epoch: u64, n_done: usize) -> PipelineItems<T> {
         let mut failed = false;
-        let until_error = (self.begin)(epoch).take_while(move |item| {
+        let until_error = (self.begin)(epoch, n_done).take_while(move |item| {
             let goes_on = !failed;
             failed |= item.is_err();
             goes_on
@@ -103,7 +129,7 @@ impl<T: Send + 'static> DataPipeline<T> {
         self.len == Some(0)
     }
 
-    /// A pipeline whose epochs are made of those of this one.
+    /// A pipeline whose epochs are made of those of this one, of which all items matter.
     fn then<U: Send + 'static, I: Iterator<Item = Result<U>> + Send + 'static>(
         &self,
         len: Option<usize>,
@@ -114,13 +140,26 @@ impl<T: Send + 'static> DataPipeline<T> {
         DataPipeline { len, ..DataPipeline::new(begin) }
     }
 
+    /// A pipeline whose items are made of `n` items here each, and of no others.
+    fn then_each<U: Send + 'static, I: Iterator<Item = Result<U>> + Send + 'static>(
+        &self,
+        len: Option<usize>,
+        n: usize,
+        change: impl Fn(PipelineItems<T>) -> I + Send + Sync + 'static,
+    ) -> DataPipeline<U> {
+        let source = self.clone();
+        DataPipeline::from_position(len, move |epoch, n_done| {
+            Box::new(change(source.epoch_from(epoch, n_done.saturating_mul(n))))
+        })
+    }
+
     /// Results of `f` for each item.
     pub fn map<U: Send + 'static>(
         &self,
         f: impl Fn(T) -> U + Send + Sync + 'static,
     ) -> DataPipeline<U> {
         let f = Arc::new(f);
-        self.then(self.len, move |items, _| {
+        self.then_each(self.len, 1, move |items| {
             let f = f.clone();
             items.map(move |item| item.map(&*f))
         })
@@ -132,7 +171,7 @@ impl<T: Send + 'static> DataPipeline<T> {
         f: impl Fn(T) -> Result<U, E> + Send + Sync + 'static,
     ) -> DataPipeline<U> {
         let f = Arc::new(f);
-        self.then(self.len, move |items, _| {
+        self.then_each(self.len, 1, move |items| {
             let f = f.clone();
             items.map(move |item| f(item?).map_err(|error| Error::Function(error.into())))
         })
@@ -149,12 +188,19 @@ impl<T: Send + 'static> DataPipeline<T> {
 
     /// The first `n` items.
     pub fn take(&self, n: usize) -> DataPipeline<T> {
-        self.then(self.len.map(|len| len.min(n)), move |items, _| items.take(n))
+        let source = self.clone();
+        DataPipeline::from_position(self.len.map(|len| len.min(n)), move |epoch, n_done| {
+            Box::new(source.epoch_from(epoch, n_done).take(n.saturating_sub(n_done)))
+        })
     }
 
     /// The items after the first `n`.
     pub fn skip(&self, n: usize) -> DataPipeline<T> {
-        self.then(self.len.map(|len| len.saturating_sub(n)), move |items, _| items.skip(n))
+        let source = self.clone();
+        DataPipeline::from_position(
+            self.len.map(|len| len.saturating_sub(n)),
+            move |epoch, n_done| source.epoch_from(epoch, n_done.saturating_add(n)),
+        )
     }
 
     /// Every `n`-th item, from item `index` on: a part of the items for one of several workers.
@@ -165,7 +211,11 @@ impl<T: Send + 'static> DataPipeline<T> {
     pub fn shard(&self, n: usize, index: usize) -> DataPipeline<T> {
         assert!(n > 0, "items are parted among at least one worker");
         let len = self.len.map(|len| len.saturating_sub(index).div_ceil(n));
-        self.then(len, move |items, _| items.skip(index).step_by(n))
+        let source = self.clone();
+        DataPipeline::from_position(len, move |epoch, n_done| {
+            let first = n_done.saturating_mul(n).saturating_add(index);
+            Box::new(source.epoch_from(epoch, first).step_by(n))
+        })
     }
 
     /// The items of this pipeline and those of another after them.
@@ -178,8 +228,11 @@ impl<T: Send + 'static> DataPipeline<T> {
     /// Pairs of items of this pipeline and of another, as many as both have.
     pub fn zip<U: Send + 'static>(&self, other: &DataPipeline<U>) -> DataPipeline<(T, U)> {
         let len = self.len.zip(other.len).map(|(a, b)| a.min(b));
-        let other = other.clone();
-        self.then(len, move |items, epoch| items.zip(other.epoch(epoch)).map(|(a, b)| Ok((a?, b?))))
+        let (source, other) = (self.clone(), other.clone());
+        DataPipeline::from_position(len, move |epoch, n_done| {
+            let pairs = source.epoch_from(epoch, n_done).zip(other.epoch_from(epoch, n_done));
+            Box::new(pairs.map(|(a, b)| Ok((a?, b?))))
+        })
     }
 
     /// `n` epochs of this pipeline as one.
@@ -195,9 +248,29 @@ impl<T: Send + 'static> DataPipeline<T> {
     }
 }
 
+/// The items after the first `n`, unless one of those is an error, which comes first then.
+fn after<T: 'static>(mut items: PipelineItems<T>, n: usize) -> PipelineItems<T> {
+    let mut n_left = n;
+    Box::new(std::iter::from_fn(move || {
+        while n_left > 0 {
+            n_left -= 1;
+            match items.next() {
+                Some(Ok(_)) => {}
+                end => return end,
+            }
+        }
+        items.next()
+    }))
+}
+
 impl Examples for DataPipeline<Example> {
     fn epoch(&self, epoch: u64) -> ExampleBatches<'_> {
-        Box::new(DataPipeline::epoch(self, epoch).map(|batch| batch.map_err(Into::into)))
+        Examples::epoch_from(self, epoch, 0)
+    }
+
+    fn epoch_from(&self, epoch: u64, n_done: usize) -> ExampleBatches<'_> {
+        let batches = DataPipeline::epoch_from(self, epoch, n_done);
+        Box::new(batches.map(|batch| batch.map_err(Into::into)))
     }
 
     fn n_batches(&self) -> Option<usize> {

@@ -169,3 +169,70 @@ proptest! {
         }
     }
 }
+
+/// Items of every kind of pipeline, whose epochs are resumed at each position.
+#[test]
+fn epochs_go_on_at_any_position() {
+    let numbers = DataPipeline::of((0..23).collect::<Vec<i32>>());
+    let other = DataPipeline::of((100..117).collect::<Vec<i32>>());
+    let filtered = numbers.filter(|n| n % 3 > 0);
+    let (sum, pair) = (|n: i32| n + 1, |(a, b): (i32, i32)| a * 1000 + b);
+    let kinds: Vec<(&str, DataPipeline<i32>)> = vec![
+        ("of", numbers.clone()),
+        ("map", numbers.map(sum)),
+        ("try_map", numbers.try_map(move |n| Ok::<_, Error>(n + 1))),
+        ("filter", filtered.clone()),
+        ("take", filtered.take(9)),
+        ("skip", filtered.skip(5)),
+        ("shard", numbers.shard(4, 2)),
+        ("concatenate", filtered.concatenate(&other)),
+        ("zip", numbers.zip(&other).map(pair)),
+        ("repeat", other.shuffle(5, 1).repeat(3)),
+        ("shuffle", numbers.shuffle(7, 3)),
+        ("interleave", other.interleave(3, 2, |n| DataPipeline::of(vec![n, n + 1, n + 2]))),
+        ("prefetch", numbers.prefetch(3)),
+        ("parallel", numbers.map_in_parallel(3, move |n| Ok::<_, Error>(n + 1))),
+        ("all", numbers.shuffle(23, 5).map(sum).shard(2, 1).take(8).prefetch(2)),
+    ];
+    for (name, pipeline) in kinds {
+        let cached = pipeline.cache();
+        for pipeline in [&pipeline, &cached, &cached] {
+            for epoch in [0, 4] {
+                let of = |n| pipeline.epoch_from(epoch, n).collect::<Result<Vec<_>>>().unwrap();
+                let all = of(0);
+                for n in 0..all.len() + 2 {
+                    assert_eq!(of(n), all[n.min(all.len())..], "{name} {n}");
+                }
+            }
+        }
+    }
+    let examples = numbers.map(|n| vec![Tensor::from(n)]);
+    for batches in [
+        examples.batch(4, false),
+        examples.batch(4, true),
+        examples.bucket_by_sequence_length(
+            |x| x[0].to_scalar::<i32>().unwrap() as usize % 5,
+            &[2],
+            &[3, 4],
+            false,
+        ),
+    ] {
+        let of = |n| -> Vec<Vec<i32>> {
+            let batches = batches.epoch_from(1, n).map(|batch| batch.unwrap().remove(0));
+            batches.map(|x| x.to_vec::<i32>().unwrap()).collect()
+        };
+        let all = of(0);
+        for n in 0..all.len() + 2 {
+            assert_eq!(of(n), all[n.min(all.len())..]);
+        }
+    }
+}
+
+#[test]
+fn errors_before_a_position_are_not_passed_over() {
+    let failing = DataPipeline::of((0..5).collect::<Vec<i32>>())
+        .filter(|_| true)
+        .try_map(|n| if n == 1 { Err(std::io::Error::other("broken")) } else { Ok(n) });
+    let items: Vec<_> = failing.filter(|_| true).epoch_from(0, 3).collect();
+    assert!(items.len() == 1 && items[0].is_err(), "{items:?}");
+}

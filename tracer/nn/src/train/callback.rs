@@ -10,7 +10,8 @@ pub type CallbackResult = Result<ControlFlow<()>, Box<dyn Error + Send + Sync>>;
 /// Called while a training goes on. Each function may end the training by
 /// [`ControlFlow::Break`], which is no error, or by an error.
 pub trait Callback {
-    /// Before an epoch; `n_batches` is how many it has, if that is known.
+    /// Before an epoch, or what is left of one that is resumed ([`Training::batch`]); `n_batches` is how
+    /// many it has in all, if that is known.
     ///
     /// # Errors
     ///
@@ -81,7 +82,7 @@ impl Callback for StopOnNan {
 }
 
 /// Sets the learning rate before each epoch: a function of the number of the epoch and the rate of the
-/// one before. The optimizer has the variable as its
+/// one before; not before an epoch that is resumed, for which it was set. The optimizer has the variable as its
 /// [`LearningRate`](crate::optimizers::LearningRate).
 #[derive(Debug, Clone)]
 pub struct RateSchedule<F> {
@@ -97,7 +98,10 @@ impl<F: FnMut(u64, f64) -> f64> RateSchedule<F> {
 }
 
 impl<F: FnMut(u64, f64) -> f64> Callback for RateSchedule<F> {
-    fn epoch_begin(&mut self, _: &Training, epoch: u64, _: Option<usize>) -> CallbackResult {
+    fn epoch_begin(&mut self, training: &Training, epoch: u64, _: Option<usize>) -> CallbackResult {
+        if training.n_batches_done()? > 0 {
+            return Ok(ControlFlow::Continue(()));
+        }
         let now = f64::from(self.rate.read()?.to_scalar::<f32>()?);
         self.rate.assign((self.next)(epoch, now) as f32)?;
         Ok(ControlFlow::Continue(()))

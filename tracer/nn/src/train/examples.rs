@@ -14,6 +14,23 @@ pub trait Examples {
     /// that is resumed goes on with those that come next.
     fn epoch(&self, epoch: u64) -> ExampleBatches<'_>;
 
+    /// The batches of an epoch after the first `n_done`: where a training is resumed within it. Examples
+    /// that can do without making the first ones override it.
+    fn epoch_from(&self, epoch: u64, n_done: usize) -> ExampleBatches<'_> {
+        let mut batches = self.epoch(epoch);
+        let mut n_left = n_done;
+        Box::new(std::iter::from_fn(move || {
+            while n_left > 0 {
+                n_left -= 1;
+                match batches.next() {
+                    Some(Ok(_)) => {}
+                    end => return end,
+                }
+            }
+            batches.next()
+        }))
+    }
+
     /// The number of batches in an epoch, if it is known beforehand.
     fn n_batches(&self) -> Option<usize> {
         None
@@ -23,7 +40,11 @@ pub trait Examples {
 /// The same batches in each epoch.
 impl Examples for Vec<Vec<Tensor>> {
     fn epoch(&self, _: u64) -> ExampleBatches<'_> {
-        Box::new(self.iter().map(|batch| Ok(batch.clone())))
+        self.epoch_from(0, 0)
+    }
+
+    fn epoch_from(&self, _: u64, n_done: usize) -> ExampleBatches<'_> {
+        Box::new(self.iter().skip(n_done).map(|batch| Ok(batch.clone())))
     }
 
     fn n_batches(&self) -> Option<usize> {

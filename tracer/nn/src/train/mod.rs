@@ -26,8 +26,9 @@
 //! ```
 //!
 //! A step, the loss and the updates of metrics are one function, which is traced once for batches of
-//! any size. The number of finished epochs is a variable of the trainer: one that is restored from a
-//! checkpoint goes on where it was, with the data of the next epoch.
+//! any size. The numbers of finished epochs and batches, the sums of metrics and the counts of random
+//! layers are variables of the trainer: one that is restored from a checkpoint goes on where it was, with
+//! the data that come next.
 //!
 //! - `trainer.rs`: the loop; `step.rs`: what is traced; `examples.rs`: where batches come from; `logs.rs`: figures of epochs;
 //! - `training.rs`: what is trained; `callback.rs`: code that is called on the way, `monitor.rs`, `early_stopping.rs`, `plateau.rs`:

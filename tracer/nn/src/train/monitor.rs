@@ -54,6 +54,11 @@ impl Monitor {
         self.best
     }
 
+    /// Sets the best value so far, as where a training is resumed.
+    pub fn set_best(&mut self, best: Option<f64>) {
+        self.best = best;
+    }
+
     /// Forgets the best value.
     pub fn reset(&mut self) {
         self.best = None;

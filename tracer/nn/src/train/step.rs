@@ -2,13 +2,14 @@
 
 use super::Logs;
 use crate::{
-    Layer, LayerValue, Mode, Module,
+    Layer, LayerValue, Mode, Module, SeedGenerator,
     losses::{Loss, masked_sum_weights, masked_weights, weighted_mean},
     metrics::{Mean, Metric},
     optimizers::Optimizer,
 };
 use ferroflow_ir::DType;
-use ferroflow_tracer::{GradientTape, Result, Tensor};
+use ferroflow_runtime::trackable::ObjectGraph;
+use ferroflow_tracer::{GradientTape, Result, Tensor, Variable};
 use std::sync::Arc;
 
 /// Objects that a step works with.
@@ -73,6 +74,21 @@ impl StepParts {
             let masked = masked.as_ref().filter(|_| metric.supports_masking());
             metric.update_weighted(y, &x.tensor, masked.or(w))
         })
+    }
+
+    /// The counts of the layers that draw numbers.
+    pub(super) fn seed_states(&self) -> Vec<Variable> {
+        // A network that makes no graph is told of when the whole is made one.
+        let nodes = ObjectGraph::of(&self.network).map(|graph| graph.nodes).unwrap_or_default();
+        let origins = nodes.iter().filter_map(|node| node.origin.as_ref());
+        let generators = origins.filter_map(|origin| origin.downcast_ref::<SeedGenerator>());
+        generators.filter_map(|generator| generator.state().ok()).collect()
+    }
+
+    /// The sums of the mean loss and of all metrics.
+    pub(super) fn sums(&self) -> impl Iterator<Item = &Variable> {
+        let metrics = self.metrics.iter().flat_map(|metric| metric.state());
+        self.mean_loss.state().into_iter().chain(metrics)
     }
 
     /// Forgets all batches.

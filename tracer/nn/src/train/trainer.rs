@@ -1,7 +1,8 @@
 //! The loop of a training.
 
 use super::{
-    Callback, CallbackResult, Examples, FitHistory, Logs, TrainError, Training, step::StepParts,
+    Callback, CallbackResult, ExampleBatches, Examples, FitHistory, Logs, TrainError, Training,
+    step::StepParts,
 };
 use crate::{
     Layer, Mode,
@@ -22,8 +23,10 @@ type Step = Function<(Tensor, Tensor, Option<Tensor>), Tensor>;
 /// A network with what trains it. Clones of a network, an optimizer or a metric that is passed
 /// share its variables, so they see the training.
 ///
-/// In object graphs and checkpoints it is `network`, `optimizer` and `epoch`, the number of epochs
-/// that are finished.
+/// In object graphs and checkpoints it is `network`, `optimizer`, `epoch` and `batch`, the numbers of
+/// epochs and of batches of the present one that are finished, `mean_loss` and `metrics` with the sums
+/// of that epoch, and `seed_generators` with the counts of layers that draw numbers: a training that is
+/// restored from a checkpoint within an epoch goes on with the next batch, bit for bit.
 pub struct Trainer {
     parts: Arc<StepParts>,
     training: Training,
@@ -74,12 +77,12 @@ impl Trainer {
             metrics: Vec::new(),
             compute: None,
         };
-        Ok(Trainer::of(parts, state("epoch", 0i64.into())?))
+        Ok(Trainer::of(parts, state("epoch", 0i64.into())?, state("batch", 0i64.into())?))
     }
 
-    fn of(parts: StepParts, epoch: Variable) -> Trainer {
+    fn of(parts: StepParts, epoch: Variable, batch: Variable) -> Trainer {
         let StepParts { network, optimizer, .. } = parts.clone();
-        let training = Training { network, optimizer, epoch };
+        let training = Training { network, optimizer, epoch, batch };
         // One trace for all batches, also the last one of an epoch, which may be smaller.
         let options = |name: &str| FunctionOptions {
             name: name.into(),
@@ -108,7 +111,7 @@ impl Trainer {
     fn with_parts(self, change: impl FnOnce(&mut StepParts)) -> Trainer {
         let mut parts = StepParts::clone(&self.parts);
         change(&mut parts);
-        Trainer::of(parts, self.training.epoch)
+        Trainer::of(parts, self.training.epoch, self.training.batch)
     }
 
     /// The same trainer with one more metric.
@@ -140,12 +143,19 @@ impl Trainer {
         self.training.epoch()
     }
 
+    /// The number of batches that are finished of the present epoch, an `int64`.
+    pub fn batch(&self) -> &Variable {
+        self.training.batch()
+    }
+
     /// Training as callbacks see it.
     pub fn training(&self) -> &Training {
         &self.training
     }
 
-    /// Trains until so many epochs are finished, counted from the first `fit` on.
+    /// Trains until so many epochs are finished, counted from the first `fit` on. From a checkpoint that
+    /// was saved within an epoch it goes on with the batch after it; an epoch that a callback or an
+    /// error ended is begun anew.
     ///
     /// # Errors
     ///
@@ -159,8 +169,9 @@ impl Trainer {
         let first = self.finished()?;
         let mut history = FitHistory { first_epoch: first, epochs: Vec::new() };
         for epoch in first..epochs {
-            let flow = self.fit_epoch(examples, epoch, &mut options, &mut history)?;
-            if flow.is_break() {
+            let flow = self.fit_epoch(examples, epoch, &mut options, &mut history);
+            self.training.batch.assign(0i64)?;
+            if flow?.is_break() {
                 break;
             }
         }
@@ -191,8 +202,13 @@ impl Trainer {
         if begin.is_break() {
             return Ok(begin);
         }
-        self.parts.reset()?;
-        let flow = self.each_batch(&self.step, examples, epoch, &mut |batch, loss| {
+        let n_done = self.training.n_batches_done()?;
+        if n_done == 0 {
+            self.parts.reset()?;
+        }
+        let batches = examples.epoch_from(epoch, n_done);
+        let flow = each_batch(&self.step, batches, [epoch, n_done as u64], &mut |batch, loss| {
+            self.training.batch.assign(batch as i64 + 1)?;
             if callbacks.is_empty() {
                 return Ok(ControlFlow::Continue(()));
             }
@@ -207,35 +223,11 @@ impl Trainer {
             logs.extend_validation(self.evaluate_epoch(validation, epoch)?);
         }
         self.training.epoch.assign(epoch as i64 + 1)?;
+        self.training.batch.assign(0i64)?;
         let flow =
             all(callbacks, epoch, |callback| callback.epoch_end(&self.training, epoch, &logs))?;
         history.epochs.push(logs);
         Ok(flow)
-    }
-
-    fn each_batch(
-        &self,
-        step: &Step,
-        examples: &dyn Examples,
-        epoch: u64,
-        then: &mut dyn FnMut(usize, Tensor) -> Result<ControlFlow<()>, TrainError>,
-    ) -> Result<ControlFlow<()>, TrainError> {
-        for (batch, tensors) in examples.epoch(epoch).enumerate() {
-            let tensors =
-                tensors.map_err(|source| TrainError::Examples { epoch, batch, source })?;
-            let (x, y, w) = match &tensors[..] {
-                [x, y] => (x, y, None),
-                [x, y, w] => (x, y, Some(w.clone())),
-                other => return Err(TrainError::Batch { epoch, batch, found: other.len() }),
-            };
-            let loss = step.call((x, y, w));
-            let loss =
-                loss.map_err(|error| TrainError::Step { epoch, batch, source: Box::new(error) })?;
-            if then(batch, loss)?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
     }
 
     /// The loss and all metrics on examples, without training.
@@ -244,13 +236,21 @@ impl Trainer {
     ///
     /// As [`fit`](Trainer::fit).
     pub fn evaluate(&self, examples: &dyn Examples) -> Result<Logs, TrainError> {
-        self.evaluate_epoch(examples, 0)
+        if self.training.n_batches_done()? == 0 {
+            return self.evaluate_epoch(examples, 0);
+        }
+        // The sums are those of an epoch that a checkpoint has left unfinished.
+        let sums: Vec<Variable> = self.parts.sums().cloned().collect();
+        let kept = sums.iter().map(Variable::read).collect::<Result<Vec<Tensor>>>()?;
+        let logs = self.evaluate_epoch(examples, 0);
+        sums.iter().zip(&kept).try_for_each(|(sum, kept)| sum.assign(kept))?;
+        logs
     }
 
     fn evaluate_epoch(&self, examples: &dyn Examples, epoch: u64) -> Result<Logs, TrainError> {
         self.parts.reset()?;
         let mut go_on = |_, _| Ok(ControlFlow::Continue(()));
-        let _ = self.each_batch(&self.test, examples, epoch, &mut go_on)?;
+        let _ = each_batch(&self.test, examples.epoch(epoch), [epoch, 0], &mut go_on)?;
         Ok(self.parts.logs()?)
     }
 
@@ -262,6 +262,30 @@ impl Trainer {
     pub fn predict(&self, x: &Tensor) -> Result<Tensor> {
         self.predict.call((x,))
     }
+}
+
+/// Calls a step for each batch of an epoch, of which the first has a number, until `then` ends it.
+fn each_batch(
+    step: &Step,
+    batches: ExampleBatches<'_>,
+    [epoch, first]: [u64; 2],
+    then: &mut dyn FnMut(usize, Tensor) -> Result<ControlFlow<()>, TrainError>,
+) -> Result<ControlFlow<()>, TrainError> {
+    for (batch, tensors) in (first as usize..).zip(batches) {
+        let tensors = tensors.map_err(|source| TrainError::Examples { epoch, batch, source })?;
+        let (x, y, w) = match &tensors[..] {
+            [x, y] => (x, y, None),
+            [x, y, w] => (x, y, Some(w.clone())),
+            other => return Err(TrainError::Batch { epoch, batch, found: other.len() }),
+        };
+        let loss = step.call((x, y, w));
+        let loss =
+            loss.map_err(|error| TrainError::Step { epoch, batch, source: Box::new(error) })?;
+        if then(batch, loss)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
 }
 
 /// Calls all callbacks; the training ends if one of them says so.
@@ -285,6 +309,10 @@ impl Trackable for Trainer {
         object.child("network", &self.training.network);
         object.child("optimizer", &self.training.optimizer);
         object.child("epoch", &self.training.epoch);
+        object.child("batch", &self.training.batch);
+        object.child("mean_loss", &self.parts.mean_loss);
+        object.child("metrics", &self.parts.metrics);
+        object.child("seed_generators", &self.parts.seed_states());
     }
 }
 

@@ -1,7 +1,7 @@
 //! Model and optimizer of a training.
 
 use crate::{Layer, optimizers::Optimizer};
-use ferroflow_tracer::Variable;
+use ferroflow_tracer::{Result, Variable};
 use std::{fmt, sync::Arc};
 
 /// The objects of a training, as callbacks see them.
@@ -10,6 +10,7 @@ pub struct Training {
     pub(super) network: Arc<dyn Layer>,
     pub(super) optimizer: Optimizer,
     pub(super) epoch: Variable,
+    pub(super) batch: Variable,
 }
 
 impl Training {
@@ -26,6 +27,18 @@ impl Training {
     /// The number of epochs that are finished, an `int64`.
     pub fn epoch(&self) -> &Variable {
         &self.epoch
+    }
+
+    /// The number of batches that are finished of the present epoch, an `int64`: not 0 before an epoch
+    /// that is resumed.
+    pub fn batch(&self) -> &Variable {
+        &self.batch
+    }
+
+    /// The value of [`batch`](Training::batch).
+    pub(super) fn n_batches_done(&self) -> Result<usize> {
+        let n = self.batch.read()?.to_scalar::<i64>()?;
+        Ok(usize::try_from(n).unwrap_or_default())
     }
 }
 
