@@ -7,8 +7,8 @@ use ferroflow::{
     ir::{DType, Limits},
     latest_checkpoint,
     nn::{
-        Activation, BatchNorm, Conv2D, ConvOptions, Dense, Dropout, GaussianNoise, Mode,
-        SeedGenerator, Sequential, Weights, flatten,
+        Activation, BatchNorm, Conv2D, ConvOptions, DTypePolicy, Dense, Dropout, GaussianNoise,
+        Mode, SeedGenerator, Sequential, Weights, flatten,
         losses::{Prediction, sparse_categorical_cross_entropy},
         max_pool,
         metrics::sparse_categorical_accuracy,
@@ -370,7 +370,7 @@ fn what_goes_wrong_has_its_place() -> Outcome {
 #[test]
 fn networks_compute_in_bfloat16_with_weights_of_float32() -> Outcome {
     let ((train, _), plain) = (digits()?, trainer()?);
-    let mixed = trainer()?.compute_in(DType::BF16);
+    let mixed = trainer()?.with_policy(DTypePolicy::MIXED_BFLOAT16)?;
     let losses = |trainer: &Trainer| {
         Ok::<_, TrainError>(trainer.fit(&train, 3, FitOptions::default())?.all("loss"))
     };

@@ -56,7 +56,7 @@ impl Layer for Embedding {
     }
 
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
-        let y = x.with_unmasked(self.call(&x.tensor, mode)?);
+        let y = x.with_unmasked(self.call(&x.tensor, mode)?).in_compute_dtype()?;
         if !self.masks_zero {
             return Ok(y);
         }

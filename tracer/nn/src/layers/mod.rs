@@ -27,6 +27,7 @@ mod masking;
 pub mod merge;
 mod noise;
 mod normalization;
+mod policy;
 mod pool;
 mod preprocessing;
 mod recurrent;
@@ -78,6 +79,7 @@ pub use lstm::{Lstm, LstmCell, LstmState};
 pub use masking::Masking;
 pub use noise::{AlphaDropout, GaussianDropout, GaussianNoise, SpatialDropout};
 pub use normalization::Normalization;
+pub use policy::DTypePolicy;
 pub use pool::{
     AveragePooling, AveragePooling1D, AveragePooling2D, AveragePooling3D, GlobalAveragePooling,
     GlobalMaxPooling, MaxPooling, MaxPooling1D, MaxPooling2D, MaxPooling3D, avg_pool,
@@ -135,12 +137,12 @@ pub trait Layer: Trackable + Send + Sync {
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
         let y = self.call(&x.tensor, mode)?;
         if self.supports_masking() {
-            return Ok(x.with_tensor(y));
+            return x.with_tensor(y).in_compute_dtype();
         }
         if x.mask.is_some() {
             let layer = std::any::type_name::<Self>();
             tracing::warn!(layer, "the layer does not support masks: it ends here");
         }
-        Ok(x.with_unmasked(y))
+        x.with_unmasked(y).in_compute_dtype()
     }
 }

@@ -64,7 +64,8 @@ impl Layer for Sequential {
     }
 
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
-        self.layers.iter().try_fold(x.clone(), |x, layer| layer.propagate(&x, mode))
+        let x = x.clone().in_compute_dtype()?;
+        self.layers.iter().try_fold(x, |x, layer| layer.propagate(&x, mode)?.in_compute_dtype())
     }
 }
 

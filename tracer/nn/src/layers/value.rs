@@ -1,6 +1,10 @@
 //! Tensors between layers, with their masks and with the losses of layers.
 
-use super::shapes::{self, rank, with_shape};
+use super::{
+    DTypePolicy,
+    shapes::{self, rank, with_shape},
+};
+use ferroflow_ir::DType;
 use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
 
 /// A tensor between layers, with what goes along with it: a mask of its steps, and losses that layers
@@ -30,6 +34,8 @@ pub struct LayerValue {
     /// Scalars to add to the loss of the task, as from
     /// [`ActivityRegularization`](super::ActivityRegularization).
     pub losses: Vec<Tensor>,
+    /// The dtype that layers compute in, where a [`DTypePolicy`](super::DTypePolicy) sets it.
+    pub compute: Option<DType>,
 }
 
 impl LayerValue {
@@ -47,7 +53,26 @@ impl LayerValue {
     /// Another tensor with the same losses, without a mask.
     #[must_use]
     pub fn with_unmasked(&self, tensor: Tensor) -> LayerValue {
-        LayerValue { tensor, mask: None, losses: self.losses.clone() }
+        LayerValue { tensor, mask: None, ..self.clone() }
+    }
+
+    /// The same value for layers that compute by a policy: floats are cast to its dtype.
+    ///
+    /// # Errors
+    ///
+    /// When the tensor cannot be cast.
+    pub fn under(self, policy: DTypePolicy) -> Result<LayerValue> {
+        LayerValue { compute: Some(policy.compute_dtype()), ..self }.in_compute_dtype()
+    }
+
+    /// The same value, floats being cast to the dtype that is computed in, if one is set.
+    pub(super) fn in_compute_dtype(self) -> Result<LayerValue> {
+        match self.compute {
+            Some(dtype) if self.tensor.dtype().is_float() && self.tensor.dtype() != dtype => {
+                Ok(LayerValue { tensor: self.tensor.cast(dtype)?, ..self })
+            }
+            _ => Ok(self),
+        }
     }
 
     /// The same value with one loss more.
@@ -60,7 +85,7 @@ impl LayerValue {
 
 impl From<Tensor> for LayerValue {
     fn from(tensor: Tensor) -> LayerValue {
-        LayerValue { tensor, mask: None, losses: Vec::new() }
+        LayerValue { tensor, mask: None, losses: Vec::new(), compute: None }
     }
 }
 

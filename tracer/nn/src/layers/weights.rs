@@ -1,5 +1,6 @@
 //! Creation of the weights of layers.
 
+use super::DTypePolicy;
 use crate::initializers::Initializer;
 use ferroflow_ir::DType;
 use ferroflow_tracer::{
@@ -49,6 +50,12 @@ impl Weights {
     #[must_use]
     pub fn with_dtype(self, dtype: DType) -> Weights {
         Weights { dtype, ..self }
+    }
+
+    /// The same, of the dtype that a policy keeps weights in.
+    #[must_use]
+    pub fn with_policy(self, policy: DTypePolicy) -> Weights {
+        self.with_dtype(policy.variable_dtype())
     }
 
     /// A weight that is trained.

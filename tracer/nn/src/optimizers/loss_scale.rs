@@ -37,8 +37,8 @@ impl LossScale {
     /// When variables cannot be made here.
     pub fn new(options: LossScaleOptions) -> Result<LossScale> {
         let untrained = |name: &str, initial: Tensor| crate::state::state(name, initial);
-        let scale = untrained("loss_scale/current_loss_scale", options.initial.into())?;
-        let good_steps = untrained("loss_scale/good_steps", 0i64.into())?;
+        let scale = untrained("dynamic_scale", options.initial.into())?;
+        let good_steps = untrained("step_counter", 0i32.into())?;
         Ok(LossScale { scale, good_steps, options })
     }
 
@@ -84,7 +84,8 @@ impl LossScale {
             finite = finite.logical_and(&gradient.values().is_finite()?.all_true()?)?;
         }
         let (scale, steps) = (self.scale.read()?, (self.good_steps.read()? + 1)?);
-        let grows = steps.greater_equal(self.options.growth_steps)?;
+        let growth_steps = i32::try_from(self.options.growth_steps).unwrap_or(i32::MAX);
+        let grows = steps.greater_equal(growth_steps)?;
         let grown = grows.select(&(&scale * 2.0)?, &scale)?;
         let kept = grows.select(&steps.zeros_like()?, &steps)?;
         let shrunk = (&scale * 0.5)?.maximum(1.0)?;
@@ -93,7 +94,8 @@ impl LossScale {
         Ok(finite)
     }
 
-    /// The variables it consists of.
+    /// The variables it consists of, with the names and dtypes of Keras' `LossScaleOptimizer`:
+    /// `dynamic_scale`, a `float32`, and `step_counter`, an `int32`.
     pub fn variables(&self) -> [Variable; 2] {
         [self.scale.clone(), self.good_steps.clone()]
     }

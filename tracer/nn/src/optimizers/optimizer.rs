@@ -122,6 +122,11 @@ impl Optimizer {
         Ok(Optimizer(Arc::new(Inner { algorithm, options, iterations, slots, deferral })))
     }
 
+    /// The factor of losses, if there is one.
+    pub fn loss_scale(&self) -> Option<&LossScale> {
+        self.0.options.loss_scale.as_ref()
+    }
+
     /// The number of steps made, an `i64`.
     pub fn iterations(&self) -> &Variable {
         &self.0.iterations
@@ -147,7 +152,10 @@ impl Optimizer {
         let n_before = self.0.slots.lock().len();
         variables.iter().try_for_each(|variable| self.slots_of(variable).map(drop))?;
         if self.0.slots.lock().len() > n_before {
-            self.0.deferral.appeared(self)?;
+            match self.0.options.loss_scale {
+                Some(_) => self.0.deferral.appeared(&InnerOptimizer(self))?,
+                None => self.0.deferral.appeared(self)?,
+            }
         }
         Ok(())
     }
@@ -287,8 +295,29 @@ impl Optimizer {
 /// As Keras tracks it: the number of steps, the learning rate where it is a variable, and all state
 /// as a list, so that it can be saved in models too. An optimizer of Keras has its learning rate in
 /// that list, being a variable; it goes on with a checkpoint of one here whose rate is a variable.
+///
+/// With a loss scale it is a `LossScaleOptimizer` of Keras: `dynamic_scale`, `step_counter`, and the
+/// above as its `inner_optimizer`.
 impl Trackable for Optimizer {
     fn describe(&self, object: &mut Description<'_>) {
+        match &self.0.options.loss_scale {
+            None => self.describe_state(object),
+            Some(scale) => {
+                let [dynamic_scale, step_counter] = scale.variables();
+                object.child("dynamic_scale", &dynamic_scale);
+                object.child("step_counter", &step_counter);
+                object.child("inner_optimizer", &InnerOptimizer(self));
+            }
+        }
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        Some(Identity::of_address(Arc::as_ptr(&self.0).cast::<()>() as usize))
+    }
+}
+
+impl Optimizer {
+    fn describe_state(&self, object: &mut Description<'_>) {
         let mut variables = self.variables();
         object.deferral(&self.0.deferral);
         object.child("_iterations", &self.0.iterations);
@@ -298,9 +327,14 @@ impl Trackable for Optimizer {
         }
         object.child("_variables", &variables);
     }
+}
 
-    fn identity(&self) -> Option<Identity> {
-        Some(Identity::of_address(Arc::as_ptr(&self.0).cast::<()>() as usize))
+/// The optimizer that one with a loss scale is around, in object graphs.
+struct InnerOptimizer<'a>(&'a Optimizer);
+
+impl Trackable for InnerOptimizer<'_> {
+    fn describe(&self, object: &mut Description<'_>) {
+        self.0.describe_state(object);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Logs;
 use crate::{
-    Layer, LayerValue, Mode, Module, SeedGenerator,
+    DTypePolicy, Layer, LayerValue, Mode, Module, SeedGenerator,
     losses::{Loss, masked_sum_weights, masked_weights, weighted_mean},
     metrics::{Mean, Metric},
     optimizers::Optimizer,
@@ -20,18 +20,20 @@ pub(super) struct StepParts {
     pub(super) loss: Arc<dyn Loss>,
     pub(super) mean_loss: Mean,
     pub(super) metrics: Vec<Arc<dyn Metric>>,
-    pub(super) compute: Option<DType>,
+    pub(super) policy: Option<DTypePolicy>,
 }
 
 impl StepParts {
     /// The predictions, in `float32` where they are computed in another dtype, with their mask and the
     /// losses of layers.
     pub(super) fn predict(&self, x: &Tensor, mode: Mode) -> Result<LayerValue> {
-        let Some(dtype) = self.compute else { return self.network.propagate(&x.into(), mode) };
-        let is_float = x.dtype().is_float();
-        let x = if is_float { x.cast(dtype)? } else { x.clone() };
-        let y = self.network.propagate(&x.into(), mode)?;
-        Ok(if y.tensor.dtype() == dtype { y.with_tensor(y.tensor.cast(DType::F32)?) } else { y })
+        let Some(policy) = self.policy else { return self.network.propagate(&x.into(), mode) };
+        let y = self.network.propagate(&LayerValue::from(x).under(policy)?, mode)?;
+        Ok(if y.tensor.dtype() == policy.compute_dtype() {
+            y.with_tensor(y.tensor.cast(DType::F32)?)
+        } else {
+            y
+        })
     }
 
     fn loss(&self, y: &Tensor, prediction: &LayerValue, w: Option<&Tensor>) -> Result<Tensor> {

@@ -5,7 +5,7 @@ use super::{
     step::StepParts,
 };
 use crate::{
-    Layer, Mode,
+    DTypePolicy, Layer, Mode,
     losses::Loss,
     metrics::{Mean, Metric},
     optimizers::Optimizer,
@@ -14,7 +14,7 @@ use crate::{
 use ferroflow_ir::DType;
 use ferroflow_runtime::trackable::Description;
 use ferroflow_tracer::{
-    Function, FunctionOptions, Result, Tensor, Trackable, Variable, function_with,
+    Error, Function, FunctionOptions, Result, Tensor, Trackable, Variable, function_with,
 };
 use std::{fmt, ops::ControlFlow, sync::Arc};
 
@@ -75,7 +75,7 @@ impl Trainer {
             loss: Arc::new(loss),
             mean_loss: Mean::new()?,
             metrics: Vec::new(),
-            compute: None,
+            policy: None,
         };
         Ok(Trainer::of(parts, state("epoch", 0i64.into())?, state("batch", 0i64.into())?))
     }
@@ -120,12 +120,22 @@ impl Trainer {
         self.with_parts(|parts| parts.metrics.push(Arc::new(metric)))
     }
 
-    /// The same trainer, whose network computes in another dtype of floats than its inputs have,
-    /// such as `bfloat16`; weights, losses and metrics stay `float32`. With `float16` the optimizer
-    /// needs a [`LossScale`](crate::optimizers::LossScale).
-    #[must_use]
-    pub fn compute_in(self, dtype: DType) -> Trainer {
-        self.with_parts(|parts| parts.compute = Some(dtype))
+    /// The same trainer, whose network computes by a policy: in `bfloat16`, or in `float16`, for which the
+    /// optimizer needs a loss scale ([`DTypePolicy::loss_scale`]). Predictions, losses and metrics stay
+    /// `float32`. Layers of a [`Sequential`](crate::Sequential) compute in that dtype throughout; in a
+    /// structure of layers so do those that get their input by [`Layer::propagate`] or from such.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conversion`] when an optimizer without a loss scale is to train in `float16`.
+    pub fn with_policy(self, policy: DTypePolicy) -> Result<Trainer> {
+        if policy.compute_dtype() == DType::F16 && self.optimizer().loss_scale().is_none() {
+            return Err(Error::Conversion {
+                expected: format!("an optimizer with a loss scale, as {policy} needs"),
+                found: format!("{:?}", self.optimizer()),
+            });
+        }
+        Ok(self.with_parts(|parts| parts.policy = Some(policy)))
     }
 
     /// The network.

@@ -1,13 +1,15 @@
 //! Numbers recorded from Keras 3.15: `keras_numbers.py` prints `keras_numbers.txt`, `keras_masks.py`
-//! prints `keras_masks.txt`, `keras_random.py` prints `keras_random.txt`.
+//! prints `keras_masks.txt`, and so on.
 
 use ferroflow_nn::{Layer, Mode, Module};
 use ferroflow_tracer::{GradientTape, Result, Tensor, Variable, function};
 
-const RECORDED: [&str; 3] = [
+const RECORDED: [&str; 5] = [
     include_str!("keras_numbers.txt"),
     include_str!("keras_masks.txt"),
     include_str!("keras_random.txt"),
+    include_str!("keras_gradients.txt"),
+    include_str!("keras_policies.txt"),
 ];
 
 fn lines() -> impl Iterator<Item = &'static str> {
@@ -53,10 +55,16 @@ fn recorded(name: &str) -> Recorded {
 /// Compares with the numbers recorded by this name.
 #[track_caller]
 pub(crate) fn check(name: &str, found: &Tensor) {
+    check_within(name, found, 3e-5);
+}
+
+/// Compares with the numbers recorded by this name, within a part of them, or of 1 for smaller ones.
+#[track_caller]
+pub(crate) fn check_within(name: &str, found: &Tensor, tolerance: f64) {
     let Recorded { shape, first, sum } = recorded(name);
     let found = found.cast(ferroflow_tracer::DType::F32).unwrap();
     let values = found.to_vec::<f32>().unwrap();
-    let near = |a: f64, b: f64| (a - b).abs() < 3e-5 * b.abs().max(1.0);
+    let near = |a: f64, b: f64| (a - b).abs() < tolerance * b.abs().max(1.0);
     assert_eq!(found.shape().known().unwrap().dims(), shape, "{name}");
     let same = values.iter().zip(&first).all(|(&a, &b)| near(a.into(), b))
         && near(values.iter().map(|&v| f64::from(v).abs()).sum(), sum);
