@@ -124,10 +124,11 @@ impl<const N: usize> ConvLstmCell<N> {
     }
 
     /// A state of zeros for each example, by the sums of the gates.
-    fn zeros(&self, sums: &Tensor) -> Result<Tensor> {
+    fn zeros(&self, sums: &Tensor) -> Result<LstmState> {
         let mut sizes = DimSize::of_all(sums, 1..=N + 1)?;
         sizes.push(DimSize::Known(self.outputs));
-        ops::fill(&operand(&sizes)?, &0.0.into_operand(sums.dtype())?)
+        let zeros = ops::fill(&operand(&sizes)?, &0.0.into_operand(sums.dtype())?)?;
+        Ok(LstmState { output: zeros.clone(), memory: zeros })
     }
 }
 
@@ -164,10 +165,7 @@ impl<const N: usize> RecurrentLayer for ConvLstm<N> {
         let kernel = self.cell.recurrent_kernel.read()?.cast(x.dtype())?;
         let initial = match state {
             Some(state) => state,
-            None => {
-                let zeros = self.cell.zeros(&sums)?;
-                LstmState { output: zeros.clone(), memory: zeros }
-            }
+            None => self.cell.zeros(&sums)?,
         };
         let like = initial.output.clone();
         let mask = self.steps.mask(mask)?;
@@ -176,6 +174,11 @@ impl<const N: usize> RecurrentLayer for ConvLstm<N> {
             let state = next(&(sums + by_state)?, &state.memory)?;
             Ok((state.output.clone(), state))
         })
+    }
+
+    fn zero_state(&self, x: &Tensor) -> Result<LstmState> {
+        has_rank(x, N + 3)?;
+        self.cell.zeros(&self.cell.by_inputs(&input_for(&self.cell.kernel, x)?)?)
     }
 
     fn last(state: &LstmState) -> &Tensor {

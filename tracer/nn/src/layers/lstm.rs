@@ -1,7 +1,7 @@
 //! Long short-term memory.
 
 use super::{
-    Layer, Mode, Weights,
+    Layer, Mode, RecurrentCell, Weights,
     compute::input_for,
     recurrent::{self, StepOptions, by_state, recurrent_layers},
     rows,
@@ -34,6 +34,11 @@ pub struct LstmState {
 }
 
 impl LstmCell {
+    /// The number of elements of its result.
+    pub(super) fn units(&self) -> usize {
+        self.units
+    }
+
     /// A cell. The bias of the forget gate begins with 1 (Jozefowicz et al. 2015).
     ///
     /// # Errors
@@ -140,17 +145,14 @@ impl Lstm {
         mask: Option<&Tensor>,
         state: Option<LstmState>,
     ) -> Result<(Tensor, LstmState)> {
-        let LstmCell { kernel, recurrent_kernel, bias, units } = &self.cell;
+        let LstmCell { kernel, recurrent_kernel, bias, .. } = &self.cell;
         let x = self.steps.inputs(&input_for(kernel, x)?, mode)?;
         let of = |variable: &Variable| variable.read()?.cast(x.dtype());
         let sums = recurrent::projected(&x, &of(kernel)?, &of(bias)?)?;
         let recurrent_kernel = of(recurrent_kernel)?;
         let initial = match state {
             Some(state) => state,
-            None => {
-                let zeros = recurrent::zeros(&x, *units)?;
-                LstmState { output: zeros.clone(), memory: zeros }
-            }
+            None => self.cell.zero_state(&x)?,
         };
         let like = initial.output.clone();
         let factors = self.steps.factors(&like, mode)?;

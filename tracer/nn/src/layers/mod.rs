@@ -5,6 +5,7 @@ mod activity;
 mod attention;
 mod batch_norm;
 mod bidirectional;
+mod cells;
 mod compute;
 mod conv;
 mod conv_lstm;
@@ -42,6 +43,7 @@ mod sequential;
 mod shapes;
 mod simple_rnn;
 mod spectral_norm;
+mod stateful;
 mod value;
 mod weights;
 
@@ -50,6 +52,7 @@ pub use activity::ActivityRegularization;
 pub use attention::{MultiHeadAttention, MultiHeadOptions};
 pub use batch_norm::{BatchNorm, BatchNormOptions};
 pub use bidirectional::{Bidirectional, BothStates, MergeMode, TimeDistributed};
+pub use cells::{RecurrentCell, Rnn, StackedRnnCells};
 pub use conv::{Conv, Conv1D, Conv2D, Conv3D, ConvOptions};
 pub use conv_lstm::{ConvLstm, ConvLstm1D, ConvLstm2D, ConvLstm3D, ConvLstmOptions};
 pub use conv_transpose::{
@@ -96,6 +99,7 @@ pub use seed::SeedGenerator;
 pub use sequential::Sequential;
 pub use simple_rnn::{SimpleRnn, SimpleRnnCell};
 pub use spectral_norm::SpectralNorm;
+pub use stateful::Stateful;
 pub use value::LayerValue;
 pub use weights::Weights;
 

@@ -54,6 +54,13 @@ pub trait RecurrentLayer: Layer {
         self.run_masked(mode, x, None, state)
     }
 
+    /// A state of zeros for the examples of `x`, `[batch, steps, ..]`, in its dtype.
+    ///
+    /// # Errors
+    ///
+    /// When `x` does not fit.
+    fn zero_state(&self, x: &Tensor) -> Result<Self::State>;
+
     /// The result of the step that left this state.
     fn last(state: &Self::State) -> &Tensor;
 
@@ -228,6 +235,10 @@ macro_rules! recurrent_layers {
                 state: Option<$state>,
             ) -> Result<(Tensor, $state)> {
                 self.stepped(mode, x, mask, state)
+            }
+
+            fn zero_state(&self, x: &Tensor) -> Result<$state> {
+                $crate::layers::RecurrentCell::zero_state(&self.cell, x)
             }
 
             fn last($last: &$state) -> &Tensor {

@@ -26,6 +26,11 @@ pub struct SimpleRnnCell {
 }
 
 impl SimpleRnnCell {
+    /// The number of elements of its result.
+    pub(super) fn units(&self) -> usize {
+        self.units
+    }
+
     /// A cell.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 mod activations;
 mod attention;
 mod augmentation;
+mod cells;
 mod convolution;
 mod distribute;
 mod figures;

@@ -4,12 +4,13 @@
 use ferroflow_nn::{Layer, Mode, Module};
 use ferroflow_tracer::{GradientTape, Result, Tensor, Variable, function};
 
-const RECORDED: [&str; 5] = [
+const RECORDED: [&str; 6] = [
     include_str!("keras_numbers.txt"),
     include_str!("keras_masks.txt"),
     include_str!("keras_random.txt"),
     include_str!("keras_gradients.txt"),
     include_str!("keras_policies.txt"),
+    include_str!("keras_cells.txt"),
 ];
 
 fn lines() -> impl Iterator<Item = &'static str> {
