@@ -41,3 +41,22 @@ sequences = keras.Sequential([
     keras.Input([3], dtype="int32"), L.Embedding(5, 2), L.LSTM(3, return_sequences=True), L.GRU(2),
 ])
 write("sequences", sequences, np.array([[0, 4, 2], [1, 1, 3]], np.int32))
+
+# An optimizer with a loss scale, after a step that counted, one that did not, and one that did.
+w = keras.Variable([1.0, -2.0], name="w")
+optimizer = keras.optimizers.LossScaleOptimizer(
+    keras.optimizers.SGD(0.5, momentum=0.9), initial_scale=8.0, dynamic_growth_steps=9
+)
+optimizer.build([w])
+
+
+def step(gradient):
+    scale = optimizer.scale_loss(tf.constant(1.0))
+    optimizer.apply([tf.constant(gradient) * scale], [w])
+
+
+for gradient in [[1.0, 2.0], [np.inf, 1.0], [0.5, 0.5]]:
+    step(gradient)
+tf.train.Checkpoint(w=w, optimizer=optimizer).write(str(folder / "loss_scale"))
+step([2.0, -1.0])
+(folder / "loss_scale.json").write_text(json.dumps({"w": w.numpy().tolist()}) + "\n")

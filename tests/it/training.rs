@@ -12,7 +12,9 @@ use ferroflow::{
         losses::{Prediction, sparse_categorical_cross_entropy},
         max_pool,
         metrics::sparse_categorical_accuracy,
-        optimizers::{Adam, LearningRate, Optimizer},
+        optimizers::{
+            Adam, LearningRate, LossScale, LossScaleOptions, Optimizer, OptimizerOptions,
+        },
     },
     saved_model::{
         events,
@@ -390,9 +392,21 @@ fn networks_compute_in_bfloat16_with_weights_of_float32() -> Outcome {
 
 #[test]
 fn slots_take_restored_values_when_they_are_made() -> Outcome {
+    check_slots(false)?;
+    check_slots(true)
+}
+
+fn check_slots(is_scaled: bool) -> Outcome {
     let start = || {
         let w = Variable::new([1.0f32, -2.0])?;
-        Ok::<_, ferroflow::tracer::Error>((w, Optimizer::new(Adam::default(), 0.1)?))
+        let loss_scale = is_scaled.then(|| LossScale::new(LossScaleOptions::default()));
+        let options = OptimizerOptions {
+            learning_rate: 0.1.into(),
+            loss_scale: loss_scale.transpose()?,
+            ..OptimizerOptions::default()
+        };
+        let optimizer = Optimizer::with_options(Adam::default(), options)?;
+        Ok::<_, ferroflow::tracer::Error>((w, optimizer))
     };
     let step = |w: &Variable, optimizer: &Optimizer| {
         let tape = GradientTape::new();

@@ -2,6 +2,7 @@
 
 mod activation;
 mod activity;
+mod adaptive_pool;
 mod attention;
 mod batch_norm;
 mod bidirectional;
@@ -36,6 +37,7 @@ mod regularizer;
 mod relu;
 mod reshape;
 mod resize;
+mod reversible_embedding;
 mod rms_norm;
 mod rows;
 mod seed;
@@ -49,6 +51,11 @@ mod weights;
 
 pub use activation::Activation;
 pub use activity::ActivityRegularization;
+pub use adaptive_pool::{
+    AdaptiveAveragePooling, AdaptiveAveragePooling1D, AdaptiveAveragePooling2D,
+    AdaptiveAveragePooling3D, AdaptiveMaxPooling, AdaptiveMaxPooling1D, AdaptiveMaxPooling2D,
+    AdaptiveMaxPooling3D,
+};
 pub use attention::{MultiHeadAttention, MultiHeadOptions};
 pub use batch_norm::{BatchNorm, BatchNormOptions};
 pub use bidirectional::{Bidirectional, BothStates, MergeMode, TimeDistributed};
@@ -92,8 +99,9 @@ pub use preprocessing::*;
 pub use recurrent::RecurrentLayer;
 pub use regularizer::{Penalty, Regularizer};
 pub use relu::{Elu, PRelu, Relu, Softmax};
-pub use reshape::{Flatten, Permute, RepeatVector, Reshape, flatten};
+pub use reshape::{Flatten, Identity, Permute, RepeatVector, Reshape, flatten};
 pub use resize::{Interpolation, UpSampling, UpSampling1D, UpSampling2D, UpSampling3D};
+pub use reversible_embedding::ReversibleEmbedding;
 pub use rms_norm::{RmsNorm, UnitNorm};
 pub use seed::SeedGenerator;
 pub use sequential::Sequential;

@@ -39,6 +39,20 @@ impl Layer for Flatten {
     }
 }
 
+/// The input as it is, with its mask.
+#[derive(Trackable, Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Identity;
+
+impl Layer for Identity {
+    fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        Ok(x.clone())
+    }
+
+    fn supports_masking(&self) -> bool {
+        true
+    }
+}
+
 /// Elements under another shape: `[batch, ..] → [batch, ..sizes]`.
 #[derive(Trackable, Debug, Clone, PartialEq)]
 pub struct Reshape {

@@ -2,11 +2,13 @@
 
 use crate::recorded::{check, check_call, check_layer, filled, numbers};
 use ferroflow_nn::{
-    Activation, BatchNorm, CenterCrop, Conv1D, Conv2D, Conv3D, ConvLstm3D, ConvLstmOptions,
-    ConvOptions, Dense, DenseOptions, Embedding, Gru, Layer, LayerNorm, Lstm, Mode, Module,
-    MultiHeadAttention, Normalization, Padding, Rescaling, Resizing, SpectralNorm, Weights, merge,
+    Activation, AdaptiveAveragePooling1D, AdaptiveAveragePooling2D, AdaptiveAveragePooling3D,
+    AdaptiveMaxPooling1D, AdaptiveMaxPooling2D, AdaptiveMaxPooling3D, BatchNorm, CenterCrop,
+    Conv1D, Conv2D, Conv3D, ConvLstm3D, ConvLstmOptions, ConvOptions, Dense, DenseOptions,
+    Embedding, Gru, HashedCrossing, Layer, LayerNorm, Lstm, Mode, Module, MultiHeadAttention,
+    Normalization, Padding, Rescaling, Resizing, ReversibleEmbedding, SpectralNorm, Weights, merge,
 };
-use ferroflow_tracer::{GradientTape, Result, Tensor};
+use ferroflow_tracer::{DType, GradientTape, Result, Tensor};
 
 #[test]
 fn of_dense_and_recurrent_layers() -> Result<()> {
@@ -120,5 +122,61 @@ fn of_merged_tensors() -> Result<()> {
         let (b, c) = (b.clone(), c.clone());
         check_call(&format!("gradient {name}"), &[], &a, move |a| merged(a, &b, &c));
     }
+    Ok(())
+}
+
+#[test]
+fn of_windows_for_a_size() -> Result<()> {
+    let of = "gradient adaptive";
+    check_layer(&format!("{of} average"), AdaptiveAveragePooling1D::new([3]), &[2, 7, 3]);
+    let images = AdaptiveAveragePooling2D::new([2, 3]);
+    check_layer(&format!("{of} average images"), images, &[2, 5, 6, 2]);
+    let volumes = AdaptiveAveragePooling3D::new([2, 1, 3]);
+    check_layer(&format!("{of} average volumes"), volumes, &[1, 3, 4, 5, 2]);
+    check_layer(&format!("{of} max"), AdaptiveMaxPooling1D::new([2]), &[2, 5, 3]);
+    check_layer(&format!("{of} max images"), AdaptiveMaxPooling2D::new([4, 2]), &[2, 6, 5, 2]);
+    check_layer(&format!("{of} max volumes"), AdaptiveMaxPooling3D::new([2; 3]), &[1, 3, 4, 5, 2]);
+    assert!(AdaptiveMaxPooling1D::new([0]).is_err());
+    Ok(())
+}
+
+#[test]
+fn of_scores_by_vectors() -> Result<()> {
+    let w = &mut Weights::new();
+    let layers = [
+        ("tied", ReversibleEmbedding::tied(w, 7, 3)),
+        ("untied", Ok(ReversibleEmbedding::untied(w, 7, 3)?.with_soft_cap(0.5))),
+    ];
+    for (name, layer) in layers {
+        let layer = filled(layer)?;
+        let y = layer.call(&Tensor::from([[0, 6], [3, 3]]), Mode::Inference)?;
+        check(&format!("reversible {name}"), &y);
+        let weight = layer.trainable_variables()?.pop().expect("there are weights");
+        check_call(
+            &format!("gradient reversed {name}"),
+            &[weight],
+            &numbers(&[2, 5, 3])?,
+            move |x| layer.reversed(x),
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn crossings_have_the_hashes_of_keras() -> Result<()> {
+    let crossing = HashedCrossing::new(7)?;
+    let float = |x: Tensor| x.cast(DType::F32);
+    let (places, numbers) =
+        (Tensor::from(["A", "B", "A", "C"]), Tensor::from([101, 101, 101, 102]));
+    check("crossing", &float(crossing.cross(&[&places, &numbers])?)?);
+    let column = |texts: [&str; 2]| Tensor::from(texts).expand_dims(-1);
+    let texts = [column(["A", "B"])?, column(["x", "y"])?, column(["u", "u"])?];
+    check("crossing texts", &float(crossing.cross(&texts.each_ref())?)?);
+    check("crossing scalar", &float(crossing.cross(&[&Tensor::from(5), &Tensor::from(7)])?)?);
+    let one_hot = HashedCrossing::new(4)?.one_hot();
+    let columns = [Tensor::from([[1], [2]]), Tensor::from([[3], [3]])];
+    check("crossing one_hot", &one_hot.cross(&columns.each_ref())?);
+    assert!(crossing.cross(&[&places]).is_err() && HashedCrossing::new(0).is_err());
+    assert!(crossing.cross(&[&places, &columns[0]]).is_err());
     Ok(())
 }

@@ -62,3 +62,21 @@ merges = {
 }
 for name, f in merges.items():
     gradients(f"gradient {name}", f, a, [])
+gradient("adaptive average", L.AdaptiveAveragePooling1D(3), 2, 7, 3)
+gradient("adaptive average images", L.AdaptiveAveragePooling2D((2, 3)), 2, 5, 6, 2)
+gradient("adaptive average volumes", L.AdaptiveAveragePooling3D((2, 1, 3)), 1, 3, 4, 5, 2)
+gradient("adaptive max", L.AdaptiveMaxPooling1D(2), 2, 5, 3)
+gradient("adaptive max images", L.AdaptiveMaxPooling2D((4, 2)), 2, 6, 5, 2)
+gradient("adaptive max volumes", L.AdaptiveMaxPooling3D(2), 1, 3, 4, 5, 2)
+numbers_of = np.array([[0, 6], [3, 3]])
+for name, tied in {"tied": True, "untied": False}.items():
+    layer = L.ReversibleEmbedding(7, 3, tie_weights=tied, logit_soft_cap=None if tied else 0.5)
+    layer(numbers_of)
+    fill(layer)
+    gradients(f"gradient reversed {name}", lambda x: layer(x, reverse=True), numbers(2, 5, 3), layer.trainable_weights[-1:])
+    show(f"reversible {name}", layer(numbers_of))
+crossing = L.HashedCrossing(7)
+show("crossing", crossing([np.array(["A", "B", "A", "C"]), np.array([101, 101, 101, 102])]))
+show("crossing texts", crossing([np.array([["A"], ["B"]]), np.array([["x"], ["y"]]), np.array([["u"], ["u"]])]))
+show("crossing scalar", crossing([np.array(5), np.array(7)]))
+show("crossing one_hot", L.HashedCrossing(4, output_mode="one_hot")([np.array([[1], [2]]), np.array([[3], [3]])]))

@@ -2,6 +2,7 @@
 
 mod augment;
 mod category;
+mod crossing;
 mod discretization;
 mod image;
 mod lookup;
@@ -12,6 +13,7 @@ mod warp;
 
 pub use augment::{FlipMode, RandomBrightness, RandomContrast, RandomCrop, RandomFlip};
 pub use category::{CategoryEncoding, Hashing};
+pub use crossing::HashedCrossing;
 pub use discretization::Discretization;
 pub use image::{CenterCrop, Rescaling, ResizeFit, Resizing};
 pub use lookup::{IntegerLookup, InverseLookup, Lookup, LookupOptions, StringLookup};
