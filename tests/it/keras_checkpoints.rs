@@ -83,7 +83,7 @@ fn loss_scales() -> Outcome {
     checkpoint.read(folder().join("loss_scale"))?.assert_existing_objects_matched()?;
     let [value, steps] = scale.variables();
     assert_eq!(value.read()?.to_scalar::<f32>()?, 4.0);
-    assert_eq!(steps.read()?.to_scalar::<i32>()?, 1);
+    assert_eq!(steps.read()?.to_scalar::<i64>()?, 1);
     assert_eq!(optimizer.iterations().read()?.to_scalar::<i64>()?, 2);
     // What is saved here is restored, where slots wait for their variables.
     let own = tempfile::tempdir()?;

@@ -38,7 +38,7 @@ impl LossScale {
     pub fn new(options: LossScaleOptions) -> Result<LossScale> {
         let untrained = |name: &str, initial: Tensor| crate::state::state(name, initial);
         let scale = untrained("dynamic_scale", options.initial.into())?;
-        let good_steps = untrained("step_counter", 0i32.into())?;
+        let good_steps = untrained("step_counter", 0i64.into())?;
         Ok(LossScale { scale, good_steps, options })
     }
 
@@ -84,8 +84,7 @@ impl LossScale {
             finite = finite.logical_and(&gradient.values().is_finite()?.all_true()?)?;
         }
         let (scale, steps) = (self.scale.read()?, (self.good_steps.read()? + 1)?);
-        let growth_steps = i32::try_from(self.options.growth_steps).unwrap_or(i32::MAX);
-        let grows = steps.greater_equal(growth_steps)?;
+        let grows = steps.greater_equal(self.options.growth_steps)?;
         let grown = grows.select(&(&scale * 2.0)?, &scale)?;
         let kept = grows.select(&steps.zeros_like()?, &steps)?;
         let shrunk = (&scale * 0.5)?.maximum(1.0)?;
@@ -95,7 +94,7 @@ impl LossScale {
     }
 
     /// The variables it consists of, with the names and dtypes of Keras' `LossScaleOptimizer`:
-    /// `dynamic_scale`, a `float32`, and `step_counter`, an `int32`.
+    /// `dynamic_scale`, a `float32`, and `step_counter`, an `int64`.
     pub fn variables(&self) -> [Variable; 2] {
         [self.scale.clone(), self.good_steps.clone()]
     }

@@ -53,6 +53,8 @@ struct Inner {
     slots: Mutex<Vec<(Variable, Vec<Variable>)>>,
     /// Where restored values wait for slots.
     deferral: Deferral,
+    /// By what the optimizer within one with a loss scale is known in object graphs.
+    inner_identity: Arc<()>,
 }
 
 /// Options of all optimizers.
@@ -119,7 +121,9 @@ impl Optimizer {
         let iterations = state(&format!("{}/iteration", options.name), 0i64.into())?;
         let (algorithm, slots) = (Box::new(algorithm), Mutex::default());
         let deferral = Deferral::default();
-        Ok(Optimizer(Arc::new(Inner { algorithm, options, iterations, slots, deferral })))
+        let inner_identity = Arc::default();
+        let inner = Inner { algorithm, options, iterations, slots, deferral, inner_identity };
+        Ok(Optimizer(Arc::new(inner)))
     }
 
     /// The factor of losses, if there is one.
@@ -335,6 +339,11 @@ struct InnerOptimizer<'a>(&'a Optimizer);
 impl Trackable for InnerOptimizer<'_> {
     fn describe(&self, object: &mut Description<'_>) {
         self.0.describe_state(object);
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        let Optimizer(inner) = self.0;
+        Some(Identity::of_address(Arc::as_ptr(&inner.inner_identity) as usize))
     }
 }
 
