@@ -16,6 +16,7 @@ use ferroflow::{
             Adam, LearningRate, LossScale, LossScaleOptions, Optimizer, OptimizerOptions,
         },
     },
+    runtime::trackable::ObjectGraph,
     saved_model::{
         events,
         proto::{event::What, summary::value::Value},
@@ -124,8 +125,10 @@ fn a_training_that_is_killed_and_resumed_ends_as_one_that_was_not() -> Outcome {
     Ok(())
 }
 
+type Batches = DataPipeline<Vec<Tensor>>;
+
 /// A network that drops, and a metric; examples by a pipeline, 8 batches in an epoch.
-fn dropping() -> Result<(Trainer, DataPipeline<Vec<Tensor>>), Box<dyn Error>> {
+fn dropping() -> Result<(Trainer, Batches), Box<dyn Error>> {
     let weights = &mut Weights::seeded(6);
     let network = Sequential::new()
         .then(Dense::new(weights, 3, 8)?)
@@ -160,6 +163,19 @@ fn trains_until_it_is_killed_within_an_epoch() -> Outcome {
     let options = options.callback(&mut stop).callback(&mut checkpoints).callback(&mut hang);
     trainer.fit(&examples, 1_000_000, options)?;
     Ok(())
+}
+
+/// The layers of a network that draw numbers.
+fn generators(trainer: &Trainer) -> Result<Vec<SeedGenerator>, Box<dyn Error>> {
+    let graph = ObjectGraph::of(trainer)?;
+    let origins = graph.nodes.iter().filter_map(|node| node.origin.as_ref());
+    Ok(origins.filter_map(|origin| origin.downcast_ref::<SeedGenerator>()).cloned().collect())
+}
+
+/// Seed and count of each of them.
+fn seeds(trainer: &Trainer) -> Result<Vec<Vec<i64>>, Box<dyn Error>> {
+    let state = |generator: &SeedGenerator| generator.state()?.read()?.to_vec::<i64>();
+    Ok(generators(trainer)?.iter().map(state).collect::<Result<_, _>>()?)
 }
 
 struct HangAt([usize; 2]);
@@ -203,28 +219,12 @@ fn a_training_that_is_killed_within_an_epoch_goes_on_with_the_next_batch() -> Ou
     let at = |of: &Variable| of.read()?.to_scalar::<i64>();
     assert_eq!([at(resumed.epoch())?, at(resumed.batch())?], [2, 6]);
     let best = stop.best().ok_or("epochs were seen")?;
-    let seed = |trainer: &Trainer| -> Result<Vec<i64>, Box<dyn Error>> {
-        let graph = ferroflow::runtime::trackable::ObjectGraph::of(trainer)?;
-        let paths = graph.paths();
-        let seeds = graph.nodes.iter().zip(&paths).filter_map(|(node, path)| match &node.kind {
-            ferroflow::runtime::trackable::ObjectKind::Variable(variable)
-                if path.as_ref().is_some_and(|path| path[0] == "seed_generators") =>
-            {
-                Some(Variable::from(variable.clone()).read().and_then(|x| x.to_vec::<i64>()))
-            }
-            _ => None,
-        });
-        Ok(seeds.collect::<Result<Vec<_>, _>>()?.concat())
-    };
     let (undisturbed, _) = dropping()?;
     // Layers without a seed have another one each time: the resumed ones have those of the killed ones.
-    let seeds = seed(&resumed)?;
-    assert!(seeds.len() == 4 && seeds[1] == 2 * 8 + 6 && seeds[3] == 2 * 8 + 6, "{seeds:?}");
-    let graph = ferroflow::runtime::trackable::ObjectGraph::of(&undisturbed)?;
-    let generators = graph.nodes.iter().filter_map(|node| node.origin.as_ref());
-    let generators = generators.filter_map(|origin| origin.downcast_ref::<SeedGenerator>());
-    for (generator, seed) in generators.zip(seeds.chunks(2)) {
-        generator.state()?.assign(&Tensor::from([seed[0], 0]))?;
+    let seeds = seeds(&resumed)?;
+    assert!(seeds.len() == 2 && seeds.iter().all(|seed| seed[1] == 2 * 8 + 6), "{seeds:?}");
+    for (generator, seed) in generators(&undisturbed)?.iter().zip(&seeds) {
+        generator.state()?.assign(Tensor::from([seed[0], 0]))?;
     }
     // An evaluation does not disturb the figures of the epoch that goes on.
     resumed.evaluate(&examples)?;
@@ -232,7 +232,7 @@ fn a_training_that_is_killed_within_an_epoch_goes_on_with_the_next_batch() -> Ou
     let whole = undisturbed.fit(&examples, 4, FitOptions::default())?;
     assert_eq!((history.first_epoch, &history.epochs[..]), (2, &whole.epochs[2..]));
     assert_eq!(values(undisturbed.training())?, values(resumed.training())?);
-    assert_eq!(seed(&undisturbed)?, seed(&resumed)?);
+    assert_eq!(self::seeds(&undisturbed)?, self::seeds(&resumed)?);
     let losses = whole.all("loss");
     assert_eq!(best, losses[0].min(losses[1]));
     Ok(())

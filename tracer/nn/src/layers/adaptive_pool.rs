@@ -1,4 +1,4 @@
-//! Pooling to results of a given size.
+//! Pooling to results of a fixed size.
 
 use super::{
     Layer, Mode, compute,

@@ -1,7 +1,7 @@
 //! Recurrent layers of any cell, and cells one above the other.
 
 use super::{
-    GruCell, Layer, LayerValue, LstmCell, LstmState, Mode, RecurrentLayer, SimpleRnnCell, compute,
+    Layer, LayerValue, Mode, RecurrentLayer, compute,
     recurrent::{self, StepOptions, propagated, swapped},
     shapes::wrong,
 };
@@ -31,46 +31,6 @@ pub trait RecurrentCell: Trackable + Send + Sync {
     /// The result of the step that left this state: `[batch, units]`.
     fn output(state: &Self::State) -> &Tensor;
 }
-
-impl RecurrentCell for LstmCell {
-    type State = LstmState;
-
-    fn advance(&self, x: &Tensor, state: &LstmState) -> Result<LstmState> {
-        self.step(x, state)
-    }
-
-    fn zero_state(&self, x: &Tensor) -> Result<LstmState> {
-        let zeros = recurrent::zeros(x, self.units())?;
-        Ok(LstmState { output: zeros.clone(), memory: zeros })
-    }
-
-    fn output(state: &LstmState) -> &Tensor {
-        &state.output
-    }
-}
-
-/// Cells whose state is their result.
-macro_rules! of_result {
-    ($($cell:ident)*) => {$(
-        impl RecurrentCell for $cell {
-            type State = Tensor;
-
-            fn advance(&self, x: &Tensor, state: &Tensor) -> Result<Tensor> {
-                self.step(x, state)
-            }
-
-            fn zero_state(&self, x: &Tensor) -> Result<Tensor> {
-                recurrent::zeros(x, self.units())
-            }
-
-            fn output(state: &Tensor) -> &Tensor {
-                state
-            }
-        }
-    )*};
-}
-
-of_result!(GruCell SimpleRnnCell);
 
 /// Cells of one kind, each of which gets the result of the one before.
 ///

@@ -1,7 +1,7 @@
 //! Gated recurrent units.
 
 use super::{
-    Layer, Mode, Weights,
+    Layer, Mode, RecurrentCell, Weights,
     compute::input_for,
     recurrent::{self, StepOptions, by_state, recurrent_layers},
     rows,
@@ -26,11 +26,6 @@ pub struct GruCell {
 }
 
 impl GruCell {
-    /// The number of elements of its result.
-    pub(super) fn units(&self) -> usize {
-        self.units
-    }
-
     /// A cell.
     ///
     /// # Errors
@@ -69,6 +64,22 @@ impl GruCell {
             input_bias: row(),
             state_bias: row(),
         })
+    }
+}
+
+impl RecurrentCell for GruCell {
+    type State = Tensor;
+
+    fn advance(&self, x: &Tensor, state: &Tensor) -> Result<Tensor> {
+        self.step(x, state)
+    }
+
+    fn zero_state(&self, x: &Tensor) -> Result<Tensor> {
+        recurrent::zeros(x, self.units)
+    }
+
+    fn output(state: &Tensor) -> &Tensor {
+        state
     }
 }
 

@@ -34,11 +34,6 @@ pub struct LstmState {
 }
 
 impl LstmCell {
-    /// The number of elements of its result.
-    pub(super) fn units(&self) -> usize {
-        self.units
-    }
-
     /// A cell. The bias of the forget gate begins with 1 (Jozefowicz et al. 2015).
     ///
     /// # Errors
@@ -64,6 +59,23 @@ impl LstmCell {
         let sums = (rows::times(&x, &of(&self.kernel)?)? + of(&self.bias)?)?;
         let sums = (sums + state.output.matmul(of(&self.recurrent_kernel)?)?)?;
         next(&sums, &state.memory)
+    }
+}
+
+impl RecurrentCell for LstmCell {
+    type State = LstmState;
+
+    fn advance(&self, x: &Tensor, state: &LstmState) -> Result<LstmState> {
+        self.step(x, state)
+    }
+
+    fn zero_state(&self, x: &Tensor) -> Result<LstmState> {
+        let zeros = recurrent::zeros(x, self.units)?;
+        Ok(LstmState { output: zeros.clone(), memory: zeros })
+    }
+
+    fn output(state: &LstmState) -> &Tensor {
+        &state.output
     }
 }
 

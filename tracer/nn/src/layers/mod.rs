@@ -99,7 +99,7 @@ pub use preprocessing::*;
 pub use recurrent::RecurrentLayer;
 pub use regularizer::{Penalty, Regularizer};
 pub use relu::{Elu, PRelu, Relu, Softmax};
-pub use reshape::{Flatten, Identity, Permute, RepeatVector, Reshape, flatten};
+pub use reshape::{Flatten, IdentityLayer, Permute, RepeatVector, Reshape, flatten};
 pub use resize::{Interpolation, UpSampling, UpSampling1D, UpSampling2D, UpSampling3D};
 pub use reversible_embedding::ReversibleEmbedding;
 pub use rms_norm::{RmsNorm, UnitNorm};

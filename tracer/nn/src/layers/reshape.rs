@@ -40,10 +40,11 @@ impl Layer for Flatten {
 }
 
 /// The input as it is, with its mask.
+#[doc(alias("Identity"))]
 #[derive(Trackable, Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Identity;
+pub struct IdentityLayer;
 
-impl Layer for Identity {
+impl Layer for IdentityLayer {
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         Ok(x.clone())
     }

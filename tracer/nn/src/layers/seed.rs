@@ -26,7 +26,7 @@ pub struct SeedGenerator {
     state: Arc<Mutex<Option<Variable>>>,
 }
 
-/// What separates the seeds of replicas of a strategy.
+/// Distance of the seeds of replicas of a strategy.
 const PER_REPLICA: i64 = 1_000_003;
 
 impl SeedGenerator {

@@ -1,7 +1,7 @@
 //! Fully connected recurrence.
 
 use super::{
-    Activation, Layer, Mode, Weights,
+    Activation, Layer, Mode, RecurrentCell, Weights,
     compute::input_for,
     recurrent::{self, StepOptions, by_state, recurrent_layers},
     rows,
@@ -26,11 +26,6 @@ pub struct SimpleRnnCell {
 }
 
 impl SimpleRnnCell {
-    /// The number of elements of its result.
-    pub(super) fn units(&self) -> usize {
-        self.units
-    }
-
     /// A cell.
     ///
     /// # Errors
@@ -58,6 +53,22 @@ impl SimpleRnnCell {
         let sums = (rows::times(&x, &of(&self.kernel)?)? + of(&self.bias)?)?;
         let by_state = by_state(state, None, &of(&self.recurrent_kernel)?)?;
         self.activation.apply(&(sums + by_state)?)
+    }
+}
+
+impl RecurrentCell for SimpleRnnCell {
+    type State = Tensor;
+
+    fn advance(&self, x: &Tensor, state: &Tensor) -> Result<Tensor> {
+        self.step(x, state)
+    }
+
+    fn zero_state(&self, x: &Tensor) -> Result<Tensor> {
+        recurrent::zeros(x, self.units)
+    }
+
+    fn output(state: &Tensor) -> &Tensor {
+        state
     }
 }
 

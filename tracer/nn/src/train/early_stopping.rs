@@ -33,7 +33,7 @@ pub struct EarlyStopping {
     seen: Arc<Mutex<SeenFigures>>,
 }
 
-/// What was seen of the figure.
+/// History of the figure, as far as it matters.
 #[derive(Debug)]
 struct SeenFigures {
     monitor: Monitor,
