@@ -185,6 +185,7 @@ impl Layer for Activation {
         true
     }
 
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         self.apply(&input(x)?)

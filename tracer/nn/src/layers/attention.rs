@@ -146,7 +146,9 @@ impl Layer for MultiHeadAttention {
         self.attend_in(mode, [x; 3], None)
     }
 
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         let mask = x.mask.as_ref().map(of_pairs).transpose()?;
         Ok(x.with_tensor(self.attend_in(mode, [&x.tensor; 3], mask.as_ref())?))
     }

@@ -136,11 +136,15 @@ impl BatchNorm {
 }
 
 impl Layer for BatchNorm {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         self.normalized(x, None, mode)
     }
 
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         Ok(x.with_tensor(self.normalized(&x.tensor, x.mask.as_ref(), mode)?))
     }
 }

@@ -128,7 +128,9 @@ impl<F: RecurrentLayer, B: RecurrentLayer> Layer for Bidirectional<F, B> {
         Ok(self.run_in(mode, x, None)?.0)
     }
 
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         let y = self.run_masked(mode, &x.tensor, x.mask.as_ref(), None)?.0;
         let is_sequence = self.forward_layer.returns_sequences();
         Ok(if is_sequence { x.with_tensor(y) } else { x.with_unmasked(y) })
@@ -175,11 +177,15 @@ impl<L: Layer> TimeDistributed<L> {
 }
 
 impl<L: Layer> Layer for TimeDistributed<L> {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         self.at_steps(x, None, mode)
     }
 
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         let inner = x.mask.as_ref().filter(|mask| mask.shape().rank().is_none_or(|rank| rank > 2));
         Ok(x.with_tensor(self.at_steps(&x.tensor, inner, mode)?))
     }

@@ -128,11 +128,15 @@ impl<C: RecurrentCell> Rnn<C> {
 }
 
 impl<C: RecurrentCell> Layer for Rnn<C> {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         Ok(self.propagate(&x.into(), mode)?.tensor)
     }
 
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         propagated(self, x, mode)
     }
 }

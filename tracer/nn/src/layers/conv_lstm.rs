@@ -141,10 +141,13 @@ fn shaped(x: &Tensor, first: &[DimSize], n: usize) -> Result<Tensor> {
 impl<const N: usize> Layer for ConvLstm<N> {
     #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         Ok(self.propagate(&x.into(), mode)?.tensor)
     }
 
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         propagated(self, x, mode)
     }
 }

@@ -93,6 +93,7 @@ impl Layer for Dense {
         true
     }
 
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         let x = input_for(&self.kernel, x)?;

@@ -237,7 +237,9 @@ impl Layer for DotProductAttention {
         self.attend([x; 3], &AttentionMasks::default(), mode)
     }
 
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         Ok(x.with_tensor(self.attend([&x.tensor; 3], &AttentionMasks::of(x), mode)?))
     }
 }
@@ -249,7 +251,9 @@ impl Layer for AdditiveAttention {
         self.attend([x; 3], &AttentionMasks::default(), mode)
     }
 
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         Ok(x.with_tensor(self.attend([&x.tensor; 3], &AttentionMasks::of(x), mode)?))
     }
 }

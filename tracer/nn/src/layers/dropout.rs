@@ -39,6 +39,7 @@ impl Layer for Dropout {
         true
     }
 
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let _call = crate::called();
         if mode == Mode::Inference || self.rate == 0.0 {

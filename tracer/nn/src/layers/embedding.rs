@@ -55,7 +55,9 @@ impl Layer for Embedding {
         }
     }
 
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         let y = x.with_unmasked(self.call(&x.tensor, mode)?).in_compute_dtype()?;
         if !self.masks_zero {
             return Ok(y);

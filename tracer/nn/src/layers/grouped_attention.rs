@@ -171,7 +171,9 @@ impl Layer for GroupedQueryAttention {
         self.attend([x; 3], None, mode)
     }
 
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         let mask = x.mask.as_ref().map(of_pairs).transpose()?;
         Ok(x.with_tensor(self.attend([&x.tensor; 3], mask.as_ref(), mode)?))
     }

@@ -87,6 +87,7 @@ impl Layer for LayerNorm {
         true
     }
 
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         let x = input_for_some(self.gamma.as_ref().or(self.beta.as_ref()), x)?;

@@ -41,11 +41,15 @@ impl Masking {
 }
 
 impl Layer for Masking {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         where_masked(&self.mask(x)?, x, &x.zeros_like()?)
     }
 
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         let mask = Some(self.mask(&x.tensor)?);
         Ok(LayerValue { mask, ..x.with_tensor(self.call(&x.tensor, mode)?) })
     }

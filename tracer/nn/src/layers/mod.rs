@@ -130,6 +130,7 @@ pub trait Layer: Trackable + Send + Sync {
     /// # Errors
     ///
     /// When `x` does not fit the layer.
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor>;
 
     /// Whether a mask of the steps of `x` is one of the steps of the result as well.
@@ -146,7 +147,9 @@ pub trait Layer: Trackable + Send + Sync {
     /// # Errors
     ///
     /// As [`call`](Layer::call); when the mask does not fit.
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         let y = self.call(&x.tensor, mode)?;
         if self.supports_masking() {
             return x.with_tensor(y).in_compute_dtype();

@@ -102,6 +102,7 @@ impl Layer for SpatialDropout {
         true
     }
 
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let _call = crate::called();
         if mode == Mode::Inference || self.rate == 0.0 {
@@ -120,6 +121,7 @@ impl Layer for GaussianNoise {
         true
     }
 
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let _call = crate::called();
         if mode == Mode::Inference || self.deviation == 0.0 {
@@ -134,6 +136,7 @@ impl Layer for GaussianDropout {
         true
     }
 
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let _call = crate::called();
         if mode == Mode::Inference || self.rate == 0.0 {
@@ -149,6 +152,7 @@ impl Layer for AlphaDropout {
         true
     }
 
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let _call = crate::called();
         if mode == Mode::Inference || self.rate == 0.0 {

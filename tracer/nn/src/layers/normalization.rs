@@ -138,6 +138,7 @@ impl Layer for Normalization {
         true
     }
 
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         let x = input(x)?;

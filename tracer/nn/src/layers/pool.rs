@@ -181,7 +181,9 @@ impl Layer for GlobalAveragePooling {
     }
 
     /// Of sequences, the mean of the steps that count.
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         let mask = x.mask.as_ref().filter(|_| x.tensor.shape().rank() == Some(3));
         let Some(mask) = mask else { return Ok(x.with_unmasked(self.call(&x.tensor, mode)?)) };
         let values = compute::input(&x.tensor)?;

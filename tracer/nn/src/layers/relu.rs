@@ -29,6 +29,7 @@ impl Layer for Relu {
         true
     }
 
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         let x = &input(x)?;
@@ -66,6 +67,7 @@ impl Layer for Elu {
         true
     }
 
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         let x = input(x)?;
@@ -116,6 +118,7 @@ impl Layer for PRelu {
         true
     }
 
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         let x = input_for(&self.alpha, x)?;
@@ -173,7 +176,9 @@ impl Layer for Softmax {
     }
 
     /// A mask of the rank of `x` is one of its elements.
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         let of_elements = |mask: &&Tensor| mask.shape().rank() == x.tensor.shape().rank();
         Ok(x.with_tensor(match x.mask.as_ref().filter(of_elements) {
             Some(mask) => self.masked(&x.tensor, mask)?,

@@ -45,7 +45,9 @@ impl Layer for Flatten {
 pub struct IdentityLayer;
 
 impl Layer for IdentityLayer {
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         Ok(x.clone())
     }
 

@@ -83,11 +83,15 @@ impl ReversibleEmbedding {
 }
 
 impl Layer for ReversibleEmbedding {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         self.embedding.call(x, mode)
     }
 
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         self.embedding.propagate(x, mode)
     }
 }

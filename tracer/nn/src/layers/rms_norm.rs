@@ -84,6 +84,7 @@ impl Layer for UnitNorm {
         true
     }
 
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         unit(&input(x)?, &self.axes, 1e-12)

@@ -60,10 +60,13 @@ impl Sequential {
 impl Layer for Sequential {
     #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         Ok(self.propagate(&x.into(), mode)?.tensor)
     }
 
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         let x = x.clone().in_compute_dtype()?;
         self.layers.iter().try_fold(x, |x, layer| layer.propagate(&x, mode)?.in_compute_dtype())
     }

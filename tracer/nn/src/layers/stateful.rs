@@ -77,11 +77,15 @@ impl<L: RecurrentLayer> Stateful<L> {
 }
 
 impl<L: RecurrentLayer> Layer for Stateful<L> {
+    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let _call = crate::called();
         Ok(self.propagate(&x.into(), mode)?.tensor)
     }
 
+    #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {
+        let _call = crate::called();
         let mask = x.mask.as_ref();
         let (all, state) = self.layer.run_masked(mode, &x.tensor, mask, Some(self.state()?))?;
         let mut leaves = TensorLeaves::default();

@@ -31,6 +31,7 @@ impl Layer for Rescaling {
         true
     }
 
+    #[track_caller]
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let _call = crate::called();
         let x = input(x)?;
