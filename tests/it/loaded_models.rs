@@ -3,12 +3,14 @@
 use ferroflow::{
     Checkpoint, GradientTape, LoadedModel, Module, Tensor, Variable, function,
     ir::DType,
-    load, save,
+    load,
+    nn::{Dense, Dropout, Layer, Mode, Sequential, Weights},
+    save,
     saved_model::SaveOptions,
     spec,
     tracer::{self, NestedValue, Result},
 };
-use std::{error::Error, path::Path};
+use std::{error::Error, path::Path, sync::Arc};
 
 type Outcome<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
@@ -148,5 +150,32 @@ fn models_of_tensorflow_1_have_signatures() -> Outcome {
     assert!(!inputs.is_empty());
     let message = model.root().unwrap_err().to_string();
     assert!(message.contains("signatures only"), "{message}");
+    Ok(())
+}
+
+/// The state of random numbers is saved with functions that train, and in no checkpoint.
+#[test]
+fn functions_that_drop_out_are_saved() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let network = Sequential::new()
+        .then(Dense::new(&mut Weights::seeded(1), 4, 64)?)
+        .then(Dropout::seeded(0.5, 7)?);
+    let network = Arc::new(network);
+    let train = function({
+        let network = network.clone();
+        move |x: Tensor| network.call(&x, Mode::Training)
+    });
+    let train = train.with_parameters(["x"]);
+    let train = train.with_input_signature([spec(DType::F32, [None, Some(4)])]);
+    let whole = Checkpoint::of(&*network).with("train", &train);
+    save(&whole, folder.path(), &SaveOptions::default().signature(&train)?)?;
+    let model = load(folder.path())?;
+    let dropped = || -> Result<Vec<bool>> {
+        let y: Tensor = model.call("train", (Tensor::from([[1.0f32; 4]]),))?;
+        Ok(y.to_vec::<f32>()?.iter().map(|&y| y == 0.0).collect())
+    };
+    let (first, second) = (dropped()?, dropped()?);
+    assert!(first != second && first.contains(&true) && first.contains(&false));
+    assert_eq!(network.variables()?.len(), 2);
     Ok(())
 }

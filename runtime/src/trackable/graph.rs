@@ -175,6 +175,21 @@ impl Description<'_> {
         self
     }
 
+    /// It leads to another object where a model is saved, and not in checkpoints: state that functions of
+    /// the model need, and that others do not expect in a checkpoint.
+    pub fn child_of_model<T: Trackable>(
+        &mut self,
+        name: &str,
+        child: impl FnOnce() -> Option<T>,
+    ) -> &mut Self {
+        if self.walk.is_for_model
+            && let Some(child) = child()
+        {
+            self.child(name, &child);
+        }
+        self
+    }
+
     /// It leads to an object that is shared. However long a chain of such is, it is walked in
     /// bounded stack.
     pub fn shared_child(&mut self, name: &str, child: Arc<dyn Trackable>) -> &mut Self {

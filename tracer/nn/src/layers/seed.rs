@@ -17,9 +17,9 @@ use std::{fmt, sync::Arc};
 /// functions. Numbers are those that Keras draws by a `SeedGenerator` of this seed. Clones share their
 /// count.
 ///
-/// In object graphs it has no variables, as in checkpoints of Keras; a
+/// In checkpoints it has no variables, as in those of Keras; a
 /// [`Trainer`](crate::train::Trainer) saves the counts of all layers, so that a training that is
-/// resumed draws what it would have drawn.
+/// resumed draws what it would have drawn. SavedModels have the variable, which functions that train use.
 #[derive(Clone, Default)]
 pub struct SeedGenerator {
     seed: i64,
@@ -102,7 +102,7 @@ impl SeedGenerator {
 
 impl Trackable for SeedGenerator {
     fn describe(&self, object: &mut Description<'_>) {
-        object.origin(Arc::new(self.clone()));
+        object.origin(Arc::new(self.clone())).child_of_model("state", || self.state().ok());
     }
 
     fn identity(&self) -> Option<Identity> {
