@@ -43,6 +43,9 @@ pub(super) struct BenchArguments {
     /// The number of calls that are measured.
     #[arg(long, value_name = "N", default_value = "50")]
     repeat: NonZeroUsize,
+    /// The threads that call at once, as those of a server do; each calls as often.
+    #[arg(long, value_name = "N", default_value = "1")]
+    callers: NonZeroUsize,
     /// The threads that share the work of one op; one per processor by default.
     #[arg(long, value_name = "N", value_parser = thread_count)]
     threads: Option<NonZeroUsize>,
@@ -58,7 +61,11 @@ pub(super) struct BenchArguments {
     profile: Option<PathBuf>,
 }
 
+/// Limit of the threads that call at once.
+const MAX_CALLERS: usize = 1024;
+
 pub(super) fn bench(arguments: BenchArguments) -> Result<Report> {
+    ensure!(arguments.callers.get() <= MAX_CALLERS, "more than {MAX_CALLERS} callers");
     let folder = model_folder(arguments.folder.path())?;
     let context = run::context(arguments.device.as_deref(), arguments.threads)?;
     let tags = arguments.tag_set.as_deref().map(show::split_tags);
@@ -154,7 +161,11 @@ fn measure(
     arguments: &BenchArguments,
 ) -> Result<(String, Value)> {
     let times = progress::during(key, || {
-        Latencies::measure(arguments.repeat.get(), || model.call_signature(key, inputs).map(drop))
+        let call = || model.call_signature(key, inputs).map(drop);
+        match (arguments.repeat.get(), arguments.callers.get()) {
+            (n, 1) => Latencies::measure(n, call),
+            (n, callers) => Latencies::measure_callers(n, callers, call),
+        }
     })?;
     let options = RunOptions { trace_level: TraceLevel::Ops };
     let (_, metadata) = model.call_signature_with(key, inputs, &options)?;

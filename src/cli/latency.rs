@@ -1,10 +1,18 @@
 //! Times of calls that are repeated.
 
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::{
+    thread::{self, ScopedJoinHandle},
+    time::{Duration, Instant},
+};
 
-/// The times of some calls, sorted.
-pub(super) struct Latencies(Vec<Duration>);
+/// The times of some calls.
+pub(super) struct Latencies {
+    /// Of each call, sorted.
+    times: Vec<Duration>,
+    /// From the first call to the end of the last.
+    elapsed: Duration,
+}
 
 impl Latencies {
     /// Calls `call` once to warm up and then `n` times.
@@ -23,20 +31,56 @@ impl Latencies {
             call()?;
             times.push(begin.elapsed());
         }
+        Ok(Latencies::of(times))
+    }
+
+    /// Calls `call` once to warm up and then `n` times from each of so many threads at once.
+    ///
+    /// # Errors
+    ///
+    /// The first failure.
+    pub(super) fn measure_callers<E: Send>(
+        n: usize,
+        callers: usize,
+        call: impl Fn() -> Result<(), E> + Sync,
+    ) -> Result<Latencies, E> {
+        call()?;
+        let begin = Instant::now();
+        let caller = || {
+            let calls = (0..n.max(1)).map(|_| {
+                let begin = Instant::now();
+                call().map(|()| begin.elapsed())
+            });
+            calls.collect::<Result<Vec<_>, E>>()
+        };
+        let times = thread::scope(|scope| {
+            let callers: Vec<_> = (0..callers.max(1)).map(|_| scope.spawn(caller)).collect();
+            let join = |caller: ScopedJoinHandle<'_, Result<Vec<Duration>, E>>| match caller.join()
+            {
+                Ok(times) => times,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            callers.into_iter().map(join).collect::<Result<Vec<_>, E>>()
+        })?;
+        Ok(Latencies { elapsed: begin.elapsed(), ..Latencies::of(times.concat()) })
+    }
+
+    /// The times of calls that followed each other.
+    fn of(mut times: Vec<Duration>) -> Latencies {
         times.sort();
-        Ok(Latencies(times))
+        Latencies { elapsed: times.iter().sum(), times }
     }
 
     /// The time that `percent` of the calls took at most.
     fn percentile(&self, percent: usize) -> Duration {
-        let rank = (self.0.len() * percent).div_ceil(100).clamp(1, self.0.len());
-        self.0[rank - 1]
+        let rank = (self.times.len() * percent).div_ceil(100).clamp(1, self.times.len());
+        self.times[rank - 1]
     }
 
     /// Named times, the shortest first, and the calls per second.
     fn rows(&self) -> ([(&'static str, Duration); 5], f64) {
-        let total: Duration = self.0.iter().sum();
-        let per_second = self.0.len() as f64 / total.as_secs_f64().max(f64::MIN_POSITIVE);
+        let per_second =
+            self.times.len() as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         let named = [("min", 0), ("p50", 50), ("p90", 90), ("p99", 99), ("max", 100)];
         (named.map(|(name, percent)| (name, self.percentile(percent))), per_second)
     }
@@ -44,14 +88,17 @@ impl Latencies {
     pub(super) fn text(&self) -> String {
         let (rows, per_second) = self.rows();
         let times = rows.map(|(name, time)| format!("{name} {}", duration(time)));
-        let calls =
-            if self.0.len() == 1 { "1 call".into() } else { format!("{} calls", self.0.len()) };
+        let calls = if self.times.len() == 1 {
+            "1 call".into()
+        } else {
+            format!("{} calls", self.times.len())
+        };
         format!("{calls}: {}; {per_second:.1} calls/s", times.join(", "))
     }
 
     pub(super) fn json(&self) -> Value {
         let (rows, per_second) = self.rows();
-        let mut fields = json!({ "calls": self.0.len(), "calls_per_second": per_second });
+        let mut fields = json!({ "calls": self.times.len(), "calls_per_second": per_second });
         for (name, time) in rows {
             fields[format!("{name}_ms")] = json!(time.as_secs_f64() * 1e3);
         }
@@ -77,7 +124,7 @@ mod tests {
     #[test]
     fn percentiles_are_those_of_the_nearest_rank() {
         let times = (1..=200).map(Duration::from_millis).collect();
-        let (rows, per_second) = Latencies(times).rows();
+        let (rows, per_second) = Latencies::of(times).rows();
         let found = rows.map(|(_, time)| time.as_millis());
         assert_eq!(found, [1, 100, 180, 198, 200]);
         assert!((per_second - 1000.0 / 100.5).abs() < 1e-9);
@@ -88,6 +135,20 @@ mod tests {
         let texts = [831, 12_430, 3_070_000, 250_000_000, 1_250_000_000]
             .map(|nanoseconds| duration(Duration::from_nanos(nanoseconds)));
         assert_eq!(texts, ["831 ns", "12.4 us", "3.07 ms", "250 ms", "1.25 s"]);
+    }
+
+    #[test]
+    fn callers_call_at_once() {
+        let meeting = std::sync::Barrier::new(2);
+        let is_first = std::sync::atomic::AtomicBool::new(true);
+        let found = Latencies::measure_callers(3, 2, || {
+            if !is_first.swap(false, std::sync::atomic::Ordering::Relaxed) {
+                meeting.wait();
+            }
+            Ok::<_, ()>(())
+        });
+        assert_eq!(found.map(|found| found.times.len()), Ok(6));
+        assert!(Latencies::measure_callers(3, 2, || Err("broken")).is_err());
     }
 
     #[test]

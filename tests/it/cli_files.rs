@@ -164,6 +164,10 @@ fn signatures_that_take_no_random_inputs_spoil_no_measurement() {
         serde_json::from_str(&succeeds(&["bench", model, "--repeat", "2", "--json"])).unwrap();
     assert!(json["size"]["error"].is_string() && json["same"]["calls"] == 2, "{json}");
     fails(&["bench", model, "--signature_def", "size"]);
+    let several = ["bench", model, "--repeat", "2", "--callers", "3", "--json"];
+    let json: Value = serde_json::from_str(&succeeds(&several)).unwrap();
+    assert_eq!(json["same"]["calls"], 6, "{json}");
+    fails(&["bench", model, "--callers", "2000"]);
     for flag in ["--repeat", "--threads"] {
         assert_eq!(ferroflow(&["bench", model, flag, "0"]).0, 2);
         assert_eq!(ferroflow(&["run", model, flag, "0"]).0, 2);
