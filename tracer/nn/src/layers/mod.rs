@@ -130,7 +130,6 @@ pub trait Layer: Trackable + Send + Sync {
     /// # Errors
     ///
     /// When `x` does not fit the layer.
-    #[track_caller]
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor>;
 
     /// Whether a mask of the steps of `x` is one of the steps of the result as well.
