@@ -83,10 +83,9 @@ fn errors_in_layers_name_the_line_of_the_caller() -> Result<()> {
     Ok(())
 }
 
-/// Calls a function for other and other numbers. Run by the test below in a process of its own, as
-/// what a process prints is one stream.
+/// Calls a function for other and other numbers. The test below runs it once more in a process of its
+/// own, as what a process prints is one stream.
 #[test]
-#[ignore = "a program of another test"]
 fn retraces() -> Result<()> {
     let step = function(|x: Tensor, n: i64| x * n as f64).with_name("step");
     (0..10).try_for_each(|n| step.call((1.0f32, n)).map(drop))
@@ -95,7 +94,7 @@ fn retraces() -> Result<()> {
 #[test]
 fn warnings_of_retracing_reach_standard_error() {
     let mut program = Command::new(std::env::current_exe().unwrap());
-    program.args(["--exact", "lines::retraces", "--ignored", "--nocapture"]);
+    program.args(["--exact", "lines::retraces", "--nocapture"]);
     let output = program.output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{text}");
