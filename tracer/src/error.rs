@@ -125,6 +125,22 @@ pub enum Error {
         /// Value that it returned.
         found: String,
     },
+    /// A method changes a part of its object that graphs do not change.
+    #[error(
+        "method `{method}` changes `{part}` from {before} to {after}: that would happen once, while \
+         tracing, and not when the graph runs; make it a `Tensor` or the value of a `Variable`, or \
+         change it where the method is called"
+    )]
+    ChangedObject {
+        /// The method.
+        method: String,
+        /// The field, by its path.
+        part: String,
+        /// Description of it before the method.
+        before: String,
+        /// Description of it after the method.
+        after: String,
+    },
     /// Something that only code with the semantics of TensorFlow 1 has.
     #[error("{what} exist only in code that `v1::wrap_function` traces")]
     NoGraph {
@@ -301,6 +317,7 @@ impl Error {
             | Error::VariableCreation { .. }
             | Error::Initializer { .. }
             | Error::Output { .. }
+            | Error::ChangedObject { .. }
             | Error::Recursive { .. }
             | Error::TooDeep { .. }
             | Error::Branches { .. }

@@ -53,6 +53,7 @@ pub mod autograph;
 mod backprop;
 mod capture;
 mod carve;
+pub mod changing;
 pub mod completed;
 mod concrete_function;
 pub mod context;
@@ -263,8 +264,9 @@ pub use value::NestedValue;
 ///
 /// # Methods
 ///
-/// On a method that takes `&self`, traces belong to the object: [`methods`] tells how. It stands in
-/// an `impl` of the type; a method of a trait may call one that is traced.
+/// On a method that takes `&self`, traces belong to the object: [`methods`] tells how. On one that
+/// takes `&mut self`, the object is an argument, and its tensors are results too: [`changing`] tells
+/// how. Both stand in an `impl` of the type; a method of a trait may call one that is traced.
 pub use ferroflow_tracer_macros::function;
 
 /// A closure whose control flow is that of the graph where a tensor decides: what

@@ -2,6 +2,7 @@
 
 pub use crate::{
     args::{IntoArg, IntoArgs},
+    changing,
     concrete_function::ConcreteFunction,
     custom,
     error::{Error, Result},

@@ -1,7 +1,7 @@
 //! The function a macro stands on: its parts, and what it must be like.
 
 use crate::{
-    autograph, free, method,
+    autograph, changing, free, method,
     options::Options,
     parameter::{FunctionParameter, check_owned, ungrouped},
     results,
@@ -42,9 +42,13 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     };
     match Definition::of(&mut item, options) {
         Ok((parameters, output, options)) => {
-            let is_method = item.sig.receiver().is_some();
+            let changes_object = item.sig.receiver().map(|receiver| receiver.mutability.is_some());
             let definition = Definition { item, parameters, output, options };
-            if is_method { method::code(&definition) } else { free::code(&definition) }
+            match changes_object {
+                None => free::code(&definition),
+                Some(false) => method::code(&definition),
+                Some(true) => changing::code(&definition),
+            }
         }
         // The function stays what it is, so that its callers are not told of other errors.
         Err(error) => {
@@ -122,7 +126,7 @@ impl Definition {
         let output = problems.take(output(&item.sig));
         let options = problems.take(syn::parse2::<Options>(options));
         if let Some(options) = &options {
-            problems.take(options.check(n_parameters(&item.sig)));
+            problems.take(options.check(&item.sig));
         }
         match (problems.0, output, options) {
             (None, Some(output), Some(options)) => Ok((parameters, output, options)),
@@ -136,12 +140,16 @@ impl Definition {
 /// The most arguments that `Args` is implemented for.
 const MAX_PARAMETERS: usize = 16;
 
-fn n_parameters(sig: &Signature) -> usize {
+pub(crate) fn n_parameters(sig: &Signature) -> usize {
     sig.inputs.iter().filter(|argument| matches!(argument, FnArg::Typed(_))).count()
 }
 
 fn check_count(sig: &Signature, problems: &mut Problems) {
-    let mut arguments = sig.inputs.iter().filter(|argument| matches!(argument, FnArg::Typed(_)));
+    let is_argument = |argument: &&FnArg| match argument {
+        FnArg::Typed(_) => true,
+        FnArg::Receiver(receiver) => receiver.mutability.is_some(),
+    };
+    let mut arguments = sig.inputs.iter().filter(is_argument);
     if let Some(extra) = arguments.nth(MAX_PARAMETERS) {
         let problem = format!(
             "a traced function has {MAX_PARAMETERS} parameters at most: gather some in a structure \
@@ -192,11 +200,11 @@ fn check_generics(sig: &Signature, problems: &mut Problems) {
 
 fn check_receiver(receiver: &Receiver, problems: &mut Problems) {
     let is_plain = receiver.colon_token.is_none() && receiver.reference.is_some();
-    if !is_plain || receiver.mutability.is_some() {
+    if !is_plain {
         problems.at(
             receiver,
-            "a traced method takes `&self`: its traces are kept in the object, and what changes \
-             lives in `Variable`s",
+            "a traced method takes `&self`, and its traces are kept in the object, or `&mut self` of \
+             an object made of tensors",
         );
     }
 }
@@ -308,6 +316,12 @@ pub(crate) fn outer(sig: &Signature, bounds: &[WherePredicate]) -> Signature {
         sig.generics.make_where_clause().predicates.extend(bounds.iter().cloned());
     }
     sig
+}
+
+/// The bounds, and those that are written on the method.
+pub(crate) fn assumed(sig: &Signature, bounds: &[WherePredicate]) -> Vec<WherePredicate> {
+    let written = sig.generics.where_clause.iter().flat_map(|clause| &clause.predicates);
+    written.chain(bounds).cloned().collect()
 }
 
 /// The attribute of code that assumes such bounds; they speak of types, not of parameters.

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod autograph;
+mod changing;
 mod crate_path;
 mod dtype;
 #[cfg(test)]

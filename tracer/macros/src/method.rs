@@ -32,6 +32,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let owned: Vec<_> = parameters.iter().map(|parameter| &parameter.owned).collect();
     let bounds = nest_bounds(owned.iter().copied().chain([output]));
     let (outer, bounded) = (item::outer(sig, &bounds), item::bounded(&bounds));
+    let assumed = item::assumed(sig, &bounds);
     let Failing { call_fallible, host_error } = item::failing(sig, &macros);
     let functions = quote_spanned!(sig.ident.span()=> #macros::HasFunctions::functions(self));
     let summaries = [
@@ -66,7 +67,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
         #[doc = #of_function]
         #bounded
         #vis fn #function(&self) -> ::std::sync::Arc<#macros::PolymorphicFunction>
-        where #(#bounds),*
+        where #(#assumed),*
         {
             static METHOD: #macros::Method = #macros::Method::new(#name);
             // Who uses one of these uses all.
@@ -88,7 +89,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
                 Item = impl ::core::convert::Into<#macros::TraceType>,
             >,
         ) -> #macros::Result<#macros::ConcreteFunction>
-        where #(#bounds),*
+        where #(#assumed),*
         {
             let _ = Self::#method;
             let types = types.into_iter().map(::core::convert::Into::into).collect();

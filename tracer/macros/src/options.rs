@@ -3,12 +3,13 @@
 use crate::{
     crate_path,
     input_signature::{self, Spec},
+    item,
     parameter::FunctionParameter,
 };
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{
-    Expr, LitBool, LitStr, Token,
+    Expr, LitBool, LitStr, Signature, Token,
     parse::{Parse, ParseStream},
 };
 
@@ -80,8 +81,14 @@ impl Options {
 
     /// The number of specs must fit that of the parameters, and a signature that is passed is not
     /// to be inferred.
-    pub(crate) fn check(&self, n_parameters: usize) -> syn::Result<()> {
+    pub(crate) fn check(&self, sig: &Signature) -> syn::Result<()> {
         let Some(specs) = &self.input_signature else { return Ok(()) };
+        if let Some(receiver) = sig.receiver().filter(|receiver| receiver.mutability.is_some()) {
+            let problem = "a method that changes its object has it as an argument, and no input \
+                           signature";
+            return Err(syn::Error::new_spanned(receiver, problem));
+        }
+        let n_parameters = item::n_parameters(sig);
         if let Some(extra) = specs.get(n_parameters) {
             let (n_specs, s) = (specs.len(), if n_parameters == 1 { "" } else { "s" });
             let problem = format!("{n_specs} specs for {n_parameters} parameter{s}");
@@ -98,15 +105,35 @@ impl Options {
 
     /// An expression of type `FunctionOptions`.
     pub(crate) fn code(&self, function: &Ident, parameters: &[FunctionParameter]) -> TokenStream {
+        self.code_with(None, function, parameters)
+    }
+
+    /// The same where the object of a method is the first argument.
+    pub(crate) fn code_of_changing(
+        &self,
+        function: &Ident,
+        parameters: &[FunctionParameter],
+    ) -> TokenStream {
+        self.code_with(Some("self"), function, parameters)
+    }
+
+    fn code_with(
+        &self,
+        object: Option<&str>,
+        function: &Ident,
+        parameters: &[FunctionParameter],
+    ) -> TokenStream {
         let macros = crate_path::macros();
         let name = match &self.name {
             Some(name) => quote!(#name),
             None => {
-                let name = crate::item::name_of(function);
+                let name = item::name_of(function);
                 quote!(#name)
             }
         };
+        let object = object.map(|name| quote!(#macros::ParameterSpec::new(#name)));
         let parameters = parameters.iter().map(|parameter| parameter.spec(&macros));
+        let parameters = object.into_iter().chain(parameters);
         let signature = self.input_signature.as_ref().map(|specs| {
             let specs = specs.iter().map(|spec| &spec.code);
             quote!(input_signature: ::core::option::Option::Some(::std::vec![#(#specs),*]),)

@@ -3,7 +3,7 @@
 //! Variables are no tensors here: graphs do not choose between variables, both sides of a choice and
 //! all iterations of a loop have the same.
 
-use crate::{tensor::Tensor, value::NestedValue};
+use crate::{error::Result, tensor::Tensor, value::NestedValue};
 use ferroflow_ir::trace_type::MapKey;
 use std::sync::Arc;
 
@@ -62,6 +62,51 @@ pub(crate) fn with_tensors(
             NestedValue::Dict(entries.iter().map(entry).collect())
         }
     }
+}
+
+/// Function of a leaf, with the leaf at the same position of another value, and their name.
+type ZippedLeaf<'a> = &'a mut dyn FnMut(&NestedValue, NestedValue, &str) -> Result<NestedValue>;
+
+/// The value with other leaves, made by `change`. The leaf of `other` is `None` where that has
+/// another structure.
+///
+/// # Errors
+///
+/// Those of `change`.
+pub(crate) fn zip_leaves(
+    other: &NestedValue,
+    value: NestedValue,
+    name: &str,
+    change: ZippedLeaf<'_>,
+) -> Result<NestedValue> {
+    let others = parts(other, name);
+    let mut part = |path: String, part: NestedValue| {
+        let other = others.iter().find(|(found, _)| *found == path).map(|(_, other)| *other);
+        zip_leaves(other.unwrap_or(&NestedValue::None), part, &path, change)
+    };
+    let mut all = |items: Vec<NestedValue>| -> Result<Vec<NestedValue>> {
+        let items = items.into_iter().enumerate();
+        items.map(|(index, item)| part(format!("{name}[{index}]"), item)).collect()
+    };
+    Ok(match value {
+        NestedValue::List(items) => NestedValue::List(all(items)?),
+        NestedValue::Tuple(items) => NestedValue::Tuple(all(items)?),
+        NestedValue::Struct(kind, fields) => {
+            let fields = fields.into_iter().map(|(key, field)| {
+                let field = part(format!("{name}.{key}"), field)?;
+                Ok((key, field))
+            });
+            NestedValue::Struct(kind, fields.collect::<Result<_>>()?)
+        }
+        NestedValue::Dict(entries) => {
+            let entries = entries.into_iter().map(|(key, entry)| {
+                let entry = part(format!("{name}[{key}]"), entry)?;
+                Ok((key, entry))
+            });
+            NestedValue::Dict(entries.collect::<Result<_>>()?)
+        }
+        leaf => change(other, leaf, name)?,
+    })
 }
 
 /// The names of the tensors of a value that is called `name`: `state[0]`, `state.sum`.

@@ -1,4 +1,4 @@
-//! Methods take `&self`.
+//! Methods take `&self`, or `&mut self` of an object made of tensors.
 use ferroflow_tracer::{Functions, HasFunctions, Result, Tensor, function};
 
 #[derive(HasFunctions)]
@@ -9,6 +9,11 @@ struct Net {
 impl Net {
     #[function]
     fn change(&mut self, x: &Tensor) -> Result<Tensor> {
+        x.square()
+    }
+
+    #[function(input_signature = [host])]
+    fn change_by_signature(&mut self, x: &Tensor) -> Result<Tensor> {
         x.square()
     }
 

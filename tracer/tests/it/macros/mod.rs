@@ -1,5 +1,6 @@
 //! The macros, by what they make.
 
+mod changing;
 mod derives;
 mod errors;
 mod functions;
