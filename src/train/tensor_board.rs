@@ -3,10 +3,11 @@
 use crate::summary::{self, SummaryWriter};
 use ferroflow_nn::train::{Callback, CallbackResult, Logs, Training};
 use ferroflow_tracer::Tensor;
-use std::{error::Error, ops::ControlFlow, path::Path};
+use std::{ops::ControlFlow, path::Path};
 
 /// Writes the figures of each epoch as scalars: `epoch_loss` and so on, those of training and of
-/// validation as two runs, `train` and `validation`, as Keras does.
+/// validation as two runs, `train` and `validation`, as Keras does. They are in the files when the next
+/// epoch begins.
 #[derive(Debug)]
 pub struct TensorBoard {
     train: SummaryWriter,
@@ -35,11 +36,8 @@ impl Callback for TensorBoard {
             let (tag, figure) = (format!("epoch_{name}"), Tensor::from(figure as f32));
             writer.with(|| summary::scalar(&tag, &figure, epoch as i64))?;
         }
-        Ok(ControlFlow::Continue(()))
-    }
-
-    fn train_end(&mut self, _: &Training) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.train.flush()?;
-        Ok(self.validation.flush()?)
+        self.validation.flush()?;
+        Ok(ControlFlow::Continue(()))
     }
 }

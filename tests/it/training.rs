@@ -34,13 +34,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-type Outcome = Result<(), Box<dyn Error>>;
+pub(super) type Outcome = Result<(), Box<dyn Error>>;
 
 const FOLDER: &str = "FERROFLOW_TEST_TRAINING";
 const EPOCHS: u64 = 6;
 
 /// 96 digits to train on and 64 others.
-fn digits() -> Result<(impl Examples, impl Examples), Box<dyn Error>> {
+pub(super) fn digits() -> Result<(impl Examples, impl Examples), Box<dyn Error>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/digits");
     let images = Tensor::from(read_idx(folder.join("images.idx3.gz"))?);
     let images = (images.cast(DType::F32)? / 16.0)?.expand_dims(-1)?.host()?.clone();
@@ -54,7 +54,7 @@ fn digits() -> Result<(impl Examples, impl Examples), Box<dyn Error>> {
     Ok((part(0..96, shuffled)?, part(96..160, BatchOptions::default())?))
 }
 
-fn trainer() -> Result<Trainer, Box<dyn Error>> {
+pub(super) fn trainer() -> Result<Trainer, Box<dyn Error>> {
     let weights = &mut Weights::seeded(5);
     let options = ConvOptions { activation: Activation::Relu, ..ConvOptions::default() };
     let network = Sequential::new()
@@ -68,7 +68,7 @@ fn trainer() -> Result<Trainer, Box<dyn Error>> {
     Ok(trainer.metric(sparse_categorical_accuracy()?.named("accuracy")))
 }
 
-fn values(trainer: &Training) -> Result<Vec<Vec<f32>>, Box<dyn Error>> {
+pub(super) fn values(trainer: &Training) -> Result<Vec<Vec<f32>>, Box<dyn Error>> {
     let variables =
         trainer.network().variables()?.into_iter().chain(trainer.optimizer().variables());
     let values = variables.map(|variable| variable.read()?.cast(DType::F32)?.to_vec());
