@@ -134,6 +134,15 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// A function uses a value that lives in a program only.
+    #[error(
+        "function `{function}` uses a value that lives in this program only, such as a data set, and \
+         that files do not hold: make what it needs an argument, or load it with a model"
+    )]
+    HostValue {
+        /// The function.
+        function: String,
+    },
     /// A function that was never traced, where that is not allowed.
     #[error(
         "function `{function}` has no trace to save: call it, give it an input signature, or ask for \
@@ -264,6 +273,7 @@ impl Error {
             | Error::OtherType { .. }
             | Error::NotConstructible { .. }
             | Error::Untracked { .. }
+            | Error::HostValue { .. }
             | Error::NotASignature { .. }
             | Error::ParameterNames { .. }
             | Error::SignaturesTaken { .. }

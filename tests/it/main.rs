@@ -15,6 +15,7 @@ mod custom_gradients;
 mod custom_ops;
 #[cfg(feature = "conformance")]
 mod damaged_models;
+mod data_loops;
 mod device_calls;
 mod devices;
 mod distributed;
@@ -54,6 +55,7 @@ mod state;
 mod summaries;
 mod support;
 mod training;
+mod training_session;
 mod types;
 mod uncalled;
 mod v1;

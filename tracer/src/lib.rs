@@ -97,7 +97,7 @@ pub mod value;
 pub mod variable;
 
 pub use args::{Args, Body, IntoArg, IntoArgs};
-pub use autograph::{Carry, RangeOf, range};
+pub use autograph::{Carry, GraphDataset, RangeOf, range};
 pub use capture::Capture;
 pub use concrete_function::{AtomicFunction, ConcreteFunction};
 pub use context::{control_dependencies, device, init_scope, run_functions_eagerly, with_context};

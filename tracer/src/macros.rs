@@ -21,6 +21,7 @@ pub use ferroflow_runtime::trackable::{Description, Trackable};
 /// Items of the code that control flow becomes.
 pub mod flow {
     pub use crate::autograph::{
+        DatasetIterate,
         carry::{Carry, ValueSlot, carry},
         cases::{is_one_of, subject},
         choice::{AutographCondition, Ends, If, if_},

@@ -3,7 +3,7 @@
 use super::{library::SavedLibrary, spec};
 use crate::{
     construct::{INITIALIZED, INITIALIZER},
-    convert::{partial_shape_message, structured_message, structured_type},
+    convert::{StoredHandle, partial_shape_message, structured_message, structured_type},
     error::{Error, Result},
     model::{Model, Object},
     proto::{
@@ -12,7 +12,7 @@ use crate::{
     },
     structured_value::StructuredValue,
 };
-use ferroflow_ir::HostTensor;
+use ferroflow_ir::{DType, HostTensor};
 use ferroflow_runtime::{
     CapturedInput, EagerTensor,
     trackable::{
@@ -273,15 +273,19 @@ impl<'g> Objects<'g> {
                     name: handle.name().into(),
                 })
             }
-            CapturedInput::Tensor(tensor) => self.captured_tensor(tensor),
+            CapturedInput::Tensor(tensor) => self.captured_tensor(function, tensor),
         }
     }
 
-    fn captured_tensor(&mut self, tensor: &EagerTensor) -> Result<usize> {
+    fn captured_tensor(&mut self, function: &str, tensor: &EagerTensor) -> Result<usize> {
         if let Some((id, _)) = self.assets.iter().find(|(_, asset)| asset.is_path(tensor)) {
             return Ok(*id);
         }
-        Ok(self.constant(tensor.host()?.clone()))
+        let tensor = tensor.host()?;
+        if lives_in_program(tensor)? {
+            return Err(Error::HostValue { function: function.into() });
+        }
+        Ok(self.constant(tensor.clone()))
     }
 
     /// The node of a constant; one for each tensor, however often it is captured.
@@ -505,4 +509,13 @@ fn output(trace: &ExportedTrace) -> Result<StructuredValue> {
     let none = ferroflow_ir::TraceType::None;
     let ty = trace.function_type.output.as_ref().unwrap_or(&none);
     Ok(structured_type(ty, "unknown")?)
+}
+
+/// Whether a tensor holds handles that were not read from a file.
+fn lives_in_program(tensor: &HostTensor) -> Result<bool> {
+    if !matches!(tensor.dtype(), DType::Variant | DType::Resource) {
+        return Ok(false);
+    }
+    let handles = tensor.handles()?;
+    Ok(handles.iter().any(|handle| !handle.as_any().is::<StoredHandle>()))
 }

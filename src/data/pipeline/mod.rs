@@ -26,6 +26,7 @@
 mod ahead;
 mod batch;
 mod folder;
+mod loops;
 mod order;
 #[cfg(test)]
 mod tests;
@@ -41,22 +42,26 @@ use std::{fmt, sync::Arc};
 pub type PipelineItems<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
 
 /// A sequence of items for each epoch. Cheap to clone.
-pub struct DataPipeline<T> {
-    /// The items of an epoch after the first ones, so many of them.
-    begin: Arc<dyn Fn(u64, usize) -> PipelineItems<T> + Send + Sync>,
+pub struct DataPipeline<T>(Arc<Recipe<T>>);
+
+/// Function that makes the items of an epoch after the first ones, so many of them.
+type BeginEpoch<T> = dyn Fn(u64, usize) -> PipelineItems<T> + Send + Sync;
+
+struct Recipe<T> {
+    begin: Box<BeginEpoch<T>>,
     /// The number of items in an epoch, if it is known.
     len: Option<usize>,
 }
 
 impl<T> Clone for DataPipeline<T> {
     fn clone(&self) -> DataPipeline<T> {
-        DataPipeline { begin: self.begin.clone(), len: self.len }
+        DataPipeline(self.0.clone())
     }
 }
 
 impl<T> fmt::Debug for DataPipeline<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DataPipeline").field("len", &self.len).finish_non_exhaustive()
+        f.debug_struct("DataPipeline").field("len", &self.0.len).finish_non_exhaustive()
     }
 }
 
@@ -66,9 +71,18 @@ impl<T: Send + 'static> DataPipeline<T> {
     where
         I: Iterator<Item = Result<T>> + Send + 'static,
     {
-        DataPipeline::from_position(None, move |epoch, n_done| {
-            after(Box::new(begin(epoch)), n_done)
-        })
+        DataPipeline::with_len(None, begin)
+    }
+
+    /// A pipeline of so many items, if that is known.
+    fn with_len<I>(
+        len: Option<usize>,
+        begin: impl Fn(u64) -> I + Send + Sync + 'static,
+    ) -> DataPipeline<T>
+    where
+        I: Iterator<Item = Result<T>> + Send + 'static,
+    {
+        DataPipeline::from_position(len, move |epoch, n_done| after(Box::new(begin(epoch)), n_done))
     }
 
     /// A pipeline that can begin an epoch behind items without making them.
@@ -76,7 +90,7 @@ impl<T: Send + 'static> DataPipeline<T> {
         len: Option<usize>,
         begin: impl Fn(u64, usize) -> PipelineItems<T> + Send + Sync + 'static,
     ) -> DataPipeline<T> {
-        DataPipeline { begin: Arc::new(begin), len }
+        DataPipeline(Arc::new(Recipe { begin: Box::new(begin), len }))
     }
 
     /// These items, in this order, in each epoch.
@@ -111,7 +125,7 @@ impl<T: Send + 'static> DataPipeline<T> {
     /// ```
     pub fn epoch_from(&self, epoch: u64, n_done: usize) -> PipelineItems<T> {
         let mut failed = false;
-        let until_error = (self.begin)(epoch, n_done).take_while(move |item| {
+        let until_error = (self.0.begin)(epoch, n_done).take_while(move |item| {
             let goes_on = !failed;
             failed |= item.is_err();
             goes_on
@@ -121,12 +135,12 @@ impl<T: Send + 'static> DataPipeline<T> {
 
     /// The number of items in an epoch, if it is known before they are made.
     pub fn len(&self) -> Option<usize> {
-        self.len
+        self.0.len
     }
 
     /// Whether it is known that there are no items.
     pub fn is_empty(&self) -> bool {
-        self.len == Some(0)
+        self.0.len == Some(0)
     }
 
     /// A pipeline whose epochs are made of those of this one, of which all items matter.
@@ -137,7 +151,7 @@ impl<T: Send + 'static> DataPipeline<T> {
     ) -> DataPipeline<U> {
         let source = self.clone();
         let begin = move |epoch| change(source.epoch(epoch), epoch);
-        DataPipeline { len, ..DataPipeline::new(begin) }
+        DataPipeline::with_len(len, begin)
     }
 
     /// A pipeline whose items are made of `n` items here each, and of no others.
@@ -159,7 +173,7 @@ impl<T: Send + 'static> DataPipeline<T> {
         f: impl Fn(T) -> U + Send + Sync + 'static,
     ) -> DataPipeline<U> {
         let f = Arc::new(f);
-        self.then_each(self.len, 1, move |items| {
+        self.then_each(self.0.len, 1, move |items| {
             let f = f.clone();
             items.map(move |item| item.map(&*f))
         })
@@ -171,7 +185,7 @@ impl<T: Send + 'static> DataPipeline<T> {
         f: impl Fn(T) -> Result<U, E> + Send + Sync + 'static,
     ) -> DataPipeline<U> {
         let f = Arc::new(f);
-        self.then_each(self.len, 1, move |items| {
+        self.then_each(self.0.len, 1, move |items| {
             let f = f.clone();
             items.map(move |item| f(item?).map_err(|error| Error::Function(error.into())))
         })
@@ -189,7 +203,7 @@ impl<T: Send + 'static> DataPipeline<T> {
     /// The first `n` items.
     pub fn take(&self, n: usize) -> DataPipeline<T> {
         let source = self.clone();
-        DataPipeline::from_position(self.len.map(|len| len.min(n)), move |epoch, n_done| {
+        DataPipeline::from_position(self.0.len.map(|len| len.min(n)), move |epoch, n_done| {
             Box::new(source.epoch_from(epoch, n_done).take(n.saturating_sub(n_done)))
         })
     }
@@ -198,7 +212,7 @@ impl<T: Send + 'static> DataPipeline<T> {
     pub fn skip(&self, n: usize) -> DataPipeline<T> {
         let source = self.clone();
         DataPipeline::from_position(
-            self.len.map(|len| len.saturating_sub(n)),
+            self.0.len.map(|len| len.saturating_sub(n)),
             move |epoch, n_done| source.epoch_from(epoch, n_done.saturating_add(n)),
         )
     }
@@ -210,7 +224,7 @@ impl<T: Send + 'static> DataPipeline<T> {
     /// When `n` is 0.
     pub fn shard(&self, n: usize, index: usize) -> DataPipeline<T> {
         assert!(n > 0, "items are parted among at least one worker");
-        let len = self.len.map(|len| len.saturating_sub(index).div_ceil(n));
+        let len = self.0.len.map(|len| len.saturating_sub(index).div_ceil(n));
         let source = self.clone();
         DataPipeline::from_position(len, move |epoch, n_done| {
             let first = n_done.saturating_mul(n).saturating_add(index);
@@ -220,14 +234,14 @@ impl<T: Send + 'static> DataPipeline<T> {
 
     /// The items of this pipeline and those of another after them.
     pub fn concatenate(&self, other: &DataPipeline<T>) -> DataPipeline<T> {
-        let len = self.len.zip(other.len).map(|(a, b)| a.saturating_add(b));
+        let len = self.0.len.zip(other.0.len).map(|(a, b)| a.saturating_add(b));
         let other = other.clone();
         self.then(len, move |items, epoch| items.chain(other.epoch(epoch)))
     }
 
     /// Pairs of items of this pipeline and of another, as many as both have.
     pub fn zip<U: Send + 'static>(&self, other: &DataPipeline<U>) -> DataPipeline<(T, U)> {
-        let len = self.len.zip(other.len).map(|(a, b)| a.min(b));
+        let len = self.0.len.zip(other.0.len).map(|(a, b)| a.min(b));
         let (source, other) = (self.clone(), other.clone());
         DataPipeline::from_position(len, move |epoch, n_done| {
             let pairs = source.epoch_from(epoch, n_done).zip(other.epoch_from(epoch, n_done));
@@ -243,8 +257,8 @@ impl<T: Send + 'static> DataPipeline<T> {
             let first = epoch.wrapping_mul(n as u64);
             (0..n as u64).flat_map(move |index| source.epoch(first.wrapping_add(index)))
         };
-        let len = self.len.map(|len| len.saturating_mul(n));
-        DataPipeline { len, ..DataPipeline::new(begin) }
+        let len = self.0.len.map(|len| len.saturating_mul(n));
+        DataPipeline::with_len(len, begin)
     }
 }
 
@@ -274,6 +288,6 @@ impl Examples for DataPipeline<Example> {
     }
 
     fn n_batches(&self) -> Option<usize> {
-        self.len
+        self.0.len
     }
 }

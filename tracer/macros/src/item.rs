@@ -1,7 +1,7 @@
 //! The function a macro stands on: its parts, and what it must be like.
 
 use crate::{
-    autograph, changing, free, method,
+    autograph,
     options::Options,
     parameter::{FunctionParameter, check_owned, ungrouped},
     results,
@@ -29,33 +29,6 @@ pub(crate) struct Definition {
     /// Type of its value when it does not fail.
     pub(crate) output: Type,
     pub(crate) options: Options,
-}
-
-/// The code for a function with this attribute.
-pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
-    let mut item: FunctionItem = match syn::parse2(item.clone()) {
-        Ok(parsed) => parsed,
-        Err(error) => {
-            let error = error.into_compile_error();
-            return quote!(#error #item);
-        }
-    };
-    match Definition::of(&mut item, options) {
-        Ok((parameters, output, options)) => {
-            let changes_object = item.sig.receiver().map(|receiver| receiver.mutability.is_some());
-            let definition = Definition { item, parameters, output, options };
-            match changes_object {
-                None => free::code(&definition),
-                Some(false) => method::code(&definition),
-                Some(true) => changing::code(&definition),
-            }
-        }
-        // The function stays what it is, so that its callers are not told of other errors.
-        Err(error) => {
-            let error = error.into_compile_error();
-            quote!(#item #error)
-        }
-    }
 }
 
 impl Parse for FunctionItem {
@@ -106,7 +79,7 @@ impl Problems {
 impl Definition {
     /// Parameters, results and options of `item`. Takes the attributes of its parameters that are
     /// ours.
-    fn of(
+    pub(crate) fn of(
         item: &mut FunctionItem,
         options: TokenStream,
     ) -> syn::Result<(Vec<FunctionParameter>, Type, Options)> {

@@ -21,6 +21,7 @@ mod autograph;
 mod changing;
 mod crate_path;
 mod dtype;
+mod expand;
 #[cfg(test)]
 mod expansions;
 mod free;
@@ -43,7 +44,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// Makes a function or method of Rust code that is traced once for each type of arguments.
 #[proc_macro_attribute]
 pub fn function(options: TokenStream, item: TokenStream) -> TokenStream {
-    item::expand(options.into(), item.into()).into()
+    expand::expand(options.into(), item.into()).into()
 }
 
 /// A closure whose control flow is that of graphs where a tensor decides.

@@ -6,6 +6,7 @@ use super::{
     kind::{Control, Host, Staged},
     ranges::{RangeNumber, dtype_of},
     repeat::AutographLoop,
+    steps::Steps,
 };
 use crate::{
     context,
@@ -15,20 +16,39 @@ use crate::{
 use ferroflow_ir::DType;
 
 /// Expression after `in`: asks by its type how it is looped over.
+///
+/// What tensors and data sets say comes before what Rust loops over, which stands behind a reference:
+/// a data set may be both.
 #[derive(Debug)]
-pub struct Over<T>(pub T);
+pub struct Over<T>(Option<T>);
+
+impl<T> Over<T> {
+    /// The value of this expression.
+    pub fn new(value: T) -> Over<T> {
+        Over(Some(value))
+    }
+
+    /// The value.
+    pub(super) fn into_inner(self) -> T {
+        taken(self.0)
+    }
+}
+
+fn taken<T>(value: Option<T>) -> T {
+    value.expect("a value is looped over once")
+}
 
 impl Over<Tensor> {
     /// The loop over the rows.
     pub fn iterate(self) -> TensorLoop {
-        TensorLoop::rows(self.0)
+        TensorLoop::rows(self.into_inner())
     }
 }
 
 impl Over<&Tensor> {
     /// The loop over the rows.
     pub fn iterate(self) -> TensorLoop {
-        TensorLoop::rows(self.0.clone())
+        TensorLoop::rows(self.into_inner().clone())
     }
 }
 
@@ -41,11 +61,11 @@ pub trait HostIterate {
     fn iterate(self) -> Self::Loop;
 }
 
-impl<T: IntoIterator> HostIterate for Over<T> {
+impl<T: IntoIterator> HostIterate for &mut Over<T> {
     type Loop = HostLoop<T::IntoIter>;
 
     fn iterate(self) -> HostLoop<T::IntoIter> {
-        HostLoop(self.0.into_iter())
+        HostLoop(taken(self.0.take()).into_iter())
     }
 }
 
@@ -212,11 +232,11 @@ impl Iterate for TensorLoop {
     }
 
     fn start(&self, of: &mut AutographLoop, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()> {
-        of.start(Some(self.end.clone()?), flows, vars)
+        of.start(Some(Steps::Count(self.end.clone()?)), flows, vars)
     }
 
     fn next(&mut self, of: &AutographLoop) -> Option<Result<Tensor>> {
-        match of.counter() {
+        match of.step() {
             Some(counter) => Some(self.item(counter.clone())),
             None => self.eager_next().transpose(),
         }

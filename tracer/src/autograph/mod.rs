@@ -34,6 +34,7 @@
 pub mod carry;
 pub mod cases;
 pub mod choice;
+mod dataset;
 mod flow;
 pub mod frame;
 pub mod iterate;
@@ -42,7 +43,9 @@ pub mod logic;
 pub mod operand;
 pub mod ranges;
 pub mod repeat;
+mod steps;
 pub mod tied;
 
 pub use carry::Carry;
+pub use dataset::{DatasetElements, DatasetFor, DatasetIterate, DatasetLoop, GraphDataset};
 pub use ranges::{RangeOf, range};

@@ -187,7 +187,7 @@ macro_rules! loops_of_tensors {
         impl<$($generics)*> Over<RangeOf<$bounds>> {
             /// The loop over the range.
             pub fn iterate(self) -> TensorLoop {
-                let $bound = self.0.0;
+                let $bound = self.into_inner().0;
                 $made
             }
         }
@@ -221,7 +221,7 @@ fn stepped(start: impl RangeBound, end: impl RangeBound, step: impl RangeBound) 
 impl Over<&RangeOf<Tensor>> {
     /// The loop over the range.
     pub fn iterate(self) -> TensorLoop {
-        TensorLoop::up_to(self.0.0.clone())
+        TensorLoop::up_to(self.into_inner().0.clone())
     }
 }
 

@@ -5,6 +5,7 @@ use super::{
     flow::{Exit, STAYS, TracedBranch, blank},
     frame::{Flows, Next, closed, here},
     kind::{Breaks, Control, Host, Staged},
+    steps::Steps,
 };
 use crate::{
     context::{self, Inside},
@@ -18,7 +19,7 @@ use crate::{
     tensor::{Repr, Tensor},
     value::NestedValue,
 };
-use ferroflow_ir::{DType, HostTensor, PartialShape, Shape, ValueType, error::SourceLocation};
+use ferroflow_ir::{DType, PartialShape, ValueType, error::SourceLocation};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// Mechanism that repeats the body of a loop.
@@ -55,9 +56,9 @@ pub struct AutographLoop {
     types: Vec<ValueType>,
     /// Initial values of the variables in the current region.
     params: Vec<NestedValue>,
-    /// Of loops that count: the number at which they end.
-    limit: Option<Tensor>,
-    counter: Option<Tensor>,
+    /// Of `for`: its steps, and the one that is traced.
+    steps: Option<Steps>,
+    step: Option<Tensor>,
     condition: Option<Closed>,
     /// Value that a `break` passed to it.
     value: Option<NestedValue>,
@@ -187,8 +188,8 @@ impl AutographLoop {
             before: Vec::new(),
             types: Vec::new(),
             params: Vec::new(),
-            limit: None,
-            counter: None,
+            steps: None,
+            step: None,
             condition: None,
             value: None,
         }
@@ -231,11 +232,11 @@ impl AutographLoop {
         self.types = self.before.iter().flat_map(tensors).map(|x| x.value_type()).collect();
     }
 
-    /// The types of the variables of the graph's loop: those of the code, the number of the
-    /// iteration, and how the loop was left.
+    /// The types of the variables of the graph's loop: those of the code, the step of a `for`, and
+    /// how the loop was left.
     fn all_types(&self) -> Vec<ValueType> {
         let mut types = self.types.clone();
-        types.extend(self.limit.as_ref().map(|limit| ValueType::new(limit.dtype(), scalar())));
+        types.extend(self.steps.as_ref().map(Steps::value_type));
         if self.may_exit {
             types.push(ValueType::new(DType::I32, scalar()));
         }
@@ -253,7 +254,7 @@ impl AutographLoop {
         let args = arguments(part, &self.leaf_names(vars), &types)?;
         let mut left = args.iter().cloned();
         self.params = self.before.iter().map(|value| with_tensors(value, &mut left)).collect();
-        self.counter = self.limit.as_ref().and_then(|_| left.next());
+        self.step = self.steps.as_ref().and_then(|_| left.next());
         set(vars, &self.params)?;
         Ok(left.next())
     }
@@ -310,31 +311,37 @@ impl AutographLoop {
         Ok(())
     }
 
-    /// Begins a loop without a condition, or one that counts to a limit: opens the body.
+    /// Begins a loop without a condition, or one that has steps: opens the body.
     pub(super) fn start(
         &mut self,
-        limit: Option<Tensor>,
+        steps: Option<Steps>,
         flows: &Flows,
         vars: &mut [Var<'_>],
     ) -> Result<()> {
-        self.limit = limit;
+        self.steps = steps;
         self.begin(vars);
         self.restart(flows, vars)
     }
 
     fn restart(&mut self, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()> {
         self.open_condition(flows, vars)?;
-        let goes_on = match (&self.counter, &self.limit) {
-            (Some(counter), Some(limit)) => counter.less(limit)?,
+        let goes_on = match (&self.step, &self.steps) {
+            (Some(step), Some(steps)) => steps.goes_on(step)?,
             _ => Tensor::from(true),
         };
         self.close_condition(flows, goes_on)?;
         self.open_body(flows, vars)
     }
 
-    /// The number of the iteration that is traced.
-    pub(super) fn counter(&self) -> Option<&Tensor> {
-        self.counter.as_ref()
+    /// The step that is traced.
+    pub(super) fn step(&self) -> Option<&Tensor> {
+        self.step.as_ref()
+    }
+
+    /// The components of the element that is traced.
+    pub(super) fn element(&self) -> Option<Result<Vec<Tensor>>> {
+        let elements = self.steps.as_ref()?.elements()?;
+        Some(elements.components(self.step.as_ref()?))
     }
 
     /// Closes the body, and stages the loop; `ends` and `continues` are the codes of jumps to it.
@@ -373,7 +380,7 @@ impl AutographLoop {
         let after: Vec<NestedValue> =
             self.before.iter().map(|value| with_tensors(value, &mut results)).collect();
         set(vars, &after)?;
-        if self.limit.is_some() {
+        if self.steps.is_some() {
             results.next();
         }
         let exit = self.exit_after(exit, results, ends)?;
@@ -409,10 +416,13 @@ impl AutographLoop {
         let mut types = self.all_types();
         let mut outputs: Vec<Tensor> = side.vars.iter().flat_map(tensors).collect();
         let mut initial: Vec<Tensor> = self.before.iter().flat_map(tensors).collect();
-        if let (Some(counter), Some(limit)) = (&self.counter, &self.limit) {
-            let _inside = Inside::enter(side.graph.clone());
-            outputs.push((counter + 1)?);
-            initial.push(zero_like(limit)?);
+        if let (Some(step), Some(steps)) = (&self.step, &self.steps) {
+            let next = {
+                let _inside = Inside::enter(side.graph.clone());
+                steps.next(step)?
+            };
+            outputs.push(next);
+            initial.push(steps.first()?);
         }
         let mut condition = self.condition.take().ok_or_else(|| Error::ControlFlow {
             what: format!("the loop of {}", names(vars).join(", ")),
@@ -467,11 +477,6 @@ impl AutographLoop {
 
 fn scalar() -> PartialShape {
     PartialShape::scalar()
-}
-
-/// A constant, which is not part of the graph at hand.
-fn zero_like(limit: &Tensor) -> Result<Tensor> {
-    Ok(HostTensor::zeros(limit.dtype(), Shape::scalar())?.into())
 }
 
 trait IntoTensor {

@@ -212,13 +212,13 @@ pub(super) fn for_code(rewriter: &mut Rewriter, code: &mut ExprForLoop) -> Token
     let item = variable("item", id);
     let (over, pattern, span) =
         (over(&code.expr), &code.pat, Span::call_site().located_at(code.expr.span()));
-    let iterate = quote_spanned!(span=> #at_items::Over(#over).iterate());
+    let iterate = quote_spanned!(span=> #at_items::Over::new(#over).iterate());
     let start =
         checked(&kind, &quote!(#flow::Iterate::start(&#items, &mut #of, #frame.flows(), #vars)));
     let (start, next) = (gated(&kind, &start), checked(&kind, &quote!(#item)));
     quote!({
         #[allow(unused_imports, reason = "values of Rust need it")]
-        use #flow::{HostBetween as _, HostIterate as _};
+        use #flow::{DatasetIterate as _, HostBetween as _, HostIterate as _};
         #made
         let mut #items = #iterate;
         let #kind = #flow::Iterate::control(&#items);

@@ -1,6 +1,7 @@
 //! Choices, loops and arrays.
 
 mod by_hand;
+mod datasets;
 mod effects;
 mod errors;
 mod host;
