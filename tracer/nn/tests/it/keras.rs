@@ -28,7 +28,7 @@ fn filled<L: Module>(layer: Result<L>) -> Result<L> {
 #[track_caller]
 fn check(found: &Tensor, shape: &[usize], first: &[f32], sum: f64) {
     let values = found.to_vec::<f32>().unwrap();
-    let near = |a: f64, b: f64| (a - b).abs() < 2e-5 * b.abs().max(1.0);
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-5 * b.abs().max(1.0);
     let same = found.shape().known().unwrap().dims() == shape
         && values.iter().zip(first).all(|(&a, &b)| near(a.into(), b.into()))
         && near(values.iter().map(|&v| f64::from(v).abs()).sum(), sum);

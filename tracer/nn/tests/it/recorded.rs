@@ -56,7 +56,7 @@ fn recorded(name: &str) -> Recorded {
 /// Compares with the numbers recorded by this name.
 #[track_caller]
 pub(crate) fn check(name: &str, found: &Tensor) {
-    check_within(name, found, 3e-5);
+    check_within(name, found, 1e-5);
 }
 
 /// Compares with the numbers recorded by this name, within a part of them, or of 1 for smaller ones.
