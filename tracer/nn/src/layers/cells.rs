@@ -4,6 +4,7 @@ use super::{
     Layer, LayerValue, Mode, RecurrentLayer, compute,
     recurrent::{self, StepOptions, propagated, swapped},
     shapes::wrong,
+    value,
 };
 use ferroflow_runtime::trackable::Trackable;
 use ferroflow_tracer::{Nest, error::Result, tensor::Tensor};
@@ -128,11 +129,7 @@ impl<C: RecurrentCell> Rnn<C> {
 }
 
 impl<C: RecurrentCell> Layer for Rnn<C> {
-    #[track_caller]
-    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let _call = crate::called();
-        Ok(self.propagate(&x.into(), mode)?.tensor)
-    }
+    value::call_by_propagate!();
 
     #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {

@@ -7,6 +7,7 @@ use super::{
     lstm::{forgetting, next},
     recurrent::{self, RecurrentLayer, StepOptions, propagated, swapped},
     shapes::{DimSize, has_rank, operand, rank, reshaped, wrong},
+    value,
 };
 use crate::initializers::Initializer;
 use ferroflow_tracer::{
@@ -139,11 +140,7 @@ fn shaped(x: &Tensor, first: &[DimSize], n: usize) -> Result<Tensor> {
 }
 
 impl<const N: usize> Layer for ConvLstm<N> {
-    #[track_caller]
-    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let _call = crate::called();
-        Ok(self.propagate(&x.into(), mode)?.tensor)
-    }
+    value::call_by_propagate!();
 
     #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {

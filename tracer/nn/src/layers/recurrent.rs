@@ -211,15 +211,15 @@ macro_rules! recurrent_layers {
         }
 
         impl Layer for $layer {
-            fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-                Ok(self.propagate(&x.into(), mode)?.tensor)
-            }
+            $crate::layers::value::call_by_propagate!();
 
+            #[track_caller]
             fn propagate(
                 &self,
                 x: &$crate::layers::LayerValue,
                 mode: Mode,
             ) -> Result<$crate::layers::LayerValue> {
+                let _call = $crate::called();
                 $crate::layers::recurrent::propagated(self, x, mode)
             }
         }

@@ -1,6 +1,6 @@
 //! Layers one after the other.
 
-use super::{Layer, LayerValue, Mode};
+use super::{Layer, LayerValue, Mode, value};
 use crate::Module;
 use ferroflow_runtime::trackable::{Description, Trackable};
 use ferroflow_tracer::{error::Result, tensor::Tensor};
@@ -58,11 +58,7 @@ impl Sequential {
 }
 
 impl Layer for Sequential {
-    #[track_caller]
-    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let _call = crate::called();
-        Ok(self.propagate(&x.into(), mode)?.tensor)
-    }
+    value::call_by_propagate!();
 
     #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {

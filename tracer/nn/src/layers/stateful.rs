@@ -1,6 +1,6 @@
 //! Recurrent layers whose state goes on from batch to batch.
 
-use super::{Layer, LayerValue, Mode, RecurrentLayer, recurrent::last_result};
+use super::{Layer, LayerValue, Mode, RecurrentLayer, recurrent::last_result, value};
 use crate::state::state;
 use ferroflow_ir::TraceType;
 use ferroflow_runtime::trackable::{Description, Trackable};
@@ -77,11 +77,7 @@ impl<L: RecurrentLayer> Stateful<L> {
 }
 
 impl<L: RecurrentLayer> Layer for Stateful<L> {
-    #[track_caller]
-    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let _call = crate::called();
-        Ok(self.propagate(&x.into(), mode)?.tensor)
-    }
+    value::call_by_propagate!();
 
     #[track_caller]
     fn propagate(&self, x: &LayerValue, mode: Mode) -> Result<LayerValue> {

@@ -95,6 +95,24 @@ impl From<&Tensor> for LayerValue {
     }
 }
 
+/// [`Layer::call`](super::Layer::call) of a layer that overrides
+/// [`propagate`](super::Layer::propagate): the tensor that this returns.
+macro_rules! call_by_propagate {
+    () => {
+        #[track_caller]
+        fn call(
+            &self,
+            x: &::ferroflow_tracer::tensor::Tensor,
+            mode: $crate::layers::Mode,
+        ) -> ::ferroflow_tracer::error::Result<::ferroflow_tracer::tensor::Tensor> {
+            let _call = $crate::called();
+            Ok($crate::layers::Layer::propagate(self, &x.into(), mode)?.tensor)
+        }
+    };
+}
+
+pub(super) use call_by_propagate;
+
 /// The mask with dimensions of size 1 behind its own, as many as `rank` asks for.
 pub(super) fn mask_of_rank(mask: &Tensor, rank: usize) -> Result<Tensor> {
     let own = shapes::rank(mask)?;
