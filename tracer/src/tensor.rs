@@ -264,6 +264,23 @@ impl Tensor {
         self.1.0
     }
 
+    /// Whether this is the same tensor as another, not only an equal one: clones are the same.
+    ///
+    /// ```
+    /// use ferroflow_tracer::Tensor;
+    /// let (x, y) = (Tensor::from([1.0f32]), Tensor::from([1.0f32]));
+    /// assert!(x.is_same(&x.clone()) && !x.is_same(&y));
+    /// ```
+    pub fn is_same(&self, other: &Tensor) -> bool {
+        match (&self.0, &other.0) {
+            (Repr::Symbolic(a), Repr::Symbolic(b)) => {
+                Arc::ptr_eq(&a.graph, &b.graph) && a.outlet == b.outlet
+            }
+            (Repr::Eager(_), Repr::Eager(_)) => self.id() == other.id(),
+            _ => false,
+        }
+    }
+
     /// The value, where it is known while tracing.
     pub(crate) fn known_value(&self) -> Option<HostTensor> {
         match &self.0 {

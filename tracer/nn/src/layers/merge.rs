@@ -1,6 +1,7 @@
 //! Several tensors merged into one: sums, products, means, extremes, and dot products.
 //!
-//! Tensors of fewer dimensions get dimensions of size 1 behind that of the batch.
+//! Tensors of fewer dimensions get dimensions of size 1 behind that of the batch. Values with masks are
+//! merged by [`Merge`](super::Merge).
 //!
 //! ```
 //! use ferroflow_nn::merge;
@@ -124,7 +125,10 @@ pub fn cosine(x: &Tensor, y: &Tensor, axes: [i32; 2]) -> Result<Tensor> {
     dot(&unit(x, &[axes[0]], 1e-7)?, &unit(y, &[axes[1]], 1e-7)?, axes)
 }
 
-fn folded(xs: &[&Tensor], f: impl Fn(&Tensor, &Tensor) -> Result<Tensor>) -> Result<Tensor> {
+pub(super) fn folded(
+    xs: &[&Tensor],
+    f: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
     let xs = aligned(xs)?;
     let Some((first, rest)) = xs.split_first() else {
         return Err(wrong("a tensor at least", "none"));

@@ -88,3 +88,24 @@ model(x[0])
 fill(model)
 model(x[0])
 show("activity losses", np.array(model.losses))
+
+
+def with_mask(x, mask):
+    x = tf.constant(x)
+    if mask is not None:
+        keras.src.backend.set_keras_mask(x, tf.constant(mask))
+    return x
+
+
+a, b = numbers(2, 5, 3), numbers(2, 5, 3)[::-1, :, ::-1] + 0.3
+other = np.array([[0, 1, 0, 0, 1], [0, 0, 1, 1, 0]], bool)
+merging = {
+    "add": L.Add, "subtract": L.Subtract, "multiply": L.Multiply, "average": L.Average, "maximum": L.Maximum,
+    "minimum": L.Minimum, "concatenate": lambda: L.Concatenate(axis=1), "concatenate last": L.Concatenate,
+}
+for name, merge in merging.items():
+    for kind, masks in {"both": [mask, other], "first": [mask, None], "second": [None, other]}.items():
+        y = merge()([with_mask(a, masks[0]), with_mask(b, masks[1])])
+        show(f"merge {name} {kind}", y)
+        y_mask = keras.src.backend.get_keras_mask(y)
+        show(f"merge {name} {kind} mask", np.float32(-1) if y_mask is None else np.asarray(y_mask, np.float32), 20)
