@@ -19,13 +19,11 @@ use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
 /// use ferroflow_nn::{LayerValue, Merge};
 /// use ferroflow_tracer::{DType, Tensor};
 /// # fn main() -> ferroflow_tracer::Result<()> {
-/// let value = |numbers: [[[f32; 1]; 2]; 1], mask: [[bool; 2]; 1]| {
-///     LayerValue::masked(Tensor::from(numbers), Tensor::from(mask))
-/// };
-/// let a = value([[[2.0], [3.0]]], [[true, false]]);
-/// let b = value([[[5.0], [7.0]]], [[true, true]]);
+/// let mask = Tensor::from([true, false]).expand_dims(0)?;
+/// let a = LayerValue::masked(Tensor::from([[[2.0f32], [3.0]]]), mask.clone());
+/// let b = LayerValue::masked(Tensor::from([[[5.0f32], [7.0]]]), mask.logical_not()?);
 /// let y = Merge::Multiply.apply(&[&a, &b])?;
-/// assert_eq!(y.tensor.to_vec::<f32>()?, [10.0, 7.0]);
+/// assert_eq!(y.tensor.to_vec::<f32>()?, [2.0, 7.0]);
 /// let mask = y.mask.expect("both have masks");
 /// assert_eq!(mask.cast(DType::I32)?.to_vec::<i32>()?, [1, 1]);
 /// # Ok(())

@@ -5,6 +5,7 @@
 mod activations;
 mod attention;
 mod augmentation;
+mod augmented;
 mod cells;
 mod convolution;
 mod distribute;

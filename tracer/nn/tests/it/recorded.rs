@@ -4,13 +4,14 @@
 use ferroflow_nn::{Layer, Mode, Module};
 use ferroflow_tracer::{GradientTape, Result, Tensor, Variable, function};
 
-const RECORDED: [&str; 6] = [
+const RECORDED: [&str; 7] = [
     include_str!("keras_numbers.txt"),
     include_str!("keras_masks.txt"),
     include_str!("keras_random.txt"),
     include_str!("keras_gradients.txt"),
     include_str!("keras_policies.txt"),
     include_str!("keras_cells.txt"),
+    include_str!("keras_augmentation.txt"),
 ];
 
 fn lines() -> impl Iterator<Item = &'static str> {

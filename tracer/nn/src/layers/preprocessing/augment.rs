@@ -1,10 +1,13 @@
 //! Images at random in training: flipped, cropped, brighter, and with other contrasts.
 
-use super::image::{over_batches, resized_to_fit, window_of};
+use super::{
+    image::{over_batches, resized_to_fit, window_of},
+    in_training::{ImageAugmentation, check_range, clipped, drawn, for_each, in_training, seeded},
+};
 use crate::layers::{
     Layer, Mode, SeedGenerator,
     compute::{input, mean},
-    shapes::{DimSize, operand, unfit, wrong},
+    shapes::{DimSize, unfit},
 };
 use ferroflow_ir::DType;
 use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
@@ -104,40 +107,20 @@ impl RandomContrast {
     }
 }
 
-/// A seed for layers that draw numbers.
-macro_rules! seeded {
-    ($($layer:ident)*) => {$(
-        impl $layer {
-            /// The same layer, whose numbers are drawn by a seed; 0 is none.
-            #[must_use]
-            pub fn seeded(self, seed: i64) -> $layer {
-                $layer { seed_generator: SeedGenerator::new(seed), ..self }
-            }
-        }
-    )*};
-}
+in_training!(RandomFlip RandomBrightness RandomContrast);
+seeded!(RandomCrop);
 
-seeded!(RandomFlip RandomCrop RandomBrightness RandomContrast);
-
-impl Layer for RandomFlip {
-    #[track_caller]
-    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let _call = crate::called();
-        let x = input(x)?;
-        if mode == Mode::Inference {
-            return Ok(x);
+impl ImageAugmentation for RandomFlip {
+    fn augmented(&self, x: &Tensor) -> Result<Tensor> {
+        let flipped = |x: &Tensor, axis: i32| {
+            let is_flipped = for_each(x, 4, [0.0, 1.0], &self.seed_generator)?;
+            is_flipped.less(0.5)?.select(&ops::reverse_v2(x, &Tensor::from([axis]))?, x)
+        };
+        match self.mode {
+            FlipMode::Horizontal => flipped(x, 2),
+            FlipMode::Vertical => flipped(x, 1),
+            FlipMode::Both => flipped(&flipped(x, 2)?, 1),
         }
-        over_batches(&x, |x| {
-            let flipped = |x: &Tensor, axis: i32| {
-                let is_flipped = for_each(x, 4, [0.0, 1.0], &self.seed_generator)?;
-                is_flipped.less(0.5)?.select(&ops::reverse_v2(x, &Tensor::from([axis]))?, x)
-            };
-            match self.mode {
-                FlipMode::Horizontal => flipped(x, 2),
-                FlipMode::Vertical => flipped(x, 1),
-                FlipMode::Both => flipped(&flipped(x, 2)?, 1),
-            }
-        })
     }
 }
 
@@ -168,62 +151,19 @@ impl Layer for RandomCrop {
     }
 }
 
-impl Layer for RandomBrightness {
-    #[track_caller]
-    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let _call = crate::called();
-        let x = input(x)?;
-        if mode == Mode::Inference {
-            return Ok(x);
-        }
-        over_batches(&x, |x| {
-            let [low, high] = self.range;
-            let more = (for_each(x, 4, self.factor, &self.seed_generator)? * (high - low))?;
-            (x + more.cast(x.dtype())?)?.maximum(low)?.minimum(high)
-        })
+impl ImageAugmentation for RandomBrightness {
+    fn augmented(&self, x: &Tensor) -> Result<Tensor> {
+        let [low, high] = self.range;
+        let more = (for_each(x, 4, self.factor, &self.seed_generator)? * (high - low))?;
+        clipped(&(x + more.cast(x.dtype())?)?, self.range)
     }
 }
 
-impl Layer for RandomContrast {
-    #[track_caller]
-    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let _call = crate::called();
-        let x = input(x)?;
-        if mode == Mode::Inference {
-            return Ok(x);
-        }
-        over_batches(&x, |x| {
-            let [low, high] = self.range;
-            let factors = [1.0 - self.factor[0], 1.0 + self.factor[1]];
-            let factor = for_each(x, 4, factors, &self.seed_generator)?.cast(x.dtype())?;
-            let middle = mean(x, &[1, 2])?;
-            let y = (((x - &middle)? * factor)? + middle)?;
-            y.maximum(low)?.minimum(high)
-        })
+impl ImageAugmentation for RandomContrast {
+    fn augmented(&self, x: &Tensor) -> Result<Tensor> {
+        let factors = [1.0 - self.factor[0], 1.0 + self.factor[1]];
+        let factor = for_each(x, 4, factors, &self.seed_generator)?.cast(x.dtype())?;
+        let middle = mean(x, &[1, 2])?;
+        clipped(&(((x - &middle)? * factor)? + middle)?, self.range)
     }
-}
-
-/// A number between two for each image, in a tensor of this rank: `[batch, 1, ..]`.
-pub(super) fn for_each(
-    x: &Tensor,
-    rank: usize,
-    range: [f64; 2],
-    seeds: &SeedGenerator,
-) -> Result<Tensor> {
-    let mut sizes = vec![DimSize::Known(1); rank];
-    sizes[0] = DimSize::of(x, 0)?;
-    drawn(&operand(&sizes)?, range, seeds)
-}
-
-/// Numbers of `float32` between two.
-fn drawn(shape: &Tensor, [low, high]: [f64; 2], seeds: &SeedGenerator) -> Result<Tensor> {
-    (seeds.uniform(shape, DType::F32)? * (high - low))? + low
-}
-
-/// Checks that two numbers are in order within limits.
-pub(super) fn check_range(range: [f64; 2], [low, high]: [f64; 2]) -> Result<()> {
-    if low <= range[0] && range[0] <= range[1] && range[1] <= high {
-        return Ok(());
-    }
-    Err(wrong(format!("two numbers in order from {low} to {high}"), format!("{range:?}")))
 }

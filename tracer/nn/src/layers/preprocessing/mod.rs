@@ -2,22 +2,36 @@
 
 mod augment;
 mod category;
+mod color;
 mod crossing;
 mod discretization;
+mod filter;
 mod image;
+mod in_training;
 mod lookup;
+mod mix;
 mod output_mode;
+mod perspective;
 mod text;
+mod tone;
 mod vocabulary;
 mod warp;
 
 pub use augment::{FlipMode, RandomBrightness, RandomContrast, RandomCrop, RandomFlip};
 pub use category::{CategoryEncoding, Hashing};
+pub use color::{
+    ColorJitterOptions, RandomColorDegeneration, RandomColorJitter, RandomGrayscale, RandomHue,
+    RandomInvert, RandomSaturation,
+};
 pub use crossing::HashedCrossing;
 pub use discretization::Discretization;
+pub use filter::{BlurOptions, RandomGaussianBlur, RandomSharpness};
 pub use image::{CenterCrop, Rescaling, ResizeFit, Resizing};
 pub use lookup::{IntegerLookup, InverseLookup, Lookup, LookupOptions, StringLookup};
+pub use mix::{CutMix, EraseOptions, MixUp, RandomErasing};
 pub use output_mode::OutputMode;
+pub use perspective::RandomPerspective;
 pub use text::{Standardize, TextOptions, TextSplit, TextVectorization};
+pub use tone::{AutoContrast, Equalization, RandomPosterization, Solarization};
 pub use vocabulary::Token;
-pub use warp::{FillMode, RandomRotation, RandomTranslation, RandomZoom};
+pub use warp::{FillMode, RandomRotation, RandomShear, RandomTranslation, RandomZoom};

@@ -1,8 +1,8 @@
-//! Images at random in training: rotated, zoomed, and moved.
+//! Images at random in training: rotated, zoomed, moved, and sheared.
 
 use super::{
-    augment::{check_range, for_each},
     image::over_batches,
+    in_training::{check_range, for_each},
 };
 use crate::layers::{
     Layer, Mode, SeedGenerator,
@@ -53,6 +53,16 @@ pub struct RandomTranslation {
     height: [f64; 2],
     #[trackable(skip)]
     width: [f64; 2],
+    warp: Warp,
+}
+
+/// In training, each image of `[batch, height, width, channels]` sheared from its upper left corner.
+#[derive(Trackable, Debug, Clone)]
+pub struct RandomShear {
+    #[trackable(skip)]
+    x: [f64; 2],
+    #[trackable(skip)]
+    y: [f64; 2],
     warp: Warp,
 }
 
@@ -112,6 +122,21 @@ impl RandomTranslation {
     }
 }
 
+impl RandomShear {
+    /// A layer that moves pixels to the left by parts of their row's index, and up by parts of their
+    /// column's, between two numbers each; half of the images are sheared the other way.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when numbers are not in order
+    /// from -1 to 1.
+    pub fn new(x: [f64; 2], y: [f64; 2]) -> Result<RandomShear> {
+        check_range(x, [-1.0, 1.0])?;
+        check_range(y, [-1.0, 1.0])?;
+        Ok(RandomShear { x, y, warp: Warp::default() })
+    }
+}
+
 /// The options of layers that map images.
 macro_rules! warping {
     ($($layer:ident)*) => {$(
@@ -136,7 +161,9 @@ macro_rules! warping {
         }
 
         impl Layer for $layer {
+            #[track_caller]
             fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+                let _call = crate::called();
                 let x = input(x)?;
                 if mode == Mode::Inference {
                     return Ok(x);
@@ -147,7 +174,7 @@ macro_rules! warping {
     )*};
 }
 
-warping!(RandomRotation RandomZoom RandomTranslation);
+warping!(RandomRotation RandomZoom RandomTranslation RandomShear);
 
 /// The first two rows of a matrix that maps positions `(x, y, 1)` of results to positions of
 /// images, all `[batch, 1]`.
@@ -193,6 +220,18 @@ impl RandomTranslation {
     }
 }
 
+impl RandomShear {
+    fn matrix(&self, x: &Tensor) -> Result<AffineMap> {
+        let number = |range: [f64; 2]| for_each(x, 2, range, &self.warp.seed_generator);
+        let is_back = number([0.0, 1.0])?.greater(0.5)?;
+        let turned = |by: Tensor| is_back.select(&by.neg()?, &by);
+        let down = turned(number(self.y)?)?;
+        let right = turned(number(self.x)?)?;
+        let (one, zero) = (down.ones_like()?, down.zeros_like()?);
+        Ok([one.clone(), right, zero.clone(), down, one, zero])
+    }
+}
+
 /// The center of images: row and column.
 fn center(x: &Tensor) -> Result<[Tensor; 2]> {
     let middle = |axis: usize| {
@@ -207,17 +246,26 @@ impl Warp {
         let zero = map[0].zeros_like()?;
         let parts: Vec<&Tensor> = map.iter().chain([&zero, &zero]).collect();
         let matrix = ops::concat_v2(&parts, &Tensor::from(1))?;
-        let (mode, value) = match self.fill {
-            FillMode::Reflect => ("REFLECT", 0.0),
-            FillMode::Wrap => ("WRAP", 0.0),
-            FillMode::Constant(value) => ("CONSTANT", value),
-            FillMode::Nearest => ("NEAREST", 0.0),
-        };
-        let attrs = ops::ImageProjectiveTransformV3Attrs { fill_mode: mode.into() };
-        let (sizes, value) = (DimSize::of_all(x, 0..4)?, Tensor::from(value));
-        let (size, by) =
-            (operand(&sizes[1..3])?, if self.nearest { "NEAREST" } else { "BILINEAR" });
-        let y = ops::image_projective_transform_v3_with(x, &matrix, &size, &value, by, &attrs)?;
-        with_sizes(y, &sizes)
+        projected(x, &matrix, self.fill, self.nearest)
     }
+}
+
+/// Images mapped by matrices `[batch, 8]` from positions of results to positions of images.
+pub(super) fn projected(
+    x: &Tensor,
+    matrix: &Tensor,
+    fill: FillMode,
+    is_nearest: bool,
+) -> Result<Tensor> {
+    let (mode, value) = match fill {
+        FillMode::Reflect => ("REFLECT", 0.0),
+        FillMode::Wrap => ("WRAP", 0.0),
+        FillMode::Constant(value) => ("CONSTANT", value),
+        FillMode::Nearest => ("NEAREST", 0.0),
+    };
+    let attrs = ops::ImageProjectiveTransformV3Attrs { fill_mode: mode.into() };
+    let (sizes, value) = (DimSize::of_all(x, 0..4)?, Tensor::from(value));
+    let (size, by) = (operand(&sizes[1..3])?, if is_nearest { "NEAREST" } else { "BILINEAR" });
+    let y = ops::image_projective_transform_v3_with(x, matrix, &size, &value, by, &attrs)?;
+    with_sizes(y, &sizes)
 }
