@@ -58,8 +58,9 @@
 //! [`Conv`] or [`MaxPooling`], has a name for each number of them ([`Conv2D`], [`MaxPooling2D`]).
 //! Recurrent layers ([`Lstm`], [`Gru`], [`SimpleRnn`], [`ConvLstm`]) are [`RecurrentLayer`]s, which
 //! [`Bidirectional`] takes in pairs. An [`Activation`] is a layer too. Layers of several inputs are
-//! functions ([`merge`]) or have a method beside [`Layer::call`] (attention). Preprocessing is layers
-//! as well: [`StringLookup`], [`Discretization`], [`Normalization`], [`Resizing`], [`RandomFlip`];
+//! functions ([`merge`], and [`Merge`] with masks) or have a method beside [`Layer::call`] (attention).
+//! Preprocessing is layers as well: [`StringLookup`], [`Discretization`], [`Normalization`],
+//! [`Resizing`], [`RandomFlip`], [`MixUp`], [`MelSpectrogram`];
 //! those that learn from data are made by it (`adapted`) or have a method `adapt`.
 //!
 //! # Precision

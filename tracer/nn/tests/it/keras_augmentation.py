@@ -1,4 +1,4 @@
-"""Prints what Keras' layers make of images at random, by seeds.
+"""Prints what Keras' layers make of images at random, by seeds, and of sound.
 
 Run as `python keras_augmentation.py > keras_augmentation.txt`. Lines are those of keras_numbers.txt.
 """
@@ -68,3 +68,14 @@ flat[0, ..., 1] = 0.5
 show("augmented auto_contrast flat", L.AutoContrast(value_range=(0, 1))(flat))
 flat[..., 1] = 0.5
 show("augmented equalization flat", L.Equalization(value_range=(0, 1))(flat, training=True))
+
+sound = numbers(2, 300)
+M = L.MelSpectrogram
+mel = dict(fft_length=64, sequence_stride=24, sampling_rate=8000, num_mel_bins=12)
+for name, layer in {
+    "mel": M(**mel), "mel hamming": M(**mel, window="hamming", sequence_length=41, power_to_db=False),
+    "mel plain": M(**mel, window=None, mag_exp=1.0, power_to_db=False, min_freq=100.0, max_freq=3000.0),
+    "mel decibels": M(**mel, top_db=15.0, ref_power=4.0, min_power=0.01),
+}.items():
+    show(f"sound {name}", layer(sound), 24)
+show("sound mel vector", M(**mel)(sound[0]), 24)

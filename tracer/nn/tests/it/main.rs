@@ -28,3 +28,4 @@ mod preprocessing;
 mod recorded;
 mod recurrence;
 mod shaping;
+mod sound;

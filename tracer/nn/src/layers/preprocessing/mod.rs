@@ -12,6 +12,7 @@ mod lookup;
 mod mix;
 mod output_mode;
 mod perspective;
+mod spectrogram;
 mod text;
 mod tone;
 mod vocabulary;
@@ -31,6 +32,7 @@ pub use lookup::{IntegerLookup, InverseLookup, Lookup, LookupOptions, StringLook
 pub use mix::{CutMix, EraseOptions, MixUp, RandomErasing};
 pub use output_mode::OutputMode;
 pub use perspective::RandomPerspective;
+pub use spectrogram::{DecibelOptions, MelOptions, MelSpectrogram, SampleWindow};
 pub use text::{Standardize, TextOptions, TextSplit, TextVectorization};
 pub use tone::{AutoContrast, Equalization, RandomPosterization, Solarization};
 pub use vocabulary::Token;
