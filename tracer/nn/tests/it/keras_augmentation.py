@@ -5,7 +5,7 @@ Run as `python keras_augmentation.py > keras_augmentation.txt`. Lines are those 
 
 import numpy as np
 
-from keras_recorder import L, numbers, show
+from keras_recorder import L, numbers, show, trained
 
 images = (numbers(6, 5, 7, 3) + 0.6) / 1.2
 bytes_ = np.round(images * 255).astype(np.float32)
@@ -79,3 +79,22 @@ for name, layer in {
 }.items():
     show(f"sound {name}", layer(sound), 24)
 show("sound mel vector", M(**mel)(sound[0]), 24)
+waves = numbers(2, 30, 2)
+stft = dict(frame_length=6, frame_step=2)
+
+
+def cosine(a, period):
+    """A window as scipy has it, which is absent here."""
+    return a - (1 - a) * np.cos(2 * np.pi * np.arange(6) / period)
+
+
+hann = cosine(0.5, 5)
+for name, options in {
+    "log": {}, "magnitude": dict(window=cosine(0.54, 6)), "psd": dict(scaling="spectrum"), "real": dict(scaling=None),
+    "imag": dict(window=None, padding="same"), "angle": dict(fft_length=12), "stft": dict(expand_dims=True),
+}.items():
+    layer = L.STFTSpectrogram(mode=name, **stft, **{"window": hann, **options})
+    show(f"sound stft {name}", layer(waves), 24)
+    for kernel in layer.weights:
+        show(f"sound stft {name} {kernel.name}", kernel, 24)
+trained("sound stft trained", L.STFTSpectrogram(mode="magnitude", frame_length=6, window=hann), 2, 20, 2)

@@ -1,5 +1,6 @@
 //! Mel spectrograms of sound.
 
+use super::sample_window::SampleWindow;
 use crate::layers::{
     Layer, Mode,
     compute::{input, wide},
@@ -9,7 +10,7 @@ use crate::layers::{
 use ferroflow_ir::DType;
 use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
 use ferroflow_tracer_macros::Trackable;
-use std::f64::consts::{LN_10, TAU};
+use std::f64::consts::LN_10;
 
 /// Sound `[.., samples]` as the power in bands of the mel scale: `[.., bands, frames]`, in decibels
 /// unless options say otherwise. Frames are windows around every `stride`-th sample, the sound being
@@ -60,18 +61,6 @@ pub struct MelOptions {
     pub exponent: f64,
     /// The decibels of results, if any.
     pub decibels: Option<DecibelOptions>,
-}
-
-/// The weights of the samples of a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SampleWindow {
-    /// `0.5 - 0.5·cos`.
-    #[default]
-    Hann,
-    /// `0.54 - 0.46·cos`.
-    Hamming,
-    /// 1.
-    Rectangular,
 }
 
 /// The way in which power becomes decibels.
@@ -207,19 +196,10 @@ fn decibels(power: &Tensor, options: &DecibelOptions) -> Result<Tensor> {
 /// A window in the middle of zeros. Its period is that of TensorFlow: the length where that is even,
 /// otherwise one less.
 fn padded_window(window: SampleWindow, length: usize, fft_length: usize) -> Vec<f32> {
-    let period = if length % 2 == 0 { length } else { (length - 1).max(1) };
-    let cosine = |n: usize| (TAU * n as f64 / period as f64).cos();
-    let weight = |n: usize| match window {
-        SampleWindow::Rectangular => 1.0,
-        _ if length == 1 => 1.0,
-        SampleWindow::Hann => 0.5 - 0.5 * cosine(n),
-        SampleWindow::Hamming => 0.54 - 0.46 * cosine(n),
-    };
+    let period = if length.is_multiple_of(2) { length } else { length - 1 };
     let mut padded = vec![0.0; fft_length];
     let first = (fft_length - length) / 2;
-    for (n, value) in padded[first..first + length].iter_mut().enumerate() {
-        *value = weight(n) as f32;
-    }
+    padded[first..first + length].copy_from_slice(&window.weights(length, period));
     padded
 }
 
