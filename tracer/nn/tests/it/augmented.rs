@@ -2,11 +2,11 @@
 
 use crate::recorded::{check, numbers};
 use ferroflow_nn::{
-    AutoContrast, BlurOptions, ColorJitterOptions, CutMix, Equalization, EraseOptions, Layer,
-    MixUp, Mode, RandomBrightness, RandomColorDegeneration, RandomColorJitter, RandomContrast,
-    RandomErasing, RandomGaussianBlur, RandomGrayscale, RandomHue, RandomInvert, RandomPerspective,
-    RandomPosterization, RandomRotation, RandomSaturation, RandomSharpness, RandomShear,
-    RandomTranslation, RandomZoom, Solarization,
+    AutoContrast, BlurOptions, ColorJitterOptions, CutMix, Equalization, EraseOptions, FlipMode,
+    Layer, MixUp, Mode, RandomBrightness, RandomColorDegeneration, RandomColorJitter,
+    RandomContrast, RandomErasing, RandomFlip, RandomGaussianBlur, RandomGrayscale, RandomHue,
+    RandomInvert, RandomPerspective, RandomPosterization, RandomRotation, RandomSaturation,
+    RandomSharpness, RandomShear, RandomTranslation, RandomZoom, Solarization,
 };
 use ferroflow_tracer::{DType, Result, Tensor, function, ops, spec};
 
@@ -181,7 +181,9 @@ fn images_and_labels_are_mixed() -> Result<()> {
 #[test]
 fn images_are_mapped() -> Result<()> {
     type Make = fn() -> Result<Box<dyn Layer>>;
-    let layers: [(&str, Make); 5] = [
+    let layers: [(&str, Make); 7] = [
+        ("flip horizontal", || Ok(Box::new(RandomFlip::new(FlipMode::Horizontal).seeded(9)))),
+        ("flip vertical", || Ok(Box::new(RandomFlip::new(FlipMode::Vertical).seeded(9)))),
         ("shear", || Ok(Box::new(RandomShear::new([0.1, 0.4], [0.0, 0.3])?.seeded(9)))),
         ("perspective", || {
             Ok(Box::new(RandomPerspective::new(SOMETIMES, 0.6)?.filled(0.25).seeded(9)))

@@ -35,6 +35,8 @@ unranged = {
     "cut_mix": (L.CutMix, dict(factor=(0.5, 0.9))),
     "shear": (L.RandomShear, dict(x_factor=(0.1, 0.4), y_factor=(0.0, 0.3))),
     "perspective": (L.RandomPerspective, dict(factor=sometimes, scale=0.6, fill_value=0.25)),
+    "flip horizontal": (L.RandomFlip, dict(mode="horizontal")),
+    "flip vertical": (L.RandomFlip, dict(mode="vertical")),
     "rotation": (L.RandomRotation, dict(factor=(-0.2, 0.3))),
     "zoom": (L.RandomZoom, dict(height_factor=(-0.2, 0.3), width_factor=(-0.3, 0.1))),
     "translation": (L.RandomTranslation, dict(height_factor=(-0.2, 0.3), width_factor=(-0.3, 0.1))),

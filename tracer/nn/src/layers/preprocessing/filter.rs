@@ -36,7 +36,8 @@ impl RandomSharpness {
 }
 
 /// In training, some images of `[batch, height, width, channels]` blurred by a Gaussian of random
-/// deviations, the same for a batch. Results are cut to the range of values.
+/// deviations, the same for a batch. Results are cut to the range of values. Windows that are not
+/// square differ from those of Keras, which mixes up their rows and columns.
 ///
 /// ```
 /// use ferroflow_nn::{BlurOptions, Layer, Mode, RandomGaussianBlur};
