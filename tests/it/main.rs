@@ -33,6 +33,7 @@ mod keras_files;
 #[cfg(feature = "fuzz")]
 mod killed_savers;
 mod lines;
+mod load_dependencies;
 mod loaded_models;
 mod loading;
 mod monitored;

@@ -9,6 +9,10 @@
 //! method is not traced. The number of tensors may change: a field of type `Option<Tensor>` may get its
 //! first value, and the next call has another trace.
 //!
+//! Under a condition that is a tensor a method of an object that stands outside is not called: the
+//! compiler says that the object is borrowed, as it does of methods of any object. A copy that is
+//! assigned is carried: `let mut changed = object.clone(); changed.step(x)?; object = changed;`.
+//!
 //! ```
 //! use ferroflow_tracer::{Nest, Result, Tensor, function};
 //!
@@ -48,21 +52,27 @@ use crate::{
     value::NestedValue,
 };
 
-/// Runs `method` on an object; returns its result, and the state of the object: its tensors, in its
-/// structure.
+/// The object before a method, for [`with_state`].
+pub fn before<T: Nest>(object: &T) -> NestedValue {
+    object.to_value()
+}
+
+/// A result of a method with the state of the object that it leaves: its tensors, in its structure.
+///
+/// A method ends so wherever it returns, for the state is part of what branches and loops return.
 ///
 /// # Errors
 ///
-/// Those of the method; [`Error::ChangedObject`] when it changes more than tensors.
+/// That of the result; [`Error::ChangedObject`] when more than tensors is changed.
 pub fn with_state<T: Nest, R, E: From<Error>>(
-    name: &str,
-    mut object: T,
-    method: impl FnOnce(&mut T) -> Result<R, E>,
+    result: Result<R, E>,
+    method: &str,
+    before: &NestedValue,
+    object: &T,
 ) -> Result<(R, NestedValue), E> {
-    let before = object.to_value();
-    let result = method(&mut object)?;
+    let result = result?;
     let state =
-        zip_leaves(&before, object.to_value(), "self", &mut |before, after, part| match is_host(
+        zip_leaves(before, object.to_value(), "self", &mut |before, after, part| match is_host(
             before,
         ) || is_host(
             &after,
@@ -70,7 +80,7 @@ pub fn with_state<T: Nest, R, E: From<Error>>(
             false => Ok(after),
             true if difference(before, &after, part).is_none() => Ok(NestedValue::None),
             true => Err(Error::ChangedObject {
-                method: name.into(),
+                method: method.into(),
                 part: part.into(),
                 before: format!("{before:?}"),
                 after: format!("{after:?}"),

@@ -1,6 +1,9 @@
 //! Generated functions compute the same on tensors, eagerly and traced, as on numbers.
 
-use ferroflow_tracer::{DType, Function, Nest, Result, Tensor, function, range};
+use ferroflow_tracer::{
+    DType, Function, GraphDataset, Nest, Result, Tensor, autograph::DatasetElements, context,
+    function, range,
+};
 
 /// A function on tensors.
 type OnTensors = Function<(Tensor, Tensor, i64, bool), Tensor>;
@@ -45,6 +48,18 @@ fn option<T>(is_there: bool, value: T) -> Option<T> {
 struct Fields<T: Nest> {
     a: T,
     b: T,
+}
+
+/// A data set of numbers.
+#[derive(Clone)]
+struct Elements([i32; 3]);
+
+impl GraphDataset for Elements {
+    type Element = Tensor;
+
+    fn elements(&self) -> DatasetElements<Tensor> {
+        Box::new(self.0.into_iter().map(|element| Ok(Tensor::from(element))))
+    }
 }
 
 fn is_small(n: i64) -> bool {
@@ -104,7 +119,9 @@ fn fault(program: &Program) -> Option<String> {
                 let expected = (program.numbers)(p, q, n, flag);
                 let function = (program.tensors)();
                 let args = (Tensor::from(p), Tensor::from(q), n, flag);
-                let eager = (function.host_fn())(args.clone());
+                let eager = context::with_functions_run_eagerly(true, || {
+                    (function.host_fn())(args.clone())
+                });
                 let results = [("eager", eager), ("traced", function.call(args))];
                 for (how, result) in results {
                     let found = result.and_then(|tensor| tensor.to_scalar::<i32>());

@@ -26,6 +26,8 @@ pub struct ObjectNode {
     pub kind: ObjectKind,
     /// The objects it leads to, by name.
     pub children: Vec<(String, usize)>,
+    /// Names of the children that are loaded before it.
+    pub dependencies: Vec<String>,
     /// Variables it keeps for other variables.
     pub slots: Vec<SlotVariable>,
     /// State of it that is no variable.
@@ -205,6 +207,29 @@ impl Description<'_> {
         let id = known.unwrap_or_else(|| self.walk.enter(child));
         self.walk.nodes[self.id].children.push((name.into(), id));
         known.is_none().then_some(id)
+    }
+
+    /// Loaders make the child of this name before the object: it is needed to make the object, as
+    /// `_deserialization_dependencies` says in Python. A saved model tells so; objects that depend on
+    /// each other are refused when it is loaded.
+    ///
+    /// ```
+    /// use ferroflow_runtime::{Result, ResourceVariable, trackable::{Description, Trackable}};
+    ///
+    /// struct Tokenizer {
+    ///     pieces: ResourceVariable,
+    /// }
+    ///
+    /// impl Trackable for Tokenizer {
+    ///     fn describe(&self, description: &mut Description<'_>) {
+    ///         description.has_type("example.Tokenizer");
+    ///         description.child("pieces", &self.pieces).dependency("pieces");
+    ///     }
+    /// }
+    /// ```
+    pub fn dependency(&mut self, child: &str) -> &mut Self {
+        self.walk.nodes[self.id].dependencies.push(child.into());
+        self
     }
 
     /// It has a function that is traced now if the objects are those of a model to be saved.

@@ -169,7 +169,8 @@ impl<'g> Objects<'g> {
             }
             ObjectKind::Foreign => user_object(GENERIC, ""),
         };
-        Ok(SavedObject { children, kind: Some(kind), ..SavedObject::default() })
+        let dependencies = dependencies(node)?;
+        Ok(SavedObject { children, dependencies, kind: Some(kind), ..SavedObject::default() })
     }
 
     fn asset(&self, asset: &Asset) -> proto::SavedAsset {
@@ -509,6 +510,20 @@ fn output(trace: &ExportedTrace) -> Result<StructuredValue> {
     let none = ferroflow_ir::TraceType::None;
     let ty = trace.function_type.output.as_ref().unwrap_or(&none);
     Ok(structured_type(ty, "unknown")?)
+}
+
+/// The children that are loaded before an object.
+fn dependencies(node: &ObjectNode) -> Result<Vec<ObjectReference>> {
+    let child = |name: &String| match node.children.iter().find(|(child, _)| child == name) {
+        Some(child) => Ok(child.clone()),
+        None => Err(Error::NoObject {
+            path: "what an object depends on".into(),
+            name: name.clone(),
+            available: node.children.iter().map(|(name, _)| name.clone()).collect(),
+        }),
+    };
+    let found = node.dependencies.iter().map(child).collect::<Result<Vec<_>>>()?;
+    Ok(references(&found))
 }
 
 /// Whether a tensor holds handles that were not read from a file.

@@ -3,19 +3,23 @@
 
 use crate::{
     crate_path,
-    item::{self, Definition, Failing, FunctionAttrs, FunctionBody},
+    item::{self, Definition, Failing, FunctionAttrs, FunctionBody, FunctionItem},
     parameter::{FunctionParameter, nest_bounds},
 };
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
-use syn::{WherePredicate, parse_quote, spanned::Spanned};
+use syn::{
+    Block, Expr, ExprAsync, ExprClosure, ExprReturn, Item, Stmt, Token, WherePredicate,
+    parse_quote, spanned::Spanned, visit_mut::VisitMut,
+};
 
 /// The code for a method that takes `&mut self`.
 pub(crate) fn code(definition: &Definition) -> TokenStream {
     let macros = crate_path::macros();
     let Definition { item, parameters, output, options } = definition;
     let (vis, sig) = (&item.vis, &item.sig);
-    let FunctionBody { lints: of_body, code: body } = item.body(options.autograph);
+    let with_state = returning_state(item, &macros);
+    let FunctionBody { lints: of_body, code: body } = with_state.body(options.autograph);
     let FunctionAttrs { conditions, lints, others } = item.attrs();
     let name = item::name_of(&sig.ident);
     let derived = |name: String| Ident::new(&name, Span::call_site());
@@ -23,7 +27,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let function = derived(format!("{name}_function"));
     let mut method = sig.ident.clone();
     method.set_span(Span::call_site());
-    let (mut inner, said_once) = (sig.clone(), item::said_once());
+    let (mut inner, said_once) = (with_state.sig.clone(), item::said_once());
     inner.ident = traced.clone();
     let names: Vec<_> = parameters.iter().map(|parameter| &parameter.name).collect();
     let arguments = parameters.iter().map(FunctionParameter::argument);
@@ -36,13 +40,10 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let Failing { call_fallible, host_error } = item::failing(sig, &macros);
     let options = options.code_of_changing(&sig.ident, parameters);
     let object = Ident::new("__object", Span::mixed_site());
-    let run = quote! {
-        #macros::changing::with_state(
-            #name,
-            #object,
-            |#object: &mut Self| #object.#traced(#(#lent),*),
-        )
-    };
+    let run = quote!({
+        let mut #object = #object;
+        #object.#traced(#(#lent),*)
+    });
     let summary = format!(" The traced function of [`{name}`](Self::{name}), for all objects.");
     quote! {
         #(#conditions)*
@@ -79,10 +80,69 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
             let _ = Self::#method;
             METHOD.get_or_init::<Self, _>(|| #macros::function_with(
                 #options,
-                |#object: Self, #(#names: #owned),*| #run.map_err(#host_error),
+                |#object: Self, #(#names: #owned),*| (#run).map_err(#host_error),
             ))
         }
     }
+}
+
+/// The method, returning the state of its object beside its result wherever it returns.
+fn returning_state(item: &FunctionItem, macros: &TokenStream) -> FunctionItem {
+    let mut item = item.clone();
+    let body = TokenStream::from(TokenTree::Group(item.body.clone()));
+    // The compiler tells of a body that is none, where it stands.
+    let (Ok(mut block), Some(receiver)) = (syn::parse2::<Block>(body), item.sig.receiver()) else {
+        return item;
+    };
+    let (name, object) = (item::name_of(&item.sig.ident), receiver.self_token);
+    let before = Ident::new("__before", Span::mixed_site());
+    let mut returns = Returns { macros, name, before: &before, object: &object };
+    returns.visit_block_mut(&mut block);
+    if let Some(Stmt::Expr(last, None)) = block.stmts.last_mut() {
+        returns.change(last);
+    }
+    let stmts = &block.stmts;
+    let body = quote!({
+        let #before = #macros::changing::before(&*#object);
+        #(#stmts)*
+    });
+    if let Some(TokenTree::Group(body)) = body.into_iter().next() {
+        item.body = body;
+    }
+    item::change_result(&mut item.sig, |output| parse_quote!((#output, #macros::NestedValue)));
+    item
+}
+
+/// Adds the state of the object to what is returned.
+struct Returns<'a> {
+    macros: &'a TokenStream,
+    name: String,
+    before: &'a Ident,
+    object: &'a Token![self],
+}
+
+impl Returns<'_> {
+    fn change(&self, result: &mut Expr) {
+        let Returns { macros, name, before, object } = self;
+        let span = Span::call_site().located_at(result.span());
+        let added = quote_spanned!(span=> #macros::changing::with_state);
+        *result = parse_quote!(#added(#result, #name, &#before, &*#object));
+    }
+}
+
+impl VisitMut for Returns<'_> {
+    fn visit_expr_return_mut(&mut self, code: &mut ExprReturn) {
+        if let Some(result) = &mut code.expr {
+            self.visit_expr_mut(result);
+            self.change(result);
+        }
+    }
+
+    fn visit_expr_closure_mut(&mut self, _: &mut ExprClosure) {}
+
+    fn visit_expr_async_mut(&mut self, _: &mut ExprAsync) {}
+
+    fn visit_item_mut(&mut self, _: &mut Item) {}
 }
 
 /// The object is an argument by value, and one type has one function.

@@ -743,67 +743,74 @@ fn a_method_that_changes_its_object() {
     check(
         quote!(impl Sum { #method }),
         expect![[r#"
-        impl Sum {
-            #[allow(trivial_bounds, reason = "whether types are nests is told once")]
-            #[track_caller]
-            fn add(&mut self, x: &Tensor) -> Result<Tensor>
-            where
-                Self: m::Nest + ::core::clone::Clone + 'static,
-            {
-                let called = Self::add_function()
-                    .polymorphic()
-                    .call_fallible(
-                        (::core::clone::Clone::clone(&*self), ::core::clone::Clone::clone(x)),
-                        &|(__object, x): (Self, Tensor)| m::changing::with_state(
-                            "add",
-                            __object,
-                            |__object: &mut Self| __object.__traced_add(&x),
-                        ),
-                    );
-                m::changing::apply(self, called)
+            impl Sum {
+                #[allow(trivial_bounds, reason = "whether types are nests is told once")]
+                #[track_caller]
+                fn add(&mut self, x: &Tensor) -> Result<Tensor>
+                where
+                    Self: m::Nest + ::core::clone::Clone + 'static,
+                {
+                    let called = Self::add_function()
+                        .polymorphic()
+                        .call_fallible(
+                            (::core::clone::Clone::clone(&*self), ::core::clone::Clone::clone(x)),
+                            &|(__object, x): (Self, Tensor)| {
+                                let mut __object = __object;
+                                __object.__traced_add(&x)
+                            },
+                        );
+                    m::changing::apply(self, called)
+                }
+                #[allow(clippy::too_many_arguments, reason = "said of the function that is called")]
+                #[doc(hidden)]
+                fn __traced_add(
+                    &mut self,
+                    x: &Tensor,
+                ) -> Result<(Tensor, m::NestedValue)> {
+                    let __before = m::changing::before(&*self);
+                    self.sum = (&self.sum + x)?;
+                    m::changing::with_state(
+                        Ok(self.sum.clone()),
+                        "add",
+                        &__before,
+                        &*self,
+                    )
+                }
+                /// The traced function of [`add`](Self::add), for all objects.
+                #[allow(deprecated, reason = "the method itself may be")]
+                #[allow(trivial_bounds, reason = "whether types are nests is told once")]
+                fn add_function() -> &'static m::Function<
+                    (Self, Tensor),
+                    (Tensor, m::NestedValue),
+                >
+                where
+                    Self: m::Nest + ::core::clone::Clone + 'static,
+                {
+                    static METHOD: m::Slots = m::Slots::new();
+                    let _ = Self::add;
+                    METHOD
+                        .get_or_init::<
+                            Self,
+                            _,
+                        >(|| m::function_with(
+                            m::FunctionOptions {
+                                name: ::std::convert::Into::into("add"),
+                                parameters: ::std::vec![
+                                    m::ParameterSpec::new("self"),
+                                    m::ParameterSpec::new("x")
+                                ],
+                                ..::core::default::Default::default()
+                            },
+                            |__object: Self, x: Tensor| {
+                                ({
+                                    let mut __object = __object;
+                                    __object.__traced_add(&x)
+                                })
+                                    .map_err(m::Error::host)
+                            },
+                        ))
+                }
             }
-            #[allow(clippy::too_many_arguments, reason = "said of the function that is called")]
-            #[doc(hidden)]
-            fn __traced_add(&mut self, x: &Tensor) -> Result<Tensor> {
-                self.sum = (&self.sum + x)?;
-                Ok(self.sum.clone())
-            }
-            /// The traced function of [`add`](Self::add), for all objects.
-            #[allow(deprecated, reason = "the method itself may be")]
-            #[allow(trivial_bounds, reason = "whether types are nests is told once")]
-            fn add_function() -> &'static m::Function<
-                (Self, Tensor),
-                (Tensor, m::NestedValue),
-            >
-            where
-                Self: m::Nest + ::core::clone::Clone + 'static,
-            {
-                static METHOD: m::Slots = m::Slots::new();
-                let _ = Self::add;
-                METHOD
-                    .get_or_init::<
-                        Self,
-                        _,
-                    >(|| m::function_with(
-                        m::FunctionOptions {
-                            name: ::std::convert::Into::into("add"),
-                            parameters: ::std::vec![
-                                m::ParameterSpec::new("self"),
-                                m::ParameterSpec::new("x")
-                            ],
-                            ..::core::default::Default::default()
-                        },
-                        |__object: Self, x: Tensor| {
-                            m::changing::with_state(
-                                    "add",
-                                    __object,
-                                    |__object: &mut Self| __object.__traced_add(&x),
-                                )
-                                .map_err(m::Error::host)
-                        },
-                    ))
-            }
-        }
-    "#]],
+        "#]],
     );
 }

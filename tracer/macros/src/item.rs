@@ -10,11 +10,12 @@ use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{
     Attribute, FnArg, GenericArgument, GenericParam, Meta, PathArguments, Receiver, ReturnType,
-    Signature, Token, Type, Visibility, WherePredicate, ext::IdentExt, parse::Parse,
-    parse::ParseStream, spanned::Spanned,
+    Signature, Token, Type, TypeGroup, TypeParen, Visibility, WherePredicate, ext::IdentExt,
+    parse::Parse, parse::ParseStream, spanned::Spanned,
 };
 
 /// A function or method, with its body as it is written.
+#[derive(Clone)]
 pub(crate) struct FunctionItem {
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) vis: Visibility,
@@ -213,6 +214,25 @@ fn result_types(ty: &Type) -> impl Iterator<Item = &Type> {
         GenericArgument::Type(ty) => Some(ty),
         _ => None,
     })
+}
+
+/// Changes `T` of the `Result<T>` that is returned.
+pub(crate) fn change_result(sig: &mut Signature, change: impl FnOnce(&Type) -> Type) {
+    let ReturnType::Type(_, ty) = &mut sig.output else { return };
+    let mut ty = &mut **ty;
+    while let Type::Group(TypeGroup { elem, .. }) | Type::Paren(TypeParen { elem, .. }) = ty {
+        ty = elem;
+    }
+    let Type::Path(path) = ty else { return };
+    let last = path.path.segments.last_mut().map(|last| &mut last.arguments);
+    let Some(PathArguments::AngleBracketed(arguments)) = last else { return };
+    let result = arguments.args.iter_mut().find_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    });
+    if let Some(ty) = result {
+        *ty = change(ty);
+    }
 }
 
 /// The name without what makes it a raw identifier.

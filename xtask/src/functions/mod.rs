@@ -63,7 +63,11 @@ pub(crate) fn source(seeds: Range<u64>) -> String {
     );
     let mut table = String::new();
     for seed in seeds {
-        let Pair { tensors, numbers } = function(seed);
+        let is_method = seed % 4 == 3;
+        let of_method = if is_method { method(seed) } else { Pair::default() };
+        source.push_str(&of_method.tensors);
+        source.push_str(&of_method.numbers);
+        let Pair { tensors, numbers } = if is_method { call(seed) } else { function(seed, &[]) };
         let _ = writeln!(
             source,
             "#[function]\nfn tensors_{seed}(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> \
@@ -80,12 +84,46 @@ pub(crate) fn source(seeds: Range<u64>) -> String {
     source
 }
 
-/// The body of a function.
-fn function(seed: u64) -> Pair {
+/// A method that changes its object, on tensors and on numbers.
+fn method(seed: u64) -> Pair {
+    let body = function(seed, &["self.a", "self.b"]);
+    filled(
+        &format!(
+            "impl Fields<Tensor> {{\n#[function]\nfn method_{seed}(&mut self, p: &Tensor, q: &Tensor, \
+             n: i64, flag: bool) -> Result<Tensor> $0\n}}\n\n"
+        ),
+        &format!(
+            "impl Fields<i32> {{\nfn method_{seed}(&mut self, p: i32, q: i32, n: i64, flag: bool) -> \
+             i32 $0\n}}\n\n"
+        ),
+        &[&body],
+    )
+}
+
+/// The body of a function that calls a method twice and uses what became of the object.
+fn call(seed: u64) -> Pair {
+    Pair::new(
+        format!(
+            "{{\nlet mut fields = Fields {{ a: p.clone(), b: q.clone() }};\nlet mut x = \
+             fields.method_{seed}(p, q, n, flag)?;\nif x.lt(&fields.a)? {{\nlet mut changed = \
+             fields.clone();\nx -= changed.method_{seed}(&x.clone(), p, n, flag)?;\nfields = \
+             changed;\n}}\nx + &fields.a * 3 + &fields.b * 7\n}}"
+        ),
+        format!(
+            "{{\nlet mut fields = Fields {{ a: p, b: q }};\nlet mut x = fields.method_{seed}(p, q, n, \
+             flag);\nif x < fields.a {{\nx = sub(x, fields.method_{seed}(x, p, n, \
+             flag));\n}}\nadd(add(x, mul(fields.a, 3)), mul(fields.b, 7))\n}}"
+        ),
+    )
+}
+
+/// The body of a function with these variables of the code around it.
+fn function(seed: u64, outer: &[&str]) -> Pair {
     let mut dice = Dice::new(seed);
     let mut scope = GeneratorScope::new(&mut dice);
     let mut body = Pair::same("{\n");
     body.push(&scope.beginning(&mut dice));
+    scope.variables.extend(outer.iter().map(ToString::to_string));
     body.push(&scope.statements(&mut dice, 3));
     if !scope.is_over() {
         body.push(&scope.end(&mut dice));

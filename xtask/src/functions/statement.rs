@@ -212,8 +212,9 @@ impl GeneratorScope {
             scope.variables.push(name);
             scope.statements(dice, depth)
         });
+        let tensors = *dice.one_of(&["Tensor::from([3, -1, 5])", "&Elements([3, -1, 5])"]);
         filled(
-            "$1for mut $0 in Tensor::from([3, -1, 5]) {\n$2}\n",
+            &format!("$1for mut $0 in {tensors} {{\n$2}}\n"),
             "$1for mut $0 in [3i32, -1, 5] {\n$2}\n",
             &[&row, &label, &body],
         )

@@ -1,6 +1,6 @@
 //! `#[function]` on methods that take `&mut self`.
 
-use ferroflow_tracer::{Error, GradientTape, Nest, Result, Tensor, Variable, context, function};
+use ferroflow_tracer::{Error, GradientTape, Nest, Result, Tensor, Variable, context, function, range};
 
 #[derive(Nest, Clone)]
 struct Sums {
@@ -152,4 +152,44 @@ fn structures_change_by_code_of_rust() {
     let found: Vec<f32> = window.items.iter().map(scalar).collect();
     assert_eq!(found, [3.0, 4.0]);
     assert_eq!(Window::<Tensor>::push_function().concrete_functions().len(), 3);
+}
+
+/// A state machine that returns from within branches and loops.
+#[derive(Nest, Clone)]
+struct Machine {
+    state: Tensor,
+}
+
+impl Machine {
+    #[function]
+    fn step(&mut self, x: &Tensor) -> Result<Tensor> {
+        if x.lt(0)? {
+            self.state = x.clone();
+            return Ok(Tensor::from(-1));
+        }
+        for i in range(x) {
+            self.state += i;
+            if self.state.gt(10)? {
+                self.state = Tensor::from(100);
+                return x * 2;
+            }
+        }
+        let double = |x: &Tensor| -> Result<Tensor> { return x + x };
+        self.state = double(&self.state)?;
+        Ok(x.clone())
+    }
+}
+
+#[test]
+fn the_state_is_that_where_the_method_returned() {
+    let mut machine = Machine { state: Tensor::from(0) };
+    let mut step = |x: i32| {
+        let y = machine.step(&Tensor::from(x)).unwrap().to_scalar::<i32>().unwrap();
+        (y, machine.state.to_scalar::<i32>().unwrap())
+    };
+    assert_eq!(step(3), (3, 6));
+    assert_eq!(step(4), (8, 100));
+    assert_eq!(step(-7), (-1, -7));
+    assert_eq!(step(0), (0, -14));
+    assert_eq!(Machine::step_function().tracing_count(), 1);
 }
