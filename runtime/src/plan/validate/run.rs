@@ -370,7 +370,7 @@ impl<'n> SymbolicRun<'n> {
         }
         self.expect(&action.index.place, outer, node.inputs()[0], &name)?;
         let before = self.memory.clone();
-        let mut after: Option<SymbolicMemory> = None;
+        let mut ends: Vec<ArmEnd> = Vec::new();
         for (arm, actions) in arms.iter().zip(&action.branches) {
             self.memory = before.clone();
             let mut environment = Environment::of(arm);
@@ -382,28 +382,64 @@ impl<'n> SymbolicRun<'n> {
             if !self.body(actions, &mut environment)? {
                 continue;
             }
-            for (index, place) in action.results.iter().enumerate() {
-                let Some(&result) = arm.results.get(index) else { continue };
-                let outlet = Outlet::new(id, index);
-                if is_read(function, outlet) {
-                    let number = self.numbers.result(function, outlet);
-                    self.leave(place, &mut environment, result, number);
-                }
-            }
-            match &mut after {
-                None => after = Some(self.memory.clone()),
-                Some(after) => after.meet(&self.memory),
-            }
+            let results = action.results.iter().enumerate();
+            let held = results.map(|(index, place)| {
+                let result = arm.results.get(index);
+                result.is_some_and(|&result| {
+                    self.expect(place, &mut environment, result, &String::new).is_ok()
+                })
+            });
+            ends.push(ArmEnd { held: held.collect(), memory: self.memory.clone() });
         }
-        for index in 0..action.results.len() {
-            let outlet = Outlet::new(id, index);
-            let number = self.numbers.result(function, outlet);
-            outer.define(outlet, SymbolicValue::whole(number));
-        }
-        let goes_on = after.is_some();
-        self.memory = after.unwrap_or(before);
+        self.memory = before;
+        let goes_on = !ends.is_empty();
+        self.join(id, action, ends, outer);
         Ok(goes_on)
     }
+
+    /// Joins the ends of arms: a result is where all of them leave it. Results that one location holds
+    /// are equal, and one value: they may share it although nothing reads some of them.
+    fn join(
+        &mut self,
+        id: NodeId,
+        action: &BranchAction,
+        ends: Vec<ArmEnd>,
+        outer: &mut Environment<'_>,
+    ) {
+        let results = &action.results;
+        let is_held = |index: usize| ends.iter().all(|end| end.held[index]);
+        let held: Vec<usize> = (0..results.len()).filter(|&index| is_held(index)).collect();
+        let mut numbers = Vec::with_capacity(results.len());
+        for (index, place) in results.iter().enumerate() {
+            let is_equal = |other: &&usize| results[**other] == *place;
+            let equal = held.iter().find(is_equal).filter(|_| held.contains(&index));
+            let outlet = Outlet::new(id, equal.copied().unwrap_or(index));
+            let number = self.numbers.result(outer.function, outlet);
+            outer.define(Outlet::new(id, index), SymbolicValue::whole(number));
+            numbers.push(number);
+        }
+        let ends = ends.into_iter().map(|ArmEnd { mut memory, .. }| {
+            for &index in &held {
+                let content = MemoryContent { number: numbers[index], start: 0 };
+                memory.write(&results[index], content);
+            }
+            memory
+        });
+        let joined = ends.reduce(|mut joined, memory| {
+            joined.meet(&memory);
+            joined
+        });
+        if let Some(joined) = joined {
+            self.memory = joined;
+        }
+    }
+}
+
+/// The end of an arm that goes on.
+struct ArmEnd {
+    /// The results that are where the branch leaves them.
+    held: Vec<bool>,
+    memory: SymbolicMemory,
 }
 
 /// Whether a node or a result of a body reads a value.

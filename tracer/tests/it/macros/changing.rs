@@ -1,6 +1,8 @@
 //! `#[function]` on methods that take `&mut self`.
 
-use ferroflow_tracer::{Error, GradientTape, Nest, Result, Tensor, Variable, context, function, range};
+use ferroflow_tracer::{
+    Error, GradientTape, Nest, Result, Tensor, Variable, context, function, range,
+};
 
 #[derive(Nest, Clone)]
 struct Sums {
