@@ -367,74 +367,45 @@ fn tensors_1(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 return Ok(p.clone().floor_mod(7)?);
             }
         }
-        if ((n > 1) || (Tensor::from(2)).le(6)?) {
-            for h6 in 0..2 {
-                y = (&y + h6 as i32)?;
-                y = y.clone();
-                (x, y) = (p.clone(), Tensor::from(-4));
-            }
-        } else if q.ne(&x)? || !is_small(n) {
-            let mut v7;
-            match n {
-                0 => {
-                    v7 = q.clone();
+        if (Tensor::from(2)).le(6)? {
+            x = keep(&y.clone());
+            let mut k5 = Tensor::from(0);
+            'l6: loop {
+                if k5.greater(1)? {
+                    break;
                 }
-                _ => {
-                    if p.equal(1)? {
-                        v7 = p.clone();
-                    } else {
-                        let mut v8 = q.clone();
-                        v7 = q.clone();
-                    }
-                }
-            }
-        } else {
-            y = if let Some(mut o9) = option(flag, Tensor::from(7)) {
-                y.clone()
-            } else {
-                x.clone()
-            };
-            'l10: for h11 in 0..n {
-                y = (&y + h11 as i32)?;
-                x = Tensor::from(7);
-                x = (q.clone() * &x)?;
-                y = (p.clone() * &y)?;
+                k5 = (&k5 + 1)?;
+                break;
             }
         }
-        x = (if flag && p.not_equal(0)? {
-            {
-                let t12 = x.clone();
-                t12
-            }
-        } else {
-            let mut v13 = Tensor::from(7);
-            [x.clone(), x.clone()][if is_small(n) { 0 } else { 1 }].clone()
-        } + &x)?;
     }
-    assert!(p.not_equal(&y)? || !p.not_equal(&y)?, "always");
-    if (n == 0) {
-        let mut k14 = Tensor::from(0);
-        'l15: while k14.less(1)? && (!(q.le(3)?)) {
-            k14 = (&k14 + 1)?;
-            'l16: for mut i17 in range(-1, (Tensor::from(8)).floor_mod(3)?) {
-                i17 = q.clone();
-                y = (Tensor::from(5) - &y)?;
-            }
-        }
+    x = (if is_small(n) && q.ge(&y)? {
+        [p.clone().floor_mod(7)?, q.less(2)?.cast(DType::I32)?][if is_small(n) { 0 } else { 1 }]
+            .clone()
+    } else {
         {
-            'l18: for h19 in 0..n {
-                x = (&x + h19 as i32)?;
-                let mut v20 = y.clone();
-                assert!(q.ge(10)? || !q.ge(10)?, "always");
+            let t7 = (2 - p.clone())?;
+            (t7 * 2)?
+        }
+    } - &x)?;
+    'l8: for h9 in (0..3).rev() {
+        y = (&y + h9 as i32)?;
+        x = p.clone();
+        let mut k10 = Tensor::from(0);
+        'l11: loop {
+            if k10.greater(3)? {
+                break;
             }
-            let mut k21 = Tensor::from(0);
-            'l22: while k21.less(3)? && ((p.clone()).lt(3)?) {
-                k21 = (&k21 + 1)?;
-                x = Tensor::from(5);
+            k10 = (&k10 + 1)?;
+            y = p.ge(&y)?.cast(DType::I32)?;
+            if is_small(n) && (Tensor::from(-2)).equal(&y)? {
+                x = p.clone();
+                let mut v12 = y.clone();
             }
         }
+        assert!(p.le(7)? || !p.le(7)?, "always");
     }
-    Ok(x)
+    Result::<Tensor>::Ok([y.clone(), x.clone()][if is_small(n) { 0 } else { 1 }].clone().abs()?)
 }
 
 fn numbers_1(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -465,73 +436,47 @@ fn numbers_1(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 return (rem((p), 7));
             }
         }
-        if ((n > 1) || ((2i32) <= ({ 6 }))) {
-            for h6 in 0..2 {
-                y = add(y, h6 as i32);
-                y = y;
-                (x, y) = (p, (-4i32));
-            }
-        } else if (q != ({ x })) || !is_small(n) {
-            let mut v7;
-            match n {
-                0 => {
-                    v7 = q;
+        if ((2i32) <= ({ 6 })) {
+            x = y;
+            let mut k5 = 0;
+            'l6: loop {
+                if k5 > 1 {
+                    break;
                 }
-                _ => {
-                    if (p == ({ 1 })) {
-                        v7 = p;
-                    } else {
-                        let mut v8 = q;
-                        v7 = q;
-                    }
-                }
+                k5 += 1;
+                break;
             }
+        }
+    }
+    x = sub(
+        if is_small(n) && (q >= ({ y })) {
+            [(rem((p), 7)), i32::from((q < ({ 2 })))][if is_small(n) { 0 } else { 1 }]
         } else {
-            y = if let Some(mut o9) = option(flag, (7i32)) { y } else { x };
-            'l10: for h11 in 0..n {
-                y = add(y, h11 as i32);
-                x = (7i32);
-                x = mul(q, x);
-                y = mul(p, y);
+            {
+                let t7 = (sub(2i32, p));
+                mul(t7, 2)
+            }
+        },
+        x,
+    );
+    'l8: for h9 in (0..3).rev() {
+        y = add(y, h9 as i32);
+        x = p;
+        let mut k10 = 0;
+        'l11: loop {
+            if k10 > 3 {
+                break;
+            }
+            k10 += 1;
+            y = i32::from((p >= ({ y })));
+            if is_small(n) && ((-2i32) == ({ y })) {
+                x = p;
+                let mut v12 = y;
             }
         }
-        x = add(
-            if flag && (p != ({ 0 })) {
-                {
-                    let t12 = x;
-                    t12
-                }
-            } else {
-                let mut v13 = (7i32);
-                [x, x][if is_small(n) { 0 } else { 1 }]
-            },
-            x,
-        );
+        assert!((p <= ({ 7 })) || !(p <= ({ 7 })), "always");
     }
-    assert!((p != ({ y })) || !(p != ({ y })), "always");
-    if (n == 0) {
-        let mut k14 = 0;
-        'l15: while k14 < 1 && (!(q <= ({ 3 }))) {
-            k14 += 1;
-            'l16: for mut i17 in -1..rem((8i32), 3) {
-                i17 = q;
-                y = sub((5i32), y);
-            }
-        }
-        {
-            'l18: for h19 in 0..n {
-                x = add(x, h19 as i32);
-                let mut v20 = y;
-                assert!((q >= ({ 10 })) || !(q >= ({ 10 })), "always");
-            }
-            let mut k21 = 0;
-            'l22: while k21 < 3 && ((p) < ({ 3 })) {
-                k21 += 1;
-                x = (5i32);
-            }
-        }
-    }
-    x
+    (([y, x][if is_small(n) { 0 } else { 1 }]).wrapping_abs())
 }
 
 #[function]
@@ -591,280 +536,238 @@ fn numbers_2(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     i32::from(((p) <= ({ y })))
 }
 
-#[function]
-fn tensors_3(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
-    let mut x = p.clone();
-    let mut y = Tensor::from(1);
-    if !(!(y.le(&y)?)) {
-        if (n > 1) {
-            let mut v1;
-            if q.equal(5)? {
-                v1 = Tensor::from(-3);
-            } else if flag {
-                let mut v2 = Tensor::from(5);
-                v1 = y.clone();
+impl Fields<Tensor> {
+    #[function]
+    fn method_3(&mut self, p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+        let mut x = p.clone();
+        let mut y = Tensor::from(1);
+        if !(!(self.b.le(&self.b)?)) {
+            if (n > 1) {
+                let mut v1;
+                if q.equal(5)? {
+                    v1 = Tensor::from(-3);
+                } else if flag {
+                    let mut v2 = Tensor::from(5);
+                    v1 = y.clone();
+                } else {
+                    v1 = q.clone();
+                }
+                assert!(q.equal(&y)? || !q.equal(&y)?, "always");
+                v1 = if q.not_equal(9)? {
+                    let mut v3 = Tensor::from(2);
+                    Tensor::from(1)
+                } else if q.less_equal(11)? {
+                    self.b = Tensor::from(2);
+                    Tensor::from(-1)
+                } else {
+                    Tensor::from(5)
+                };
             } else {
-                v1 = y.clone();
+                if (x.clone()).greater_equal(self.a.clone())? {
+                    x = x.clone();
+                    (x, self.b) = (x.clone(), x.clone());
+                    (self.b, y) = (Tensor::from(-3), self.b.clone());
+                } else if (p.clone()).ge(Tensor::from(6))? {
+                    self.a = (x.clone() - &self.a)?;
+                } else {
+                    return Ok(match n {
+                        0 => self.a.clone(),
+                        1 | 2 => (self.b.clone()),
+                        _ => (x.clone()),
+                    });
+                }
+                self.a = if q.eq(2)? {
+                    Tensor::from(-2)
+                } else {
+                    let mut v4 = Tensor::from(6);
+                    q.clone()
+                };
             }
-            assert!(q.equal(&y)? || !q.equal(&y)?, "always");
-            x = if q.not_equal(9)? {
-                let mut v3 = Tensor::from(2);
-                Tensor::from(1)
-            } else if q.less_equal(11)? {
-                v1 = Tensor::from(2);
-                Tensor::from(-1)
-            } else {
-                Tensor::from(5)
-            };
-        } else {
-            if (p.clone()).greater_equal(p.clone())? {
-                x = x.clone();
-                (x, y) = (x.clone(), p.clone());
-                y = Tensor::from(-3);
-            } else if (p.clone()).ge(Tensor::from(6))? {
-                x = (x.clone() - &x)?;
-            } else {
-                return Ok(match n {
-                    0 => p.clone(),
-                    1 | 2 => (q.clone()),
-                    _ => (p.clone()),
+            assert!(x.le(&x)? || !x.le(&x)?, "always");
+            'l5: for mut r6 in Tensor::from([3, -1, 5]) {
+                return Ok({
+                    let mut k7 = Tensor::from(0);
+                    loop {
+                        k7 = (&k7 + 1)?;
+                        if !(q.equal(1)?) {
+                            break p.clone();
+                        }
+                        if k7.greater(3)? {
+                            break (p.clone());
+                        }
+                    }
                 });
             }
-            x = if q.eq(2)? {
-                Tensor::from(-2)
-            } else {
-                let mut v4 = Tensor::from(6);
-                x.clone()
-            };
-        }
-        assert!(x.le(&x)? || !x.le(&x)?, "always");
-        'l5: for mut r6 in Tensor::from([3, -1, 5]) {
-            return Ok({
-                let mut k7 = Tensor::from(0);
-                loop {
-                    k7 = (&k7 + 1)?;
-                    if !(q.equal(1)?) {
-                        break x.clone();
-                    }
-                    if k7.greater(3)? {
-                        break (p.clone());
-                    }
+        } else if !(p.greater(0)?) {
+            {
+                'l8: for mut r9 in &Elements([3, -1, 5]) {
+                    self.a = y.clone();
+                    self.a = q.clone();
+                    break;
                 }
+                x = p.clone();
+            }
+            if !(q.less_equal(4)?) && (is_small(n)) {
+                x = q.gt(&self.b)?.cast(DType::I32)?;
+            }
+            'l10: for mut r11 in Tensor::from([3, -1, 5]) {
+                let mut s12 = Fields { a: twice(q + self.a.clone())?, b: Tensor::from(3) };
+                (s12.a, s12.b) = (
+                    if q.ge(2)? { q.clone() } else { self.a.clone() },
+                    match p.clone() {
+                        0 => Tensor::from(5),
+                        1 | -3 | 4..=6 => r11.clone(),
+                        _ => Tensor::from(-1),
+                    },
+                );
+            }
+        } else {
+            y = keep(&if p.lt(0)? {
+                Tensor::from(-1)
+            } else {
+                let mut v13 = q.clone();
+                Tensor::from(6)
             });
         }
-    } else {
-        if (p.clone()).greater(Tensor::from(1))? {
-            'l8: for mut r9 in Tensor::from([3, -1, 5]) {
-                x = y.clone();
-                y = p.clone();
-                break;
+        Ok(match n {
+            0 => (y.clone().minimum(Tensor::from(8))?),
+            1 | 2 => (&y * &self.a)?,
+            _ => {
+                (match x.clone() {
+                    -2..=2 => self.a.clone(),
+                    5 => (Tensor::from(2)),
+                    _ => x.clone(),
+                })
             }
-            let mut v10 = if p.eq(&y)? { y.clone() } else { q.clone() };
-        } else if p.lt(5)? {
-            y *= p.clone() * p.clone();
-            'l11: for h12 in 0..2 {
-                y = (&y + h12 as i32)?;
-                let mut s13 = Fields { a: p.clone(), b: Tensor::from(5) };
+        })
+    }
+}
+
+impl Fields<i32> {
+    fn method_3(&mut self, p: i32, q: i32, n: i64, flag: bool) -> i32 {
+        let mut x = p;
+        let mut y = 1i32;
+        if !(!(self.b <= ({ self.b }))) {
+            if (n > 1) {
+                let mut v1;
+                if (q == ({ 5 })) {
+                    v1 = (-3i32);
+                } else if flag {
+                    let mut v2 = (5i32);
+                    v1 = y;
+                } else {
+                    v1 = q;
+                }
+                assert!((q == ({ y })) || !(q == ({ y })), "always");
+                v1 = if (q != ({ 9 })) {
+                    let mut v3 = (2i32);
+                    (1i32)
+                } else if (q <= ({ 11 })) {
+                    self.b = (2i32);
+                    (-1i32)
+                } else {
+                    (5i32)
+                };
+            } else {
+                if ((x) >= ({ self.a })) {
+                    x = x;
+                    (x, self.b) = (x, x);
+                    (self.b, y) = ((-3i32), self.b);
+                } else if ((p) >= ({ (6i32) })) {
+                    self.a = sub(x, self.a);
+                } else {
+                    return match n {
+                        0 => self.a,
+                        1 | 2 => (self.b),
+                        _ => (x),
+                    };
+                }
+                self.a = if (q == ({ 2 })) {
+                    (-2i32)
+                } else {
+                    let mut v4 = (6i32);
+                    q
+                };
             }
-            x = match p.clone() {
-                -2..=2 => Tensor::from(0),
-                5 => (Tensor::from(1)),
-                _ => Tensor::from(-4),
-            };
+            assert!((x <= ({ x })) || !(x <= ({ x })), "always");
+            'l5: for mut r6 in [3i32, -1, 5] {
+                return {
+                    let mut k7 = 0;
+                    loop {
+                        k7 += 1;
+                        if !(q == ({ 1 })) {
+                            break p;
+                        }
+                        if k7 > 3 {
+                            break (p);
+                        }
+                    }
+                };
+            }
+        } else if !(p > ({ 0 })) {
+            {
+                'l8: for mut r9 in [3i32, -1, 5] {
+                    self.a = y;
+                    self.a = q;
+                    break;
+                }
+                x = p;
+            }
+            if !(q <= ({ 4 })) && (is_small(n)) {
+                x = i32::from((q > ({ self.b })));
+            }
+            'l10: for mut r11 in [3i32, -1, 5] {
+                let mut s12 = Fields { a: twice(add(q, self.a)), b: (3i32) };
+                (s12.a, s12.b) = (
+                    if (q >= ({ 2 })) { q } else { self.a },
+                    match p {
+                        0 => (5i32),
+                        1 | -3 | 4..=6 => r11,
+                        _ => (-1i32),
+                    },
+                );
+            }
         } else {
-            x = (twice(-if q.lt(&x)? { Tensor::from(-3) } else { Tensor::from(-2) })? + &x)?;
-            y = keep(&y.clone());
+            y = if (p < ({ 0 })) {
+                (-1i32)
+            } else {
+                let mut v13 = q;
+                (6i32)
+            };
         }
-        'l14: for mut r15 in Tensor::from([3, -1, 5]) {
-            let mut k16 = Tensor::from(0);
-            'l17: while k16.less(0)? && (q.greater_equal(5)?) {
-                k16 = (&k16 + 1)?;
-                x = Tensor::from(4);
-                y = p.clone();
-                assert!(p.less_equal(5)? || !p.less_equal(5)?, "always");
-            }
-        }
-        {
-            'l18: for mut i19 in 0..(x.clone()).floor_mod(4)? {
-                assert!(y.le(&x)? || !y.le(&x)?, "always");
-                y = p.clone();
+        match n {
+            0 => ((y).min((8i32))),
+            1 | 2 => (mul(y, self.a)),
+            _ => {
+                (match x {
+                    -2..=2 => self.a,
+                    5 => (2i32),
+                    _ => x,
+                })
             }
         }
     }
-    if p.le(&x)? {
-        x = ({
-            let mut k20 = Tensor::from(0);
-            loop {
-                k20 = (&k20 + 1)?;
-                if x.less_equal(9)? && (y.greater(10)?) {
-                    break y.clone();
-                }
-                if k20.greater(3)? {
-                    break (Tensor::from(7));
-                }
-            }
-        } + &x)?;
-        {
-            let t21 = Tensor::from(0);
-            t21
-        }
-    } else if q.lt(5)? {
-        'l22: for mut r23 in Tensor::from([3, -1, 5]) {
-            let mut s24 = Fields { a: p.clone(), b: r23.clone() };
-            r23 -= r23.clone();
-        }
-        twice(6 - Tensor::from(3))?
-    } else {
-        let mut v26 = {
-            let t25 = q.clone();
-            (t25 * 2)?
-        };
-        match p.clone() {
-            0 => Tensor::from(-2),
-            1 | -3 | 4..=6 => x.clone(),
-            _ => y.clone(),
-        }
+}
+
+#[function]
+fn tensors_3(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+    let mut fields = Fields { a: p.clone(), b: q.clone() };
+    let mut x = fields.method_3(p, q, n, flag)?;
+    if x.lt(&fields.a)? {
+        let mut changed = fields.clone();
+        x -= changed.method_3(&x.clone(), p, n, flag)?;
+        fields = changed;
     }
-    .maximum(Tensor::from(-3))
+    x + &fields.a * 3 + &fields.b * 7
 }
 
 fn numbers_3(p: i32, q: i32, n: i64, flag: bool) -> i32 {
-    let mut x = p;
-    let mut y = 1i32;
-    if !(!(y <= ({ y }))) {
-        if (n > 1) {
-            let mut v1;
-            if (q == ({ 5 })) {
-                v1 = (-3i32);
-            } else if flag {
-                let mut v2 = (5i32);
-                v1 = y;
-            } else {
-                v1 = y;
-            }
-            assert!((q == ({ y })) || !(q == ({ y })), "always");
-            x = if (q != ({ 9 })) {
-                let mut v3 = (2i32);
-                (1i32)
-            } else if (q <= ({ 11 })) {
-                v1 = (2i32);
-                (-1i32)
-            } else {
-                (5i32)
-            };
-        } else {
-            if ((p) >= ({ p })) {
-                x = x;
-                (x, y) = (x, p);
-                y = (-3i32);
-            } else if ((p) >= ({ (6i32) })) {
-                x = sub(x, x);
-            } else {
-                return match n {
-                    0 => p,
-                    1 | 2 => (q),
-                    _ => (p),
-                };
-            }
-            x = if (q == ({ 2 })) {
-                (-2i32)
-            } else {
-                let mut v4 = (6i32);
-                x
-            };
-        }
-        assert!((x <= ({ x })) || !(x <= ({ x })), "always");
-        'l5: for mut r6 in [3i32, -1, 5] {
-            return {
-                let mut k7 = 0;
-                loop {
-                    k7 += 1;
-                    if !(q == ({ 1 })) {
-                        break x;
-                    }
-                    if k7 > 3 {
-                        break (p);
-                    }
-                }
-            };
-        }
-    } else {
-        if ((p) > ({ (1i32) })) {
-            'l8: for mut r9 in [3i32, -1, 5] {
-                x = y;
-                y = p;
-                break;
-            }
-            let mut v10 = if (p == ({ y })) { y } else { q };
-        } else if (p < ({ 5 })) {
-            y = mul(y, mul(p, p));
-            'l11: for h12 in 0..2 {
-                y = add(y, h12 as i32);
-                let mut s13 = Fields { a: p, b: (5i32) };
-            }
-            x = match p {
-                -2..=2 => (0i32),
-                5 => (1i32),
-                _ => (-4i32),
-            };
-        } else {
-            x = add(twice(sub(0, if (q < ({ x })) { (-3i32) } else { (-2i32) })), x);
-            y = y;
-        }
-        'l14: for mut r15 in [3i32, -1, 5] {
-            let mut k16 = 0;
-            'l17: while k16 < 0 && (q >= ({ 5 })) {
-                k16 += 1;
-                x = (4i32);
-                y = p;
-                assert!((p <= ({ 5 })) || !(p <= ({ 5 })), "always");
-            }
-        }
-        {
-            'l18: for mut i19 in 0..rem(x, 4) {
-                assert!((y <= ({ x })) || !(y <= ({ x })), "always");
-                y = p;
-            }
-        }
+    let mut fields = Fields { a: p, b: q };
+    let mut x = fields.method_3(p, q, n, flag);
+    if x < fields.a {
+        x = sub(x, fields.method_3(x, p, n, flag));
     }
-    ((if (p <= ({ x })) {
-        x = add(
-            {
-                let mut k20 = 0;
-                loop {
-                    k20 += 1;
-                    if (x <= ({ 9 })) && (y > ({ 10 })) {
-                        break y;
-                    }
-                    if k20 > 3 {
-                        break (7i32);
-                    }
-                }
-            },
-            x,
-        );
-        {
-            let t21 = (0i32);
-            t21
-        }
-    } else if (q < ({ 5 })) {
-        'l22: for mut r23 in [3i32, -1, 5] {
-            let mut s24 = Fields { a: p, b: r23 };
-            r23 = sub(r23, r23);
-        }
-        twice(sub(6i32, (3i32)))
-    } else {
-        let mut v26 = {
-            let t25 = q;
-            mul(t25, 2)
-        };
-        match p {
-            0 => (-2i32),
-            1 | -3 | 4..=6 => x,
-            _ => y,
-        }
-    })
-    .max((-3i32)))
+    add(add(x, mul(fields.a, 3)), mul(fields.b, 7))
 }
 
 #[function]
@@ -1024,20 +927,39 @@ fn tensors_5(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         let mut k2 = Tensor::from(0);
         'l3: while k2.less(0)? && (y.le(9)?) {
             k2 = (&k2 + 1)?;
-            'l4: for mut r5 in Tensor::from([3, -1, 5]) {
+            'l4: for mut r5 in &Elements([3, -1, 5]) {
                 (y, x) = (x.clone(), p.clone());
             }
         }
-        return Ok(twice(q.clone() + q.clone())?);
+        if flag {
+            'l6: for mut i7 in 0..(q.clone()).floor_mod(4)? {
+                i7 = (x.clone() - &i7)?;
+                y += q.clone() * p.clone();
+            }
+        }
+        assert!(p.eq(11)? || !p.eq(11)?, "always");
     }
-    Ok(match p.clone() {
-        0 => keep(&q.clone()),
-        1 | -3 | 4..=6 => match if (n == 0) { Some(x.clone()) } else { None } {
-            Some(mut o6) => Tensor::from(-2),
-            None => p.clone(),
-        },
-        _ => (Tensor::from(-4) * q.clone())?,
-    })
+    y = {
+        let t8 = match n {
+            0 => {
+                (if let Some(mut o9) = option((n > 1), p.clone()) {
+                    Tensor::from(5)
+                } else {
+                    Tensor::from(8)
+                })
+            }
+            1 | 2 => {
+                (match q.clone() {
+                    0 => y.clone(),
+                    1 | -3 | 4..=6 => (Tensor::from(5)),
+                    _ => (q.clone()),
+                })
+            }
+            _ => ((y.clone() * x.clone())?),
+        };
+        t8
+    };
+    Ok(x)
 }
 
 fn numbers_5(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1061,16 +983,29 @@ fn numbers_5(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 (y, x) = (x, p);
             }
         }
-        return twice(add(q, q));
+        if flag {
+            'l6: for mut i7 in 0..rem(q, 4) {
+                i7 = sub(x, i7);
+                y = add(y, mul(q, p));
+            }
+        }
+        assert!((p == ({ 11 })) || !(p == ({ 11 })), "always");
     }
-    match p {
-        0 => q,
-        1 | -3 | 4..=6 => match if (n == 0) { Some(x) } else { None } {
-            Some(mut o6) => (-2i32),
-            None => p,
-        },
-        _ => (mul((-4i32), q)),
-    }
+    y = {
+        let t8 = match n {
+            0 => (if let Some(mut o9) = option((n > 1), p) { (5i32) } else { (8i32) }),
+            1 | 2 => {
+                (match q {
+                    0 => y,
+                    1 | -3 | 4..=6 => (5i32),
+                    _ => (q),
+                })
+            }
+            _ => (mul(y, x)),
+        };
+        t8
+    };
+    x
 }
 
 #[function]
@@ -1091,36 +1026,11 @@ fn tensors_6(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             t3
         };
     }
-    'l5: for h6 in (0..3).rev() {
-        y = (&y + h6 as i32)?;
-        x = (twice(&y - Tensor::from(-1))? - &x)?;
-        if (y.less(9)? && (p.less(10)?) || !(y.greater(9)?)) {
-            if x.lt(11)? || !(n == 0) {
-                assert!(p.less(6)? || !p.less(6)?, "always");
-            }
-        } else if (p.less_equal(4)? || q.less(7)?) {
-            if y.eq(&y)? && (p.less(5)?) && (x.greater(9)? || p.ge(7)?) {
-                let mut s7 = Fields { a: p.clone(), b: x.clone() };
-                (x, s7.b) = (x.clone(), Tensor::from(1));
-                x = y.clone();
-            } else {
-                y = Tensor::from(-2);
-            }
-            'l8: for mut i9 in range(&(x.clone()).floor_mod(6)?, 0, -2) {
-                assert!(i9.le(2)? || !i9.le(2)?, "always");
-            }
-        } else {
-            let mut k10 = Tensor::from(0);
-            'l11: loop {
-                if k10.greater(2)? {
-                    break;
-                }
-                k10 = (&k10 + 1)?;
-                (x, y) = (p.clone(), y.clone());
-            }
-        }
+    'l5: for mut r6 in &Elements([3, -1, 5]) {
+        x = (twice(&y - Tensor::from(-1))? - &r6)?;
+        r6 = (Result::<Tensor>::Ok(x.clone()))?;
     }
-    Ok(x)
+    Ok((p - p)?)
 }
 
 fn numbers_6(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1140,129 +1050,129 @@ fn numbers_6(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             t3
         };
     }
-    'l5: for h6 in (0..3).rev() {
-        y = add(y, h6 as i32);
-        x = (sub(twice(sub(y, (-1i32))), x));
-        if ((y < ({ 9 })) && (p < ({ 10 })) || !(y > ({ 9 }))) {
-            if (x < ({ 11 })) || !(n == 0) {
-                assert!((p < ({ 6 })) || !(p < ({ 6 })), "always");
-            }
-        } else if ((p <= ({ 4 })) || (q < ({ 7 }))) {
-            if (y == ({ y })) && (p < ({ 5 })) && ((x > ({ 9 })) || (p >= ({ 7 }))) {
-                let mut s7 = Fields { a: p, b: x };
-                (x, s7.b) = (x, (1i32));
-                x = y;
+    'l5: for mut r6 in [3i32, -1, 5] {
+        x = (sub(twice(sub(y, (-1i32))), r6));
+        r6 = (x);
+    }
+    (sub(p, p))
+}
+
+impl Fields<Tensor> {
+    #[function]
+    fn method_7(&mut self, p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+        let mut x = p.clone();
+        let mut y = Tensor::from(1);
+        let c1 = |t: &Tensor| -> Result<Tensor> {
+            let mut z = t.clone();
+            let mut v2;
+            if p.lt(&z)? && (flag) {
+                v2 = z.clone();
             } else {
-                y = (-2i32);
+                v2 = t.clone();
             }
-            'l8: for mut i9 in counts(rem(x, 6), 0, -2) {
-                assert!((i9 <= ({ 2 })) || !(i9 <= ({ 2 })), "always");
+            'l3: for h4 in (0..3).rev() {
+                v2 = (&v2 + h4 as i32)?;
+                let mut v5 = Tensor::from(6);
             }
-        } else {
-            let mut k10 = 0;
-            'l11: loop {
-                if k10 > 2 {
-                    break;
+            'l6: for h7 in 0..n {
+                z = (&z + h7 as i32)?;
+                return Ok(keep(&v2.clone()));
+            }
+            if t.gt(3)? && (z.clone()).eq(2)? {
+                let mut v8 = if t.less_equal(3)? {
+                    assert!(p.eq(&v2)? || !p.eq(&v2)?, "always");
+                    Tensor::from(1)
+                } else {
+                    t.clone()
+                };
+                Result::<Tensor>::Ok((Tensor::from(-1), Tensor::from(2)).1)
+            } else {
+                0 * Tensor::from(4)
+            }
+        };
+        if p.lt(&y)? {
+            for h10 in (0..3).rev() {
+                self.a = (&self.a + h10 as i32)?;
+                'l11: for mut i12 in range((y.clone()).floor_mod(4)?) {
+                    self.b = x.clone();
+                    self.a -= Tensor::from(8);
                 }
-                k10 += 1;
-                (x, y) = (p, y);
+            }
+            'l13: for mut i14 in range(&(Tensor::from(5)).floor_mod(6)?, 0, -2) {
+                assert!(self.b.le(9)? || !self.b.le(9)?, "always");
             }
         }
+        Ok(Tensor::from(8))
     }
-    x
+}
+
+impl Fields<i32> {
+    fn method_7(&mut self, p: i32, q: i32, n: i64, flag: bool) -> i32 {
+        let mut x = p;
+        let mut y = 1i32;
+        let c1 = |t: i32| -> i32 {
+            let mut z = t;
+            let mut v2;
+            if (p < ({ z })) && (flag) {
+                v2 = z;
+            } else {
+                v2 = t;
+            }
+            'l3: for h4 in (0..3).rev() {
+                v2 = add(v2, h4 as i32);
+                let mut v5 = (6i32);
+            }
+            'l6: for h7 in 0..n {
+                z = add(z, h7 as i32);
+                return v2;
+            }
+            if (t > ({ 3 })) && ((z) == ({ 2 })) {
+                let mut v8 = if (t <= ({ 3 })) {
+                    assert!((p == ({ v2 })) || !(p == ({ v2 })), "always");
+                    (1i32)
+                } else {
+                    t
+                };
+                ((-1i32), (2i32)).1
+            } else {
+                mul(0i32, (4i32))
+            }
+        };
+        if (p < ({ y })) {
+            for h10 in (0..3).rev() {
+                self.a = add(self.a, h10 as i32);
+                'l11: for mut i12 in 0..rem(y, 4) {
+                    self.b = x;
+                    self.a = sub(self.a, (8i32));
+                }
+            }
+            'l13: for mut i14 in counts(rem((5i32), 6), 0, -2) {
+                assert!((self.b <= ({ 9 })) || !(self.b <= ({ 9 })), "always");
+            }
+        }
+        (8i32)
+    }
 }
 
 #[function]
 fn tensors_7(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
-    let mut x = p.clone();
-    let mut y = Tensor::from(1);
-    let c1 = |t: &Tensor| -> Result<Tensor> {
-        let mut z = t.clone();
-        let mut v2;
-        if p.lt(&z)? && (flag) {
-            v2 = z.clone();
-        } else {
-            v2 = t.clone();
-        }
-        'l3: for h4 in (0..3).rev() {
-            v2 = (&v2 + h4 as i32)?;
-            let mut v5 = Tensor::from(6);
-        }
-        'l6: for h7 in 0..n {
-            z = (&z + h7 as i32)?;
-            return Ok(keep(&v2.clone()));
-        }
-        if t.gt(3)? && (z.clone()).eq(2)? {
-            let mut v8 = if t.less_equal(3)? {
-                assert!(p.eq(&v2)? || !p.eq(&v2)?, "always");
-                Tensor::from(1)
-            } else {
-                t.clone()
-            };
-            Result::<Tensor>::Ok((Tensor::from(-1), Tensor::from(2)).1)
-        } else {
-            0 * Tensor::from(4)
-        }
-    };
-    if p.lt(&y)? {
-        for h10 in (0..3).rev() {
-            x = (&x + h10 as i32)?;
-            'l11: for mut i12 in range((q.clone()).floor_mod(4)?) {
-                x = i12.clone();
-                y -= Tensor::from(8);
-            }
-        }
-        'l13: for mut i14 in range(&(Tensor::from(5)).floor_mod(6)?, 0, -2) {
-            assert!(y.le(9)? || !y.le(9)?, "always");
-        }
+    let mut fields = Fields { a: p.clone(), b: q.clone() };
+    let mut x = fields.method_7(p, q, n, flag)?;
+    if x.lt(&fields.a)? {
+        let mut changed = fields.clone();
+        x -= changed.method_7(&x.clone(), p, n, flag)?;
+        fields = changed;
     }
-    Ok(Tensor::from(8))
+    x + &fields.a * 3 + &fields.b * 7
 }
 
 fn numbers_7(p: i32, q: i32, n: i64, flag: bool) -> i32 {
-    let mut x = p;
-    let mut y = 1i32;
-    let c1 = |t: i32| -> i32 {
-        let mut z = t;
-        let mut v2;
-        if (p < ({ z })) && (flag) {
-            v2 = z;
-        } else {
-            v2 = t;
-        }
-        'l3: for h4 in (0..3).rev() {
-            v2 = add(v2, h4 as i32);
-            let mut v5 = (6i32);
-        }
-        'l6: for h7 in 0..n {
-            z = add(z, h7 as i32);
-            return v2;
-        }
-        if (t > ({ 3 })) && ((z) == ({ 2 })) {
-            let mut v8 = if (t <= ({ 3 })) {
-                assert!((p == ({ v2 })) || !(p == ({ v2 })), "always");
-                (1i32)
-            } else {
-                t
-            };
-            ((-1i32), (2i32)).1
-        } else {
-            mul(0i32, (4i32))
-        }
-    };
-    if (p < ({ y })) {
-        for h10 in (0..3).rev() {
-            x = add(x, h10 as i32);
-            'l11: for mut i12 in 0..rem(q, 4) {
-                x = i12;
-                y = sub(y, (8i32));
-            }
-        }
-        'l13: for mut i14 in counts(rem((5i32), 6), 0, -2) {
-            assert!((y <= ({ 9 })) || !(y <= ({ 9 })), "always");
-        }
+    let mut fields = Fields { a: p, b: q };
+    let mut x = fields.method_7(p, q, n, flag);
+    if x < fields.a {
+        x = sub(x, fields.method_7(x, p, n, flag));
     }
-    (8i32)
+    add(add(x, mul(fields.a, 3)), mul(fields.b, 7))
 }
 
 #[function]
@@ -1575,127 +1485,152 @@ fn numbers_10(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     ][if is_small(n) { 0 } else { 1 }]
 }
 
-#[function]
-fn tensors_11(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
-    let mut x = p.clone();
-    let mut y = Tensor::from(1);
-    y = (match n {
-        0 => {
-            (match p.clone() {
-                -2..=2 => {
-                    (if q.ge(2)? {
-                        y -= p.clone();
-                        x.clone()
-                    } else {
-                        q.clone()
-                    })
-                }
-                5 => {
-                    let mut k1 = Tensor::from(0);
-                    loop {
-                        k1 = (&k1 + 1)?;
-                        if p.ne(6)? || !flag {
-                            break q.clone();
-                        }
-                        if k1.greater(2)? {
-                            break (q.clone());
-                        }
-                    }
-                }
-                _ => match y.clone() {
-                    -2..=2 => y.clone(),
-                    5 => (x.clone()),
-                    _ => (x.clone()),
-                },
-            })
-        }
-        1 | 2 => {
-            ((match n {
-                0 => (x.clone()),
-                1 | 2 => (y.clone()),
-                _ => p.clone(),
-            } + twice(x.clone() + Tensor::from(4))?)?)
-        }
-        _ => {
-            ((p - match n {
-                0 => Tensor::from(-1),
-                1 | 2 => (p.clone()),
-                _ => (Tensor::from(3)),
-            })?)
-        }
-    } - &y)?;
-    Ok((match n {
-        0 => (p.clone()),
-        1 | 2 => Tensor::from(-2),
-        _ => Tensor::from(-1),
-    } - (q.clone() * p))?)
-}
-
-fn numbers_11(p: i32, q: i32, n: i64, flag: bool) -> i32 {
-    let mut x = p;
-    let mut y = 1i32;
-    y = sub(
-        match n {
+impl Fields<Tensor> {
+    #[function]
+    fn method_11(&mut self, p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+        let mut x = p.clone();
+        let mut y = Tensor::from(1);
+        y = (match n {
             0 => {
-                (match p {
+                (match p.clone() {
                     -2..=2 => {
-                        (if (q >= ({ 2 })) {
-                            y = sub(y, p);
-                            x
+                        (if q.ge(2)? {
+                            self.b -= self.a.clone();
+                            p.clone()
                         } else {
-                            q
+                            q.clone()
                         })
                     }
                     5 => {
-                        let mut k1 = 0;
+                        let mut k1 = Tensor::from(0);
                         loop {
-                            k1 += 1;
-                            if (p != ({ 6 })) || !flag {
-                                break q;
+                            k1 = (&k1 + 1)?;
+                            if p.ne(6)? || !flag {
+                                break q.clone();
                             }
-                            if k1 > 2 {
-                                break (q);
+                            if k1.greater(2)? {
+                                break (self.b.clone());
                             }
                         }
                     }
-                    _ => match y {
-                        -2..=2 => y,
-                        5 => (x),
-                        _ => (x),
+                    _ => match y.clone() {
+                        -2..=2 => self.b.clone(),
+                        5 => (x.clone()),
+                        _ => (self.a.clone()),
                     },
                 })
             }
             1 | 2 => {
-                (add(
-                    match n {
-                        0 => (x),
-                        1 | 2 => (y),
-                        _ => p,
-                    },
-                    twice(add(x, (4i32))),
-                ))
+                ((match n {
+                    0 => (p.clone()),
+                    1 | 2 => (y.clone()),
+                    _ => self.a.clone(),
+                } + twice(p.clone() + Tensor::from(4))?)?)
             }
             _ => {
-                (sub(
-                    p,
-                    match n {
-                        0 => (-1i32),
-                        1 | 2 => (p),
-                        _ => (3i32),
-                    },
-                ))
+                ((p - match n {
+                    0 => Tensor::from(-1),
+                    1 | 2 => (self.a.clone()),
+                    _ => (Tensor::from(3)),
+                })?)
             }
-        },
-        y,
-    );
-    (sub(
-        match n {
-            0 => (p),
-            1 | 2 => (-2i32),
-            _ => (-1i32),
-        },
-        (mul(q, p)),
-    ))
+        } - &y)?;
+        Ok((match n {
+            0 => (self.a.clone()),
+            1 | 2 => Tensor::from(-2),
+            _ => Tensor::from(-1),
+        } - (q.clone() * p))?)
+    }
+}
+
+impl Fields<i32> {
+    fn method_11(&mut self, p: i32, q: i32, n: i64, flag: bool) -> i32 {
+        let mut x = p;
+        let mut y = 1i32;
+        y = sub(
+            match n {
+                0 => {
+                    (match p {
+                        -2..=2 => {
+                            (if (q >= ({ 2 })) {
+                                self.b = sub(self.b, self.a);
+                                p
+                            } else {
+                                q
+                            })
+                        }
+                        5 => {
+                            let mut k1 = 0;
+                            loop {
+                                k1 += 1;
+                                if (p != ({ 6 })) || !flag {
+                                    break q;
+                                }
+                                if k1 > 2 {
+                                    break (self.b);
+                                }
+                            }
+                        }
+                        _ => match y {
+                            -2..=2 => self.b,
+                            5 => (x),
+                            _ => (self.a),
+                        },
+                    })
+                }
+                1 | 2 => {
+                    (add(
+                        match n {
+                            0 => (p),
+                            1 | 2 => (y),
+                            _ => self.a,
+                        },
+                        twice(add(p, (4i32))),
+                    ))
+                }
+                _ => {
+                    (sub(
+                        p,
+                        match n {
+                            0 => (-1i32),
+                            1 | 2 => (self.a),
+                            _ => (3i32),
+                        },
+                    ))
+                }
+            },
+            y,
+        );
+        (sub(
+            match n {
+                0 => (self.a),
+                1 | 2 => (-2i32),
+                _ => (-1i32),
+            },
+            (mul(q, p)),
+        ))
+    }
+}
+
+#[function]
+fn tensors_11(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+    let mut fields = Fields { a: p.clone(), b: q.clone() };
+    let mut x = fields.method_11(p, q, n, flag)?;
+    if x.lt(&fields.a)? {
+        let mut changed = fields.clone();
+        x -= changed.method_11(&x.clone(), p, n, flag)?;
+        fields = changed;
+    }
+    x + &fields.a * 3 + &fields.b * 7
+}
+
+fn numbers_11(p: i32, q: i32, n: i64, flag: bool) -> i32 {
+    let mut fields = Fields { a: p, b: q };
+    let mut x = fields.method_11(p, q, n, flag);
+    if x < fields.a {
+        x = sub(x, fields.method_11(x, p, n, flag));
+    }
+    add(add(x, mul(fields.a, 3)), mul(fields.b, 7))
 }
 
 #[function]
@@ -1880,69 +1815,136 @@ fn tensors_13(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         'l2: for mut i3 in range(-1, (Tensor::from(0)).floor_mod(3)?) {
             (i3, z) = (p.clone(), z.clone());
         }
-        'l4: for mut r5 in Tensor::from([3, -1, 5]) {
+        'l4: for mut r5 in &Elements([3, -1, 5]) {
             r5 = Tensor::from(6);
             r5 = t.clone();
         }
-        let mut k6 = Tensor::from(0);
-        loop {
-            if k6.greater(3)? {
-                break;
-            }
-            k6 = (&k6 + 1)?;
-            z = q.clone();
-            assert!(z.eq(&z)? || !z.eq(&z)?, "always");
-            z = Tensor::from(-1);
-        }
-        t % 5
-    };
-    let mut k8 = Tensor::from(0);
-    'l9: while k8.less(0)? && (flag && p.ne(0)?) {
-        k8 = (&k8 + 1)?;
-        'l10: for mut r11 in Tensor::from([3, -1, 5]) {
-            let mut k12 = Tensor::from(0);
-            'l13: loop {
-                if k12.greater(3)? {
-                    break;
-                }
-                k12 = (&k12 + 1)?;
-                x = r11.clone();
-            }
-            for mut i15 in range(-1, (x.clone()).floor_mod(3)?) {
-                i15 = Tensor::from(7);
-            }
-            let mut k16 = Tensor::from(0);
-            'l17: while k16.less(3)? && (y.eq(&r11)?) {
-                k16 = (&k16 + 1)?;
-                y = r11.clone();
-            }
-        }
-        if (Tensor::from(7)).greater_equal(&y)? {
-            'l18: for mut r19 in Tensor::from([3, -1, 5]) {
-                y = p.clone();
-                x = Tensor::from(3);
-            }
-            'l20: for h21 in (0..3).rev() {
-                y = (&y + h21 as i32)?;
-                x = q.clone();
-            }
-            let mut k22 = Tensor::from(0);
-            'l23: while k22.less(3)? && (q.less(6)?) {
-                k22 = (&k22 + 1)?;
-                (y, x) = (q.clone(), q.clone());
-            }
+        if flag && z.not_equal(&z)? {
+            z = Tensor::from(6);
+            assert!(z.equal(&z)? || !z.equal(&z)?, "always");
         } else {
-            let mut k24 = Tensor::from(0);
-            'l25: while k24.less(4)? && (p.le(11)? || !is_small(n)) {
-                k24 = (&k24 + 1)?;
-                x = (y.clone() - &x)?;
-                assert!(x.greater(3)? || !x.greater(3)?, "always");
+        }
+        if p.not_equal(&z)? && (q.eq(2)?) {
+            p.greater(3)?.cast(DType::I32)?
+        } else {
+            match n {
+                0 => (t.clone()),
+                1 | 2 => (p.clone()),
+                _ => (Tensor::from(7)),
             }
-            (x, y) = (c1(&q.clone())?, c1(&x.clone())?);
-            x -= y.clone() * Tensor::from(-4);
+        }
+        .maximum(Tensor::from(-4))
+    };
+    (x, y) = (
+        match n {
+            0 => {
+                (match x.clone() {
+                    0 => c1(&y.clone())?,
+                    1 | -3 | 4..=6 => {
+                        let t6 = y.clone();
+                        (t6 * 2)?
+                    }
+                    _ => {
+                        let t7 = p.clone();
+                        (t7 * 2)?
+                    }
+                })
+            }
+            1 | 2 => {
+                ((q - match p.clone() {
+                    0 => (Tensor::from(5)),
+                    1 | -3 | 4..=6 => (x.clone()),
+                    _ => Tensor::from(5),
+                })?)
+            }
+            _ => {
+                if p.ge(1)? && q.less(11)? {
+                    (q.clone() + q.clone())?
+                } else {
+                    match p.clone() {
+                        -2..=2 => y.clone(),
+                        5 => Tensor::from(-1),
+                        _ => Tensor::from(-1),
+                    }
+                }
+            }
+        },
+        c1(&(if p.lt(6)? {
+            Tensor::from(1) + p
+        } else if y.ge(11)? {
+            -if y.eq(&y)? { y.clone() } else { p.clone() }
+        } else {
+            let mut v8 = y.clone();
+            Tensor::from(1) - 4
+        })?)?,
+    );
+    {
+        match n {
+            1 => {
+                'l9: for mut r10 in &Elements([3, -1, 5]) {
+                    y += p.clone();
+                }
+                y = ({
+                    let t11 = Tensor::from(6);
+                    (t11 * 2)?
+                } * &y)?;
+            }
+            _ => {
+                'l12: for mut i13 in range(-1, (q.clone()).floor_mod(3)?) {}
+                if x.not_equal(5)? {
+                    x = (x.clone() + &x)?;
+                } else {
+                    x = Tensor::from(6);
+                }
+            }
+        }
+        if (y.eq(7)? || x.lt(6)?) {
+            match n {
+                1 => {
+                    assert!(p.le(&y)? || !p.le(&y)?, "always");
+                    assert!(q.not_equal(&x)? || !q.not_equal(&x)?, "always");
+                }
+                _ => {
+                    let mut v14 = x.clone();
+                }
+            }
+            if !(is_small(n)) {
+                y = Tensor::from(0);
+            } else {
+                x += y.clone();
+            }
+        }
+        x = (c1(&x.clone())? % 5)?;
+    }
+    let mut v15;
+    match n {
+        0 => {
+            let mut v17 = x.clone();
+            v15 = {
+                let t18 = if let Some(mut o19) = option((n > 1), p.clone()) {
+                    o19.clone()
+                } else {
+                    Tensor::from(-4)
+                };
+                t18
+            };
+        }
+        _ => {
+            if !(x.lt(&x)? || q.lt(9)?) {
+                v15 = (q.clone(), y.ne(2)?.cast(DType::I32)?).0;
+            } else {
+                v15 = (
+                    {
+                        let t16 = p.clone();
+                        (t16 * 2)?
+                    },
+                    (-q.clone())?,
+                )
+                    .1;
+            }
         }
     }
-    Ok(p.clone())
+    Result::<Tensor>::Ok(twice(v15.clone().maximum(Tensor::from(-2)))?)
 }
 
 fn numbers_13(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1957,65 +1959,134 @@ fn numbers_13(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             r5 = (6i32);
             r5 = t;
         }
-        let mut k6 = 0;
-        loop {
-            if k6 > 3 {
-                break;
-            }
-            k6 += 1;
-            z = q;
+        if flag && (z != ({ z })) {
+            z = (6i32);
             assert!((z == ({ z })) || !(z == ({ z })), "always");
-            z = (-1i32);
-        }
-        rem(t, 5)
-    };
-    let mut k8 = 0;
-    'l9: while k8 < 0 && (flag && (p != ({ 0 }))) {
-        k8 += 1;
-        'l10: for mut r11 in [3i32, -1, 5] {
-            let mut k12 = 0;
-            'l13: loop {
-                if k12 > 3 {
-                    break;
-                }
-                k12 += 1;
-                x = r11;
-            }
-            for mut i15 in -1..rem(x, 3) {
-                i15 = (7i32);
-            }
-            let mut k16 = 0;
-            'l17: while k16 < 3 && (y == ({ r11 })) {
-                k16 += 1;
-                y = r11;
-            }
-        }
-        if ((7i32) >= ({ y })) {
-            'l18: for mut r19 in [3i32, -1, 5] {
-                y = p;
-                x = (3i32);
-            }
-            'l20: for h21 in (0..3).rev() {
-                y = add(y, h21 as i32);
-                x = q;
-            }
-            let mut k22 = 0;
-            'l23: while k22 < 3 && (q < ({ 6 })) {
-                k22 += 1;
-                (y, x) = (q, q);
-            }
         } else {
-            let mut k24 = 0;
-            'l25: while k24 < 4 && ((p <= ({ 11 })) || !is_small(n)) {
-                k24 += 1;
-                x = sub(y, x);
-                assert!((x > ({ 3 })) || !(x > ({ 3 })), "always");
+        }
+        ((if (p != ({ z })) && (q == ({ 2 })) {
+            i32::from((p > ({ 3 })))
+        } else {
+            match n {
+                0 => (t),
+                1 | 2 => (p),
+                _ => (7i32),
             }
-            (x, y) = (c1(q), c1(x));
-            x = sub(x, mul(y, (-4i32)));
+        })
+        .max((-4i32)))
+    };
+    (x, y) = (
+        match n {
+            0 => {
+                (match x {
+                    0 => c1(y),
+                    1 | -3 | 4..=6 => {
+                        let t6 = y;
+                        mul(t6, 2)
+                    }
+                    _ => {
+                        let t7 = p;
+                        mul(t7, 2)
+                    }
+                })
+            }
+            1 | 2 => {
+                (sub(
+                    q,
+                    match p {
+                        0 => (5i32),
+                        1 | -3 | 4..=6 => (x),
+                        _ => (5i32),
+                    },
+                ))
+            }
+            _ => {
+                if (p >= ({ 1 })) && (q < ({ 11 })) {
+                    (add(q, q))
+                } else {
+                    match p {
+                        -2..=2 => y,
+                        5 => (-1i32),
+                        _ => (-1i32),
+                    }
+                }
+            }
+        },
+        c1((if (p < ({ 6 })) {
+            add((1i32), p)
+        } else if (y >= ({ 11 })) {
+            sub(0, if (y == ({ y })) { y } else { p })
+        } else {
+            let mut v8 = y;
+            sub((1i32), 4i32)
+        })),
+    );
+    {
+        match n {
+            1 => {
+                'l9: for mut r10 in [3i32, -1, 5] {
+                    y = add(y, p);
+                }
+                y = mul(
+                    {
+                        let t11 = (6i32);
+                        mul(t11, 2)
+                    },
+                    y,
+                );
+            }
+            _ => {
+                'l12: for mut i13 in -1..rem(q, 3) {}
+                if (x != ({ 5 })) {
+                    x = add(x, x);
+                } else {
+                    x = (6i32);
+                }
+            }
+        }
+        if ((y == ({ 7 })) || (x < ({ 6 }))) {
+            match n {
+                1 => {
+                    assert!((p <= ({ y })) || !(p <= ({ y })), "always");
+                    assert!((q != ({ x })) || !(q != ({ x })), "always");
+                }
+                _ => {
+                    let mut v14 = x;
+                }
+            }
+            if !(is_small(n)) {
+                y = (0i32);
+            } else {
+                x = add(x, y);
+            }
+        }
+        x = (rem(c1(x), 5));
+    }
+    let mut v15;
+    match n {
+        0 => {
+            let mut v17 = x;
+            v15 = {
+                let t18 = if let Some(mut o19) = option((n > 1), p) { o19 } else { (-4i32) };
+                t18
+            };
+        }
+        _ => {
+            if !((x < ({ x })) || (q < ({ 9 }))) {
+                v15 = (q, i32::from((y != ({ 2 })))).0;
+            } else {
+                v15 = (
+                    {
+                        let t16 = p;
+                        mul(t16, 2)
+                    },
+                    (sub(0, q)),
+                )
+                    .1;
+            }
         }
     }
-    p
+    twice(((v15).max((-2i32))))
 }
 
 #[function]
@@ -2183,151 +2254,253 @@ fn numbers_14(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     x
 }
 
-#[function]
-fn tensors_15(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
-    let mut x = p.clone();
-    let mut y = Tensor::from(1);
-    if (n > 1) && q.gt(&y)? {
-        assert!(y.ge(&y)? || !y.ge(&y)?, "always");
-    } else if q.ge(&y)? && (q.lt(11)?) {
-        'l1: for mut r2 in Tensor::from([3, -1, 5]) {
-            match n {
-                1 => {
-                    y = q.clone();
-                    assert!(y.not_equal(6)? || !y.not_equal(6)?, "always");
+impl Fields<Tensor> {
+    #[function]
+    fn method_15(&mut self, p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+        let mut x = p.clone();
+        let mut y = Tensor::from(1);
+        if (n > 1) && q.gt(&y)? {
+            assert!(self.b.ge(&y)? || !self.b.ge(&y)?, "always");
+        } else if q.ge(&self.b)? && (q.lt(11)?) {
+            'l1: for mut r2 in Tensor::from([3, -1, 5]) {
+                match n {
+                    1 => {
+                        self.a = self.a.clone();
+                        assert!(r2.not_equal(6)? || !r2.not_equal(6)?, "always");
+                    }
+                    _ => {
+                        (y, x) = (self.a.clone(), y.clone());
+                        y = Tensor::from(5);
+                        y = Tensor::from(3);
+                    }
                 }
-                _ => {
-                    (x, r2) = (p.clone(), x.clone());
-                    y = Tensor::from(5);
-                    r2 = Tensor::from(3);
+                for mut i4 in range((x.clone()).floor_mod(4)?) {
+                    self.b = Tensor::from(-4);
                 }
             }
-            for mut i4 in range((x.clone()).floor_mod(4)?) {
-                i4 = Tensor::from(-4);
+            if (n > 1) {
+                let mut k5 = Tensor::from(0);
+                'l6: loop {
+                    if k5.greater(2)? {
+                        break;
+                    }
+                    k5 = (&k5 + 1)?;
+                    let mut v7 = y.clone();
+                    let mut s8 = Fields { a: Tensor::from(4), b: p.clone() };
+                    assert!(p.less_equal(&x)? || !p.less_equal(&x)?, "always");
+                }
+                if flag && (flag) {
+                    y = q.clone();
+                    y = self.b.clone();
+                } else {
+                    self.a = y.clone();
+                }
+            } else {
+                assert!(y.less_equal(3)? || !y.less_equal(3)?, "always");
+                assert!(p.equal(8)? || !p.equal(8)?, "always");
+                'l9: for h10 in 0..2 {
+                    y = (&y + h10 as i32)?;
+                    self.b = p.clone();
+                    (self.b, y) = (self.b.clone(), q.clone());
+                    self.a = x.clone();
+                }
+            }
+        } else {
+            for mut i12 in range(-1, (p.clone()).floor_mod(3)?) {
+                if (i12.clone()).eq(8)? {
+                    let mut v13 = y.clone();
+                }
+                {
+                    self.a = (y.clone() + &self.a)?;
+                }
+            }
+            'l14: for mut i15 in range((Tensor::from(2)).floor_mod(4)?) {
+                'l16: for h17 in 0..n {
+                    i15 = (&i15 + h17 as i32)?;
+                    self.b = p.clone();
+                }
+            }
+            let mut k18 = Tensor::from(0);
+            'l19: while k18.less(1)? && (!(p.ne(9)?)) {
+                k18 = (&k18 + 1)?;
+                self.a = (if let Some(mut o20) = option((n > 1), q.clone()) {
+                    o20.clone()
+                } else {
+                    Tensor::from(-2)
+                } - &self.a)?;
+                match n {
+                    1 => {
+                        self.a = (Tensor::from(6) * &self.a)?;
+                    }
+                    _ => {
+                        y = Tensor::from(-3);
+                        y = x.clone();
+                        continue;
+                    }
+                }
             }
         }
-        y = q.not_equal(6)?.cast(DType::I32)?.floor_mod(7)?;
-        x = match q.clone() {
-            0 => {
-                let mut k5 = Tensor::from(0);
-                loop {
-                    k5 = (&k5 + 1)?;
-                    if x.greater(&x)? {
-                        break x.clone();
-                    }
-                    if k5.greater(1)? {
-                        break (x.clone());
-                    }
+        if (q.less(&self.a)? && p.less(4)? || (Tensor::from(-1)).eq(1)?) {
+            q.clone() + q.clone()
+        } else if y.le(2)? {
+            if (n == 0) {
+                if p.le(5)? { p.clone() % 2 } else { Tensor::from(8) + x.clone() }
+            } else if (q.le(6)? || self.b.not_equal(&x)?) {
+                'l21: for mut r22 in Tensor::from([3, -1, 5]) {
+                    break 'l21;
                 }
+                7 - self.a.clone()
+            } else {
+                -q.clone()
             }
-            1 | -3 | 4..=6 => {
-                (if let Some(mut o6) = option((n > 1), p.clone()) {
-                    Tensor::from(-4)
-                } else {
-                    Tensor::from(-4)
-                })
-            }
-            _ => (y.clone(), p.clone()).1,
-        };
-    } else {
-        if !(q.ge(&x)? && (p.eq(&y)?)) {
-            let mut k7 = Tensor::from(0);
-            'l8: loop {
-                if k7.greater(0)? {
-                    break;
-                }
-                k7 = (&k7 + 1)?;
-                y = (y.clone() * &y)?;
-            }
-        } else if !(q.less(1)?) {
-            for mut i10 in range(&(x.clone()).floor_mod(6)?, 0, -2) {
-                assert!(p.ge(4)? || !p.ge(4)?, "always");
-                i10 = q.clone();
-            }
-            {
-                x = p.clone();
-            }
-            assert!(q.less_equal(&x)? || !q.less_equal(&x)?, "always");
         } else {
-            if (n > 1) {
-                y = (x.clone() + &y)?;
-                assert!(x.ne(&y)? || !x.ne(&y)?, "always");
-            }
-            y = ((p.clone() + 2)? - &y)?;
+            Result::<Tensor>::Ok({
+                let mut k23 = Tensor::from(0);
+                loop {
+                    k23 = (&k23 + 1)?;
+                    if flag {
+                        break self.b.clone();
+                    }
+                    if k23.greater(0)? {
+                        break (self.b.clone());
+                    }
+                }
+            })
         }
     }
-    Ok((Result::<Tensor>::Ok(p.clone()))?)
+}
+
+impl Fields<i32> {
+    fn method_15(&mut self, p: i32, q: i32, n: i64, flag: bool) -> i32 {
+        let mut x = p;
+        let mut y = 1i32;
+        if (n > 1) && (q > ({ y })) {
+            assert!((self.b >= ({ y })) || !(self.b >= ({ y })), "always");
+        } else if (q >= ({ self.b })) && (q < ({ 11 })) {
+            'l1: for mut r2 in [3i32, -1, 5] {
+                match n {
+                    1 => {
+                        self.a = self.a;
+                        assert!((r2 != ({ 6 })) || !(r2 != ({ 6 })), "always");
+                    }
+                    _ => {
+                        (y, x) = (self.a, y);
+                        y = (5i32);
+                        y = (3i32);
+                    }
+                }
+                for mut i4 in 0..rem(x, 4) {
+                    self.b = (-4i32);
+                }
+            }
+            if (n > 1) {
+                let mut k5 = 0;
+                'l6: loop {
+                    if k5 > 2 {
+                        break;
+                    }
+                    k5 += 1;
+                    let mut v7 = y;
+                    let mut s8 = Fields { a: (4i32), b: p };
+                    assert!((p <= ({ x })) || !(p <= ({ x })), "always");
+                }
+                if flag && (flag) {
+                    y = q;
+                    y = self.b;
+                } else {
+                    self.a = y;
+                }
+            } else {
+                assert!((y <= ({ 3 })) || !(y <= ({ 3 })), "always");
+                assert!((p == ({ 8 })) || !(p == ({ 8 })), "always");
+                'l9: for h10 in 0..2 {
+                    y = add(y, h10 as i32);
+                    self.b = p;
+                    (self.b, y) = (self.b, q);
+                    self.a = x;
+                }
+            }
+        } else {
+            for mut i12 in -1..rem(p, 3) {
+                if ((i12) == ({ 8 })) {
+                    let mut v13 = y;
+                }
+                {
+                    self.a = add(y, self.a);
+                }
+            }
+            'l14: for mut i15 in 0..rem((2i32), 4) {
+                'l16: for h17 in 0..n {
+                    i15 = add(i15, h17 as i32);
+                    self.b = p;
+                }
+            }
+            let mut k18 = 0;
+            'l19: while k18 < 1 && (!(p != ({ 9 }))) {
+                k18 += 1;
+                self.a =
+                    sub(if let Some(mut o20) = option((n > 1), q) { o20 } else { (-2i32) }, self.a);
+                match n {
+                    1 => {
+                        self.a = mul((6i32), self.a);
+                    }
+                    _ => {
+                        y = (-3i32);
+                        y = x;
+                        continue;
+                    }
+                }
+            }
+        }
+        if ((q < ({ self.a })) && (p < ({ 4 })) || ((-1i32) == ({ 1 }))) {
+            add(q, q)
+        } else if (y <= ({ 2 })) {
+            if (n == 0) {
+                if (p <= ({ 5 })) { rem(p, 2) } else { add((8i32), x) }
+            } else if ((q <= ({ 6 })) || (self.b != ({ x }))) {
+                'l21: for mut r22 in [3i32, -1, 5] {
+                    break 'l21;
+                }
+                sub(7i32, self.a)
+            } else {
+                sub(0, q)
+            }
+        } else {
+            {
+                let mut k23 = 0;
+                loop {
+                    k23 += 1;
+                    if flag {
+                        break self.b;
+                    }
+                    if k23 > 0 {
+                        break (self.b);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[function]
+fn tensors_15(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+    let mut fields = Fields { a: p.clone(), b: q.clone() };
+    let mut x = fields.method_15(p, q, n, flag)?;
+    if x.lt(&fields.a)? {
+        let mut changed = fields.clone();
+        x -= changed.method_15(&x.clone(), p, n, flag)?;
+        fields = changed;
+    }
+    x + &fields.a * 3 + &fields.b * 7
 }
 
 fn numbers_15(p: i32, q: i32, n: i64, flag: bool) -> i32 {
-    let mut x = p;
-    let mut y = 1i32;
-    if (n > 1) && (q > ({ y })) {
-        assert!((y >= ({ y })) || !(y >= ({ y })), "always");
-    } else if (q >= ({ y })) && (q < ({ 11 })) {
-        'l1: for mut r2 in [3i32, -1, 5] {
-            match n {
-                1 => {
-                    y = q;
-                    assert!((y != ({ 6 })) || !(y != ({ 6 })), "always");
-                }
-                _ => {
-                    (x, r2) = (p, x);
-                    y = (5i32);
-                    r2 = (3i32);
-                }
-            }
-            for mut i4 in 0..rem(x, 4) {
-                i4 = (-4i32);
-            }
-        }
-        y = (rem((i32::from((q != ({ 6 })))), 7));
-        x = match q {
-            0 => {
-                let mut k5 = 0;
-                loop {
-                    k5 += 1;
-                    if (x > ({ x })) {
-                        break x;
-                    }
-                    if k5 > 1 {
-                        break (x);
-                    }
-                }
-            }
-            1 | -3 | 4..=6 => {
-                (if let Some(mut o6) = option((n > 1), p) { (-4i32) } else { (-4i32) })
-            }
-            _ => (y, p).1,
-        };
-    } else {
-        if !((q >= ({ x })) && (p == ({ y }))) {
-            let mut k7 = 0;
-            'l8: loop {
-                if k7 > 0 {
-                    break;
-                }
-                k7 += 1;
-                y = mul(y, y);
-            }
-        } else if !(q < ({ 1 })) {
-            for mut i10 in counts(rem(x, 6), 0, -2) {
-                assert!((p >= ({ 4 })) || !(p >= ({ 4 })), "always");
-                i10 = q;
-            }
-            {
-                x = p;
-            }
-            assert!((q <= ({ x })) || !(q <= ({ x })), "always");
-        } else {
-            if (n > 1) {
-                y = add(x, y);
-                assert!((x != ({ y })) || !(x != ({ y })), "always");
-            }
-            y = sub((add(p, 2i32)), y);
-        }
+    let mut fields = Fields { a: p, b: q };
+    let mut x = fields.method_15(p, q, n, flag);
+    if x < fields.a {
+        x = sub(x, fields.method_15(x, p, n, flag));
     }
-    (p)
+    add(add(x, mul(fields.a, 3)), mul(fields.b, 7))
 }
 
 #[function]
@@ -2478,16 +2651,42 @@ fn tensors_17(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             (q % 3)?,
         );
     }
-    (x, y) = (
-        match p.clone() {
-            0 => (p * p)?,
-            1 | -3 | 4..=6 => x.clone(),
-            _ => (x.clone().floor_mod(7)?),
+    x = {
+        let mut k6 = Tensor::from(0);
+        loop {
+            k6 = (&k6 + 1)?;
+            if p.le(11)? && x.equal(3)? {
+                break y.less(5)?.cast(DType::I32)?;
+            }
+            if k6.greater(2)? {
+                break (match p.clone() {
+                    0 => match if (n > 1) { Some(Tensor::from(7)) } else { None } {
+                        Some(mut o7) => Tensor::from(7),
+                        None => q.clone(),
+                    },
+                    1 | -3 | 4..=6 => {
+                        let mut k8 = Tensor::from(0);
+                        loop {
+                            k8 = (&k8 + 1)?;
+                            if p.eq(&y)? && (x.eq(&x)?) {
+                                break q.clone();
+                            }
+                            if k8.greater(0)? {
+                                break (Tensor::from(5));
+                            }
+                        }
+                    }
+                    _ => q.clone(),
+                });
+            }
         }
-        .minimum(p)?,
-        Tensor::from(7),
-    );
-    Ok((&y + p.clone())?)
+    };
+    match n {
+        0 => x.clone(),
+        1 | 2 => x.clone(),
+        _ => ((2 * x.clone())?),
+    }
+    .maximum(&x)
 }
 
 fn numbers_17(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -2522,16 +2721,42 @@ fn numbers_17(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             (rem(q, 3)),
         );
     }
-    (x, y) = (
-        ((match p {
-            0 => (mul(p, p)),
-            1 | -3 | 4..=6 => x,
-            _ => (rem((x), 7)),
-        })
-        .min(p)),
-        (7i32),
-    );
-    (add(y, p))
+    x = {
+        let mut k6 = 0;
+        loop {
+            k6 += 1;
+            if (p <= ({ 11 })) && (x == ({ 3 })) {
+                break i32::from((y < ({ 5 })));
+            }
+            if k6 > 2 {
+                break (match p {
+                    0 => match if (n > 1) { Some((7i32)) } else { None } {
+                        Some(mut o7) => (7i32),
+                        None => q,
+                    },
+                    1 | -3 | 4..=6 => {
+                        let mut k8 = 0;
+                        loop {
+                            k8 += 1;
+                            if (p == ({ y })) && (x == ({ x })) {
+                                break q;
+                            }
+                            if k8 > 0 {
+                                break (5i32);
+                            }
+                        }
+                    }
+                    _ => q,
+                });
+            }
+        }
+    };
+    ((match n {
+        0 => x,
+        1 | 2 => x,
+        _ => (mul(2i32, x)),
+    })
+    .max(x))
 }
 
 #[function]
@@ -2632,117 +2857,142 @@ fn numbers_18(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     (sub(((4i32), y).1, (sub((3i32), y))))
 }
 
-#[function]
-fn tensors_19(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
-    let mut x = p.clone();
-    let mut y = Tensor::from(1);
-    if (p.less(&y)? && (p.greater(8)?) || !(q.greater(&y)?)) {
-        if (y.clone()).eq(y.clone())? {
-            y = (y.clone() - &y)?;
-            if p.ge(&x)? {
-                x -= Tensor::from(-1) * Tensor::from(-3);
-                x = x.clone();
-            } else {
-                assert!(q.greater_equal(&y)? || !q.greater_equal(&y)?, "always");
-                x = Tensor::from(5);
-                x = Tensor::from(6);
-            }
-        }
-    } else if p.less(&x)? || !(n == 0) {
-        'l1: for mut i2 in range(&(Tensor::from(8)).floor_mod(6)?, 0, -2) {
-            'l3: for h4 in 0..n {
-                i2 = (&i2 + h4 as i32)?;
-                i2 -= p.clone() * q.clone();
-                y = Tensor::from(8);
-                return Ok((p - p)?);
-            }
-            let mut k5 = Tensor::from(0);
-            'l6: loop {
-                if k5.greater(3)? {
-                    break;
+impl Fields<Tensor> {
+    #[function]
+    fn method_19(&mut self, p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+        let mut x = p.clone();
+        let mut y = Tensor::from(1);
+        if (p.less(&y)? && (p.greater(8)?) || !(q.greater(&self.b)?)) {
+            if (y.clone()).eq(q.clone())? {
+                self.b = (q.clone() - &self.b)?;
+                if p.ge(&self.a)? {
+                    x -= Tensor::from(-1) * Tensor::from(-3);
+                    x = p.clone();
+                } else {
+                    assert!(q.greater_equal(&y)? || !q.greater_equal(&y)?, "always");
+                    x = Tensor::from(5);
+                    (x, self.a) = (Tensor::from(6), self.b.clone());
                 }
-                k5 = (&k5 + 1)?;
-                i2 = Tensor::from(-2);
             }
-        }
-        if ((x.clone()).less_equal(2)? || !(q.not_equal(&x)?)) {
-            x += y.clone() * Tensor::from(-4);
-        } else if (y.lt(&y)? || y.eq(2)?) {
-            x -= p.clone() * Tensor::from(-1);
-            match n {
-                1 => {}
-                _ => {
-                    y = x.clone();
+        } else if p.less(&self.a)? || !(n == 0) {
+            'l1: for mut i2 in range(&(Tensor::from(8)).floor_mod(6)?, 0, -2) {
+                'l3: for h4 in 0..n {
+                    x = (&x + h4 as i32)?;
+                    i2 -= self.b.clone() * p.clone();
+                    y = Tensor::from(8);
+                    return Ok((p - p)?);
+                }
+                let mut k5 = Tensor::from(0);
+                'l6: loop {
+                    if k5.greater(3)? {
+                        break;
+                    }
+                    k5 = (&k5 + 1)?;
+                    x = Tensor::from(-2);
+                }
+            }
+            if ((self.a.clone()).less_equal(2)? || !(q.not_equal(&x)?)) {
+                self.a += self.b.clone() * Tensor::from(-4);
+            } else if (self.b.lt(&y)? || self.b.eq(2)?) {
+                self.a -= x.clone() * Tensor::from(-1);
+                match n {
+                    1 => {}
+                    _ => {
+                        y = x.clone();
+                    }
+                }
+            } else {
+                if flag {
+                    assert!(self.b.ge(5)? || !self.b.ge(5)?, "always");
+                    self.a = self.b.clone();
+                } else {
+                    self.a = x.clone();
                 }
             }
         } else {
-            if flag {
-                assert!(y.ge(5)? || !y.ge(5)?, "always");
-                x = q.clone();
-            } else {
-                x = p.clone();
-            }
+            assert!(q.greater_equal(6)? || !q.greater_equal(6)?, "always");
         }
-    } else {
-        assert!(q.greater_equal(6)? || !q.greater_equal(6)?, "always");
+        Ok(x)
     }
-    Ok(x)
+}
+
+impl Fields<i32> {
+    fn method_19(&mut self, p: i32, q: i32, n: i64, flag: bool) -> i32 {
+        let mut x = p;
+        let mut y = 1i32;
+        if ((p < ({ y })) && (p > ({ 8 })) || !(q > ({ self.b }))) {
+            if ((y) == ({ q })) {
+                self.b = sub(q, self.b);
+                if (p >= ({ self.a })) {
+                    x = sub(x, mul((-1i32), (-3i32)));
+                    x = p;
+                } else {
+                    assert!((q >= ({ y })) || !(q >= ({ y })), "always");
+                    x = (5i32);
+                    (x, self.a) = ((6i32), self.b);
+                }
+            }
+        } else if (p < ({ self.a })) || !(n == 0) {
+            'l1: for mut i2 in counts(rem((8i32), 6), 0, -2) {
+                'l3: for h4 in 0..n {
+                    x = add(x, h4 as i32);
+                    i2 = sub(i2, mul(self.b, p));
+                    y = (8i32);
+                    return (sub(p, p));
+                }
+                let mut k5 = 0;
+                'l6: loop {
+                    if k5 > 3 {
+                        break;
+                    }
+                    k5 += 1;
+                    x = (-2i32);
+                }
+            }
+            if (((self.a) <= ({ 2 })) || !(q != ({ x }))) {
+                self.a = add(self.a, mul(self.b, (-4i32)));
+            } else if ((self.b < ({ y })) || (self.b == ({ 2 }))) {
+                self.a = sub(self.a, mul(x, (-1i32)));
+                match n {
+                    1 => {}
+                    _ => {
+                        y = x;
+                    }
+                }
+            } else {
+                if flag {
+                    assert!((self.b >= ({ 5 })) || !(self.b >= ({ 5 })), "always");
+                    self.a = self.b;
+                } else {
+                    self.a = x;
+                }
+            }
+        } else {
+            assert!((q >= ({ 6 })) || !(q >= ({ 6 })), "always");
+        }
+        x
+    }
+}
+
+#[function]
+fn tensors_19(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+    let mut fields = Fields { a: p.clone(), b: q.clone() };
+    let mut x = fields.method_19(p, q, n, flag)?;
+    if x.lt(&fields.a)? {
+        let mut changed = fields.clone();
+        x -= changed.method_19(&x.clone(), p, n, flag)?;
+        fields = changed;
+    }
+    x + &fields.a * 3 + &fields.b * 7
 }
 
 fn numbers_19(p: i32, q: i32, n: i64, flag: bool) -> i32 {
-    let mut x = p;
-    let mut y = 1i32;
-    if ((p < ({ y })) && (p > ({ 8 })) || !(q > ({ y }))) {
-        if ((y) == ({ y })) {
-            y = sub(y, y);
-            if (p >= ({ x })) {
-                x = sub(x, mul((-1i32), (-3i32)));
-                x = x;
-            } else {
-                assert!((q >= ({ y })) || !(q >= ({ y })), "always");
-                x = (5i32);
-                x = (6i32);
-            }
-        }
-    } else if (p < ({ x })) || !(n == 0) {
-        'l1: for mut i2 in counts(rem((8i32), 6), 0, -2) {
-            'l3: for h4 in 0..n {
-                i2 = add(i2, h4 as i32);
-                i2 = sub(i2, mul(p, q));
-                y = (8i32);
-                return (sub(p, p));
-            }
-            let mut k5 = 0;
-            'l6: loop {
-                if k5 > 3 {
-                    break;
-                }
-                k5 += 1;
-                i2 = (-2i32);
-            }
-        }
-        if (((x) <= ({ 2 })) || !(q != ({ x }))) {
-            x = add(x, mul(y, (-4i32)));
-        } else if ((y < ({ y })) || (y == ({ 2 }))) {
-            x = sub(x, mul(p, (-1i32)));
-            match n {
-                1 => {}
-                _ => {
-                    y = x;
-                }
-            }
-        } else {
-            if flag {
-                assert!((y >= ({ 5 })) || !(y >= ({ 5 })), "always");
-                x = q;
-            } else {
-                x = p;
-            }
-        }
-    } else {
-        assert!((q >= ({ 6 })) || !(q >= ({ 6 })), "always");
+    let mut fields = Fields { a: p, b: q };
+    let mut x = fields.method_19(p, q, n, flag);
+    if x < fields.a {
+        x = sub(x, fields.method_19(x, p, n, flag));
     }
-    x
+    add(add(x, mul(fields.a, 3)), mul(fields.b, 7))
 }
 
 #[function]
@@ -3206,58 +3456,45 @@ fn tensors_22(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             );
         }
     }
-    if ((q.equal(&y)? || x.not_equal(7)?) || y.ge(6)?) {
-        y = (-if x.not_equal(&y)? {
-            if p.not_equal(10)? {
-                y = p.clone();
-                y.clone()
-            } else {
-                let mut v9 = p.clone();
-                v9.clone()
-            }
+    if (q.greater_equal(0)? || !flag || flag) {
+        y = match if flag {
+            Some({
+                let t9 = p.clone();
+                (t9 * 2)?
+            })
         } else {
-            let mut v10 = p.ne(&y)?.cast(DType::I32)?;
-            match p.clone() {
-                -2..=2 => (p.clone()),
-                5 => Tensor::from(8),
-                _ => (y.clone()),
-            }
-        })?;
-        let mut v11 = (
-            match x.clone() {
-                -2..=2 => (q.clone()),
-                5 => Tensor::from(3),
-                _ => (p.clone()),
-            },
-            y.clone(),
-        )
-            .0;
-    } else {
-        x = {
-            let mut k12 = Tensor::from(0);
-            loop {
-                k12 = (&k12 + 1)?;
-                if (n > 1) {
-                    break q.clone();
-                }
-                if k12.greater(3)? {
-                    break ({
-                        let mut k13 = Tensor::from(0);
-                        loop {
-                            k13 = (&k13 + 1)?;
-                            if (n == 0) {
-                                break y.clone();
-                            }
-                            if k13.greater(0)? {
-                                break (Tensor::from(-4));
-                            }
-                        }
-                    });
+            None
+        } {
+            Some(mut o10) => {
+                if q.greater(10)? {
+                    y.clone()
+                } else {
+                    Tensor::from(6)
                 }
             }
+            None => p.clone().minimum(Tensor::from(7))?,
         };
+        'l11: for mut i12 in range(&(x.clone()).floor_mod(6)?, 0, -2) {
+            if (y.clone()).lt(x.clone())? {
+                x = y.clone();
+            } else {
+                return Ok(match p.clone() {
+                    -2..=2 => (p.clone()),
+                    5 => Tensor::from(8),
+                    _ => (y.clone()),
+                });
+            }
+            let mut v13 = [x.clone(), p.clone()][if is_small(n) { 0 } else { 1 }].clone();
+        }
+    } else {
+        if flag && p.equal(5)? {
+            {
+                x = Tensor::from(6);
+                y = y.clone();
+            }
+        }
     }
-    Ok(keep(&Tensor::from(4)))
+    Result::<Tensor>::Ok(q.clone())
 }
 
 fn numbers_22(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -3311,78 +3548,87 @@ fn numbers_22(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             );
         }
     }
-    if (((q == ({ y })) || (x != ({ 7 }))) || (y >= ({ 6 }))) {
-        y = (sub(
-            0,
-            if (x != ({ y })) {
-                if (p != ({ 10 })) {
-                    y = p;
+    if ((q >= ({ 0 })) || !flag || flag) {
+        y = match if flag {
+            Some({
+                let t9 = p;
+                mul(t9, 2)
+            })
+        } else {
+            None
+        } {
+            Some(mut o10) => {
+                if (q > ({ 10 })) {
                     y
                 } else {
-                    let mut v9 = p;
-                    v9
+                    (6i32)
                 }
+            }
+            None => ((p).min((7i32))),
+        };
+        'l11: for mut i12 in counts(rem(x, 6), 0, -2) {
+            if ((y) < ({ x })) {
+                x = y;
             } else {
-                let mut v10 = i32::from((p != ({ y })));
-                match p {
+                return match p {
                     -2..=2 => (p),
                     5 => (8i32),
                     _ => (y),
-                }
-            },
-        ));
-        let mut v11 = (
-            match x {
-                -2..=2 => (q),
-                5 => (3i32),
-                _ => (p),
-            },
-            y,
-        )
-            .0;
-    } else {
-        x = {
-            let mut k12 = 0;
-            loop {
-                k12 += 1;
-                if (n > 1) {
-                    break q;
-                }
-                if k12 > 3 {
-                    break ({
-                        let mut k13 = 0;
-                        loop {
-                            k13 += 1;
-                            if (n == 0) {
-                                break y;
-                            }
-                            if k13 > 0 {
-                                break (-4i32);
-                            }
-                        }
-                    });
-                }
+                };
             }
-        };
+            let mut v13 = [x, p][if is_small(n) { 0 } else { 1 }];
+        }
+    } else {
+        if flag && (p == ({ 5 })) {
+            {
+                x = (6i32);
+                y = y;
+            }
+        }
     }
-    (4i32)
+    q
+}
+
+impl Fields<Tensor> {
+    #[function]
+    fn method_23(&mut self, p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+        let mut x = p.clone();
+        let mut y = Tensor::from(1);
+        self.b += Tensor::from(3);
+        assert!(q.eq(8)? || !q.eq(8)?, "always");
+        Ok(x)
+    }
+}
+
+impl Fields<i32> {
+    fn method_23(&mut self, p: i32, q: i32, n: i64, flag: bool) -> i32 {
+        let mut x = p;
+        let mut y = 1i32;
+        self.b = add(self.b, (3i32));
+        assert!((q == ({ 8 })) || !(q == ({ 8 })), "always");
+        x
+    }
 }
 
 #[function]
 fn tensors_23(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
-    let mut x = p.clone();
-    let mut y = Tensor::from(1);
-    y += Tensor::from(3);
-    assert!(q.eq(8)? || !q.eq(8)?, "always");
-    Ok(x)
+    let mut fields = Fields { a: p.clone(), b: q.clone() };
+    let mut x = fields.method_23(p, q, n, flag)?;
+    if x.lt(&fields.a)? {
+        let mut changed = fields.clone();
+        x -= changed.method_23(&x.clone(), p, n, flag)?;
+        fields = changed;
+    }
+    x + &fields.a * 3 + &fields.b * 7
 }
 
 fn numbers_23(p: i32, q: i32, n: i64, flag: bool) -> i32 {
-    let mut x = p;
-    let mut y = 1i32;
-    y = add(y, (3i32));
-    assert!((q == ({ 8 })) || !(q == ({ 8 })), "always");
-    x
+    let mut fields = Fields { a: p, b: q };
+    let mut x = fields.method_23(p, q, n, flag);
+    if x < fields.a {
+        x = sub(x, fields.method_23(x, p, n, flag));
+    }
+    add(add(x, mul(fields.a, 3)), mul(fields.b, 7))
 }
 
 #[function]
@@ -3393,41 +3639,25 @@ fn tensors_24(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         'l1: for mut r2 in Tensor::from([3, -1, 5]) {
             r2 += Tensor::from(-3) * y.clone();
         }
-    } else if is_small(n) {
-        if x.less_equal(7)? || !(n > 1) {
-            let mut k4 = Tensor::from(0);
-            'l5: while k4.less(1)? && (p.equal(10)? && p.lt(0)?) {
-                k4 = (&k4 + 1)?;
-                assert!(y.less(0)? || !y.less(0)?, "always");
-            }
-            'l6: for h7 in (0..3).rev() {
-                y = (&y + h7 as i32)?;
-                assert!(q.greater(&y)? || !q.greater(&y)?, "always");
-                let mut s8 = Fields { a: Tensor::from(-1), b: Tensor::from(-4) };
-            }
-            'l9: for mut i10 in 0..(x.clone()).floor_mod(4)? {
-                (i10, y) = (q.clone(), i10.clone());
-            }
-        }
-    } else {
-        x = [Tensor::from(0), x.clone()][if flag { 0 } else { 1 }].clone();
-        y = match if (n > 1) {
-            Some(match y.clone() {
-                0 => q.clone(),
-                1 | -3 | 4..=6 => x.clone(),
-                _ => x.clone(),
-            })
-        } else {
-            None
-        } {
-            Some(mut o11) => {
-                let t12 = q.clone();
-                (t12 * 2)?
-            }
-            None => (y.clone(), x.clone()).0,
-        };
     }
-    Ok(x)
+    let mut s5 = Fields {
+        a: (Tensor::from(7).abs()?).le(&x)?.cast(DType::I32)?,
+        b: keep(&match y.clone() {
+            -2..=2 => match x.clone() {
+                0 => p.clone(),
+                1 | -3 | 4..=6 => y.clone(),
+                _ => (p.clone()),
+            },
+            5 => {
+                ({
+                    let t4 = x.clone();
+                    t4
+                })
+            }
+            _ => ((&x + Tensor::from(7))?),
+        }),
+    };
+    Ok(s5.a.ne(9)?.cast(DType::I32)?.maximum(q)?)
 }
 
 fn numbers_24(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -3437,41 +3667,25 @@ fn numbers_24(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         'l1: for mut r2 in [3i32, -1, 5] {
             r2 = add(r2, mul((-3i32), y));
         }
-    } else if is_small(n) {
-        if (x <= ({ 7 })) || !(n > 1) {
-            let mut k4 = 0;
-            'l5: while k4 < 1 && ((p == ({ 10 })) && (p < ({ 0 }))) {
-                k4 += 1;
-                assert!((y < ({ 0 })) || !(y < ({ 0 })), "always");
-            }
-            'l6: for h7 in (0..3).rev() {
-                y = add(y, h7 as i32);
-                assert!((q > ({ y })) || !(q > ({ y })), "always");
-                let mut s8 = Fields { a: (-1i32), b: (-4i32) };
-            }
-            'l9: for mut i10 in 0..rem(x, 4) {
-                (i10, y) = (q, i10);
-            }
-        }
-    } else {
-        x = [(0i32), x][if flag { 0 } else { 1 }];
-        y = match if (n > 1) {
-            Some(match y {
-                0 => q,
-                1 | -3 | 4..=6 => x,
-                _ => x,
-            })
-        } else {
-            None
-        } {
-            Some(mut o11) => {
-                let t12 = q;
-                mul(t12, 2)
-            }
-            None => (y, x).0,
-        };
     }
-    x
+    let mut s5 = Fields {
+        a: i32::from((((7i32).wrapping_abs()) <= ({ x }))),
+        b: match y {
+            -2..=2 => match x {
+                0 => p,
+                1 | -3 | 4..=6 => y,
+                _ => (p),
+            },
+            5 => {
+                ({
+                    let t4 = x;
+                    t4
+                })
+            }
+            _ => (add(x, (7i32))),
+        },
+    };
+    ((i32::from((s5.a != ({ 9 })))).max(q))
 }
 
 #[function]
@@ -3713,125 +3927,150 @@ fn numbers_26(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     .max(p))
 }
 
+impl Fields<Tensor> {
+    #[function]
+    fn method_27(&mut self, p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+        let mut x = p.clone();
+        let mut y = Tensor::from(1);
+        let c1 = |t: &Tensor| -> Result<Tensor> {
+            let mut z = t.clone();
+            if q.ne(3)? && (z.greater_equal(&z)?) && (z.le(0)?) {
+                z = p.clone();
+                return Ok(match n {
+                    0 => (Tensor::from(-1)),
+                    1 | 2 => q.clone(),
+                    _ => Tensor::from(-1),
+                });
+            } else {
+                z = Tensor::from(8);
+            }
+            match n {
+                0 => Tensor::from(7),
+                1 | 2 => q.clone(),
+                _ => {
+                    (match n {
+                        0 => (t.clone()),
+                        1 | 2 => (t.clone()),
+                        _ => (t.clone()),
+                    })
+                }
+            }
+            .maximum(q)
+        };
+        let mut v2 = c1(&if self.a.greater_equal(9)? && y.eq(&self.a)? {
+            if q.less(4)? {
+                y.clone()
+            } else if x.le(2)? {
+                self.a.clone()
+            } else {
+                y.clone()
+            }
+        } else {
+            (x.clone() + self.b.clone())?
+        })?;
+        let mut k3 = Tensor::from(0);
+        'l4: while k3.less(3)? && (v2.less_equal(5)?) {
+            k3 = (&k3 + 1)?;
+            let mut k5 = Tensor::from(0);
+            while k5.less(3)? && (p.greater(9)?) {
+                k5 = (&k5 + 1)?;
+                let mut k7 = Tensor::from(0);
+                'l8: while k7.less(1)? && (q.le(2)?) {
+                    k7 = (&k7 + 1)?;
+                    self.a = (p.clone() * &self.a)?;
+                }
+            }
+        }
+        (y, x) = (x.clone(), Tensor::from(-4).floor_mod(7)?);
+        Ok(p.less_equal(4)?.cast(DType::I32)?.minimum(match self.a.clone() {
+            -2..=2 => Tensor::from(6),
+            5 => (Tensor::from(3)),
+            _ => (x.clone()),
+        })?)
+    }
+}
+
+impl Fields<i32> {
+    fn method_27(&mut self, p: i32, q: i32, n: i64, flag: bool) -> i32 {
+        let mut x = p;
+        let mut y = 1i32;
+        let c1 = |t: i32| -> i32 {
+            let mut z = t;
+            if (q != ({ 3 })) && (z >= ({ z })) && (z <= ({ 0 })) {
+                z = p;
+                return match n {
+                    0 => (-1i32),
+                    1 | 2 => q,
+                    _ => (-1i32),
+                };
+            } else {
+                z = (8i32);
+            }
+            ((match n {
+                0 => (7i32),
+                1 | 2 => q,
+                _ => {
+                    (match n {
+                        0 => (t),
+                        1 | 2 => (t),
+                        _ => (t),
+                    })
+                }
+            })
+            .max(q))
+        };
+        let mut v2 = c1(if (self.a >= ({ 9 })) && (y == ({ self.a })) {
+            if (q < ({ 4 })) {
+                y
+            } else if (x <= ({ 2 })) {
+                self.a
+            } else {
+                y
+            }
+        } else {
+            (add(x, self.b))
+        });
+        let mut k3 = 0;
+        'l4: while k3 < 3 && (v2 <= ({ 5 })) {
+            k3 += 1;
+            let mut k5 = 0;
+            while k5 < 3 && (p > ({ 9 })) {
+                k5 += 1;
+                let mut k7 = 0;
+                'l8: while k7 < 1 && (q <= ({ 2 })) {
+                    k7 += 1;
+                    self.a = mul(p, self.a);
+                }
+            }
+        }
+        (y, x) = (x, (rem((-4i32), 7)));
+        ((i32::from((p <= ({ 4 })))).min(match self.a {
+            -2..=2 => (6i32),
+            5 => (3i32),
+            _ => (x),
+        }))
+    }
+}
+
 #[function]
 fn tensors_27(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
-    let mut x = p.clone();
-    let mut y = Tensor::from(1);
-    let c1 = |t: &Tensor| -> Result<Tensor> {
-        let mut z = t.clone();
-        if q.ne(3)? && (z.greater_equal(&z)?) && (z.le(0)?) {
-            z = p.clone();
-            return Ok(match n {
-                0 => (Tensor::from(-1)),
-                1 | 2 => q.clone(),
-                _ => Tensor::from(-1),
-            });
-        } else {
-            z = Tensor::from(8);
-        }
-        match n {
-            0 => Tensor::from(7),
-            1 | 2 => q.clone(),
-            _ => {
-                (match n {
-                    0 => (t.clone()),
-                    1 | 2 => (t.clone()),
-                    _ => (t.clone()),
-                })
-            }
-        }
-        .maximum(q)
-    };
-    let mut v2 = c1(&if x.greater_equal(9)? && y.eq(&x)? {
-        if q.less(4)? {
-            q.clone()
-        } else if x.le(2)? {
-            p.clone()
-        } else {
-            q.clone()
-        }
-    } else {
-        (p.clone() + q.clone())?
-    })?;
-    let mut k3 = Tensor::from(0);
-    'l4: while k3.less(3)? && (x.less_equal(5)?) {
-        k3 = (&k3 + 1)?;
-        let mut k5 = Tensor::from(0);
-        while k5.less(3)? && (p.greater(9)?) {
-            k5 = (&k5 + 1)?;
-            let mut k7 = Tensor::from(0);
-            'l8: while k7.less(1)? && (q.le(2)?) {
-                k7 = (&k7 + 1)?;
-                x = (p.clone() * &x)?;
-            }
-        }
+    let mut fields = Fields { a: p.clone(), b: q.clone() };
+    let mut x = fields.method_27(p, q, n, flag)?;
+    if x.lt(&fields.a)? {
+        let mut changed = fields.clone();
+        x -= changed.method_27(&x.clone(), p, n, flag)?;
+        fields = changed;
     }
-    (v2, x) = (x.clone(), Tensor::from(-4).floor_mod(7)?);
-    Ok(p.less_equal(4)?.cast(DType::I32)?.minimum(match y.clone() {
-        -2..=2 => Tensor::from(6),
-        5 => (Tensor::from(3)),
-        _ => (v2.clone()),
-    })?)
+    x + &fields.a * 3 + &fields.b * 7
 }
 
 fn numbers_27(p: i32, q: i32, n: i64, flag: bool) -> i32 {
-    let mut x = p;
-    let mut y = 1i32;
-    let c1 = |t: i32| -> i32 {
-        let mut z = t;
-        if (q != ({ 3 })) && (z >= ({ z })) && (z <= ({ 0 })) {
-            z = p;
-            return match n {
-                0 => (-1i32),
-                1 | 2 => q,
-                _ => (-1i32),
-            };
-        } else {
-            z = (8i32);
-        }
-        ((match n {
-            0 => (7i32),
-            1 | 2 => q,
-            _ => {
-                (match n {
-                    0 => (t),
-                    1 | 2 => (t),
-                    _ => (t),
-                })
-            }
-        })
-        .max(q))
-    };
-    let mut v2 = c1(if (x >= ({ 9 })) && (y == ({ x })) {
-        if (q < ({ 4 })) {
-            q
-        } else if (x <= ({ 2 })) {
-            p
-        } else {
-            q
-        }
-    } else {
-        (add(p, q))
-    });
-    let mut k3 = 0;
-    'l4: while k3 < 3 && (x <= ({ 5 })) {
-        k3 += 1;
-        let mut k5 = 0;
-        while k5 < 3 && (p > ({ 9 })) {
-            k5 += 1;
-            let mut k7 = 0;
-            'l8: while k7 < 1 && (q <= ({ 2 })) {
-                k7 += 1;
-                x = mul(p, x);
-            }
-        }
+    let mut fields = Fields { a: p, b: q };
+    let mut x = fields.method_27(p, q, n, flag);
+    if x < fields.a {
+        x = sub(x, fields.method_27(x, p, n, flag));
     }
-    (v2, x) = (x, (rem((-4i32), 7)));
-    ((i32::from((p <= ({ 4 })))).min(match y {
-        -2..=2 => (6i32),
-        5 => (3i32),
-        _ => (v2),
-    }))
+    add(add(x, mul(fields.a, 3)), mul(fields.b, 7))
 }
 
 #[function]
@@ -3844,7 +4083,7 @@ fn tensors_28(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         }
     } else if (p.eq(&x)? || p.lt(6)?) {
         y *= y.clone() * p.clone();
-        'l2: for mut i3 in 0..(Tensor::from(3)).floor_mod(4)? {
+        'l2: for mut i3 in range(-1, (Tensor::from(3)).floor_mod(3)?) {
             if q.greater(11)? && y.greater_equal(9)? {
                 let mut s4 = Fields { a: y.clone(), b: i3.clone() };
                 continue;
@@ -3857,28 +4096,41 @@ fn tensors_28(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             'l6: for mut r7 in Tensor::from([3, -1, 5]) {
                 return Ok(keep(&Tensor::from(2)));
             }
-            'l8: for h9 in (0..3).rev() {
-                y = (&y + h9 as i32)?;
-                x = Tensor::from(0);
+            if !(x.lt(&y)?) {
+                i3 += x.clone() * q.clone();
+                (y, i3) = (Tensor::from(4), q.clone());
+                i3 = (q.clone() + &i3)?;
+            } else {
+                continue 'l2;
             }
         }
     } else {
-        if (x.clone()).not_equal(Tensor::from(6))? {
-            'l10: for h11 in (0..3).rev() {
-                x = (&x + h11 as i32)?;
-                y = x.clone();
-            }
-        }
-        return Ok(if let Some(mut o12) = option(is_small(n), Tensor::from(-4)) {
-            x.clone()
+        let mut v8;
+        if x.equal(9)? || !(n == 0) && (q.gt(&y)? && p.greater(&x)?) {
+            v8 = Tensor::from(-3);
+        } else if flag {
+            v8 = (q.clone(), q.clone()).1;
         } else {
-            Tensor::from(-3)
-        });
+            v8 = {
+                let t9 = Tensor::from(2);
+                (t9 * 2)?
+            };
+        }
     }
-    Ok(match x.clone() {
-        0 => ((-y.clone())?),
-        1 | -3 | 4..=6 => x.clone(),
-        _ => (Tensor::from(7)),
+    Ok(match q.clone() {
+        0 => (p.clone()),
+        1 | -3 | 4..=6 => (keep(&q.clone())),
+        _ => {
+            (if y.le(2)? {
+                Tensor::from(7)
+            } else if q.ge(3)? {
+                x += y.clone() * Tensor::from(-1);
+                y.clone()
+            } else {
+                let mut v10 = x.clone();
+                Tensor::from(-3)
+            })
+        }
     })
 }
 
@@ -3891,7 +4143,7 @@ fn numbers_28(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         }
     } else if ((p == ({ x })) || (p < ({ 6 }))) {
         y = mul(y, mul(y, p));
-        'l2: for mut i3 in 0..rem((3i32), 4) {
+        'l2: for mut i3 in -1..rem((3i32), 3) {
             if (q > ({ 11 })) && (y >= ({ 9 })) {
                 let mut s4 = Fields { a: y, b: i3 };
                 continue;
@@ -3904,24 +4156,41 @@ fn numbers_28(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             'l6: for mut r7 in [3i32, -1, 5] {
                 return (2i32);
             }
-            'l8: for h9 in (0..3).rev() {
-                y = add(y, h9 as i32);
-                x = (0i32);
+            if !(x < ({ y })) {
+                i3 = add(i3, mul(x, q));
+                (y, i3) = ((4i32), q);
+                i3 = add(q, i3);
+            } else {
+                continue 'l2;
             }
         }
     } else {
-        if ((x) != ({ (6i32) })) {
-            'l10: for h11 in (0..3).rev() {
-                x = add(x, h11 as i32);
-                y = x;
-            }
+        let mut v8;
+        if (x == ({ 9 })) || !(n == 0) && ((q > ({ y })) && (p > ({ x }))) {
+            v8 = (-3i32);
+        } else if flag {
+            v8 = (q, q).1;
+        } else {
+            v8 = {
+                let t9 = (2i32);
+                mul(t9, 2)
+            };
         }
-        return if let Some(mut o12) = option(is_small(n), (-4i32)) { x } else { (-3i32) };
     }
-    match x {
-        0 => (sub(0, y)),
-        1 | -3 | 4..=6 => x,
-        _ => (7i32),
+    match q {
+        0 => (p),
+        1 | -3 | 4..=6 => (q),
+        _ => {
+            (if (y <= ({ 2 })) {
+                (7i32)
+            } else if (q >= ({ 3 })) {
+                x = add(x, mul(y, (-1i32)));
+                y
+            } else {
+                let mut v10 = x;
+                (-3i32)
+            })
+        }
     }
 }
 
@@ -4039,24 +4308,26 @@ fn tensors_30(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     }
     if !(p.not_equal(2)? || x.less(6)?) {
         if (p.clone()).greater(&v1)? || !(n > 1) {
-            'l5: for mut r6 in Tensor::from([3, -1, 5]) {
+            'l5: for mut r6 in &Elements([3, -1, 5]) {
                 assert!(q.not_equal(&x)? || !q.not_equal(&x)?, "always");
                 v1 = q.clone();
             }
-            v1 = (q.clone(), v1.clone()).0;
+            {
+                let mut s7 = Fields { a: v1.clone(), b: q.clone() };
+            }
         }
-        'l7: for mut i8 in range(-1, (Tensor::from(4)).floor_mod(3)?) {
-            let mut k9 = Tensor::from(0);
-            'l10: loop {
-                if k9.greater(0)? {
+        'l8: for mut i9 in range(-1, (Tensor::from(4)).floor_mod(3)?) {
+            let mut k10 = Tensor::from(0);
+            'l11: loop {
+                if k10.greater(0)? {
                     break;
                 }
-                k9 = (&k9 + 1)?;
+                k10 = (&k10 + 1)?;
                 v1 = Tensor::from(6);
             }
             match n {
                 1 => {
-                    (i8, x) = (Tensor::from(6), x.clone());
+                    (i9, x) = (Tensor::from(6), x.clone());
                     assert!(p.le(7)? || !p.le(7)?, "always");
                     v1 -= y.clone();
                 }
@@ -4075,44 +4346,44 @@ fn tensors_30(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             {
                 y = y.clone();
             }
-            'l11: for h12 in 0..n {
-                y = (&y + h12 as i32)?;
+            'l12: for h13 in 0..n {
+                y = (&y + h13 as i32)?;
                 break;
             }
             x = if q.gt(&v1)? {
-                let mut s13 = Fields { a: Tensor::from(8), b: x.clone() };
+                let mut s14 = Fields { a: Tensor::from(8), b: x.clone() };
                 y.clone()
             } else {
                 p.clone()
             };
         }
     } else {
-        let mut v14;
+        let mut v15;
         match n {
             0 => {
-                let mut v20 = (4 + &x)?;
-                v14 = (v20.clone() + v20.clone())?;
+                let mut v21 = (4 + &x)?;
+                v15 = (v21.clone() + v21.clone())?;
             }
             _ => {
                 if !((Tensor::from(8)).less_equal(8)?) {
-                    let mut v16 = if let Some(mut o15) = option(is_small(n), x.clone()) {
+                    let mut v17 = if let Some(mut o16) = option(is_small(n), x.clone()) {
                         y.clone()
                     } else {
                         Tensor::from(1)
                     };
-                    v14 = if q.le(6)? {
+                    v15 = if q.le(6)? {
                         v1.clone()
                     } else {
-                        let mut v17 = q.clone();
+                        let mut v18 = q.clone();
                         v1.clone()
                     };
                 } else {
-                    let mut v19 = if let Some(mut o18) = option(flag, q.clone()) {
+                    let mut v20 = if let Some(mut o19) = option(flag, q.clone()) {
                         Tensor::from(-4)
                     } else {
                         v1.clone()
                     };
-                    v14 = twice(q % 6)?;
+                    v15 = twice(q % 6)?;
                 }
             }
         }
@@ -4159,20 +4430,22 @@ fn numbers_30(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 assert!((q != ({ x })) || !(q != ({ x })), "always");
                 v1 = q;
             }
-            v1 = (q, v1).0;
+            {
+                let mut s7 = Fields { a: v1, b: q };
+            }
         }
-        'l7: for mut i8 in -1..rem((4i32), 3) {
-            let mut k9 = 0;
-            'l10: loop {
-                if k9 > 0 {
+        'l8: for mut i9 in -1..rem((4i32), 3) {
+            let mut k10 = 0;
+            'l11: loop {
+                if k10 > 0 {
                     break;
                 }
-                k9 += 1;
+                k10 += 1;
                 v1 = (6i32);
             }
             match n {
                 1 => {
-                    (i8, x) = ((6i32), x);
+                    (i9, x) = ((6i32), x);
                     assert!((p <= ({ 7 })) || !(p <= ({ 7 })), "always");
                     v1 = sub(v1, y);
                 }
@@ -4191,37 +4464,37 @@ fn numbers_30(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             {
                 y = y;
             }
-            'l11: for h12 in 0..n {
-                y = add(y, h12 as i32);
+            'l12: for h13 in 0..n {
+                y = add(y, h13 as i32);
                 break;
             }
             x = if (q > ({ v1 })) {
-                let mut s13 = Fields { a: (8i32), b: x };
+                let mut s14 = Fields { a: (8i32), b: x };
                 y
             } else {
                 p
             };
         }
     } else {
-        let mut v14;
+        let mut v15;
         match n {
             0 => {
-                let mut v20 = (add(4i32, x));
-                v14 = (add(v20, v20));
+                let mut v21 = (add(4i32, x));
+                v15 = (add(v21, v21));
             }
             _ => {
                 if !((8i32) <= ({ 8 })) {
-                    let mut v16 =
-                        if let Some(mut o15) = option(is_small(n), x) { y } else { (1i32) };
-                    v14 = if (q <= ({ 6 })) {
+                    let mut v17 =
+                        if let Some(mut o16) = option(is_small(n), x) { y } else { (1i32) };
+                    v15 = if (q <= ({ 6 })) {
                         v1
                     } else {
-                        let mut v17 = q;
+                        let mut v18 = q;
                         v1
                     };
                 } else {
-                    let mut v19 = if let Some(mut o18) = option(flag, q) { (-4i32) } else { v1 };
-                    v14 = twice(rem(q, 6));
+                    let mut v20 = if let Some(mut o19) = option(flag, q) { (-4i32) } else { v1 };
+                    v15 = twice(rem(q, 6));
                 }
             }
         }
@@ -4229,299 +4502,326 @@ fn numbers_30(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     sub((-4i32), v1)
 }
 
-#[function]
-fn tensors_31(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
-    let mut x = p.clone();
-    let mut y = Tensor::from(1);
-    let c1 = |t: &Tensor| -> Result<Tensor> {
-        let mut z = t.clone();
-        'l2: for h3 in 0..n {
-            z = (&z + h3 as i32)?;
-            z = Tensor::from(-2);
-            let mut s4 = Fields { a: Tensor::from(5), b: q.clone() };
-        }
-        let mut k5 = Tensor::from(0);
-        while k5.less(2)? && (q.lt(10)?) {
-            k5 = (&k5 + 1)?;
-            assert!(z.eq(7)? || !z.eq(7)?, "always");
-        }
-        'l7: for h8 in (0..3).rev() {
-            z = (&z + h8 as i32)?;
-            assert!(z.equal(6)? || !z.equal(6)?, "always");
-            z = p.clone();
-        }
-        1 * t.clone()
-    };
-    'l9: for h10 in 0..2 {
-        x = (&x + h10 as i32)?;
-        x = c1(&(x.clone() * p.clone())?)?;
-        let mut k11 = Tensor::from(0);
-        'l12: loop {
-            if k11.greater(3)? {
-                break;
+impl Fields<Tensor> {
+    #[function]
+    fn method_31(&mut self, p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+        let mut x = p.clone();
+        let mut y = Tensor::from(1);
+        let c1 = |t: &Tensor| -> Result<Tensor> {
+            let mut z = t.clone();
+            'l2: for h3 in 0..n {
+                z = (&z + h3 as i32)?;
+                z = Tensor::from(-2);
+                let mut s4 = Fields { a: Tensor::from(5), b: q.clone() };
             }
-            k11 = (&k11 + 1)?;
-            if y.greater(0)? {
-                x = x.clone();
+            let mut k5 = Tensor::from(0);
+            while k5.less(2)? && (q.lt(10)?) {
+                k5 = (&k5 + 1)?;
+                assert!(z.eq(7)? || !z.eq(7)?, "always");
+            }
+            'l7: for h8 in (0..3).rev() {
+                z = (&z + h8 as i32)?;
+                assert!(z.equal(6)? || !z.equal(6)?, "always");
+                z = p.clone();
+            }
+            1 * t.clone()
+        };
+        'l9: for h10 in 0..2 {
+            self.a = (&self.a + h10 as i32)?;
+            x = c1(&(p.clone() * self.a.clone())?)?;
+            let mut k11 = Tensor::from(0);
+            'l12: loop {
+                if k11.greater(3)? {
+                    break;
+                }
+                k11 = (&k11 + 1)?;
+                if self.b.greater(0)? {
+                    x = self.a.clone();
+                } else {
+                    return Ok(c1(&self.b.clone())?);
+                }
+                x = match x.clone() {
+                    0 => p.clone(),
+                    1 | -3 | 4..=6 => p.clone(),
+                    _ => (Tensor::from(-4)),
+                };
+            }
+            let mut v14 = if x.ge(&x)? && (y.lt(&x)?) {
+                q.ne(&x)?.cast(DType::I32)?
             } else {
-                return Ok(c1(&y.clone())?);
-            }
-            x = match p.clone() {
-                0 => p.clone(),
-                1 | -3 | 4..=6 => x.clone(),
-                _ => (Tensor::from(-4)),
+                let mut v13 = if p.gt(2)? { Tensor::from(-1) } else { Tensor::from(-1) };
+                match x.clone() {
+                    0 => (y.clone()),
+                    1 | -3 | 4..=6 => (Tensor::from(6)),
+                    _ => self.b.clone(),
+                }
             };
         }
-        let mut v14 = if x.ge(&x)? && (y.lt(&x)?) {
-            q.ne(&x)?.cast(DType::I32)?
-        } else {
-            let mut v13 = if p.gt(2)? { Tensor::from(-1) } else { Tensor::from(-1) };
-            match v13.clone() {
-                0 => (p.clone()),
-                1 | -3 | 4..=6 => (Tensor::from(6)),
-                _ => q.clone(),
-            }
-        };
-    }
-    let mut s18 = Fields {
-        a: if !(p.greater(11)?) {
-            c1(&(p - Tensor::from(6))?)?
-        } else if (Tensor::from(-3)).ge(4)? {
-            ((p + x.clone())?, p.less_equal(0)?.cast(DType::I32)?).0
-        } else {
-            {
-                let mut k15 = Tensor::from(0);
-                loop {
-                    k15 = (&k15 + 1)?;
-                    if (n > 1) && y.equal(11)? {
-                        break x.clone();
-                    }
-                    if k15.greater(2)? {
-                        break ([x.clone(), q.clone()][if is_small(n) { 0 } else { 1 }].clone());
-                    }
-                }
-            }
-        },
-        b: match y.clone() {
-            0 => (Tensor::from(-2)),
-            1 | -3 | 4..=6 => {
-                ({
-                    let mut k16 = Tensor::from(0);
-                    loop {
-                        k16 = (&k16 + 1)?;
-                        if q.equal(9)? && y.less(7)? {
-                            break match p.clone() {
-                                -2..=2 => Tensor::from(1),
-                                5 => x.clone(),
-                                _ => (p.clone()),
-                            };
-                        }
-                        if k16.greater(3)? {
-                            break ({
-                                let mut k17 = Tensor::from(0);
-                                loop {
-                                    k17 = (&k17 + 1)?;
-                                    if (q.clone()).equal(Tensor::from(8))? {
-                                        break p.clone();
-                                    }
-                                    if k17.greater(1)? {
-                                        break (x.clone());
-                                    }
-                                }
-                            });
-                        }
-                    }
-                })
-            }
-            _ => (p.clone()),
-        },
-    };
-    if p.greater(8)? {
-        (s18.a, x) = (
-            if let Some(mut o19) = option(is_small(n), q.not_equal(&x)?.cast(DType::I32)?) {
-                (s18.a.clone() * 8)?
+        let mut s18 = Fields {
+            a: if !(p.greater(11)?) {
+                c1(&(p - Tensor::from(6))?)?
+            } else if (Tensor::from(-3)).ge(4)? {
+                ((p + self.a.clone())?, p.less_equal(0)?.cast(DType::I32)?).0
             } else {
                 {
-                    let mut k20 = Tensor::from(0);
+                    let mut k15 = Tensor::from(0);
                     loop {
-                        k20 = (&k20 + 1)?;
-                        if s18.b.eq(3)? && (s18.b.less(5)?) {
-                            break q.clone();
+                        k15 = (&k15 + 1)?;
+                        if (n > 1) && y.equal(11)? {
+                            break x.clone();
                         }
-                        if k20.greater(1)? {
-                            break (q.clone());
+                        if k15.greater(2)? {
+                            break ([x.clone(), y.clone()][if is_small(n) { 0 } else { 1 }]
+                                .clone());
                         }
                     }
                 }
             },
-            if q.equal(&x)? && (q.greater_equal(5)?) {
-                (4 + y.clone())?
-            } else {
-                let mut v21 = s18.b.clone();
-                if let Some(mut o22) = option(is_small(n), x.clone()) {
-                    x.clone()
-                } else {
-                    Tensor::from(8)
+            b: match q.clone() {
+                0 => (Tensor::from(-2)),
+                1 | -3 | 4..=6 => {
+                    ({
+                        let mut k16 = Tensor::from(0);
+                        loop {
+                            k16 = (&k16 + 1)?;
+                            if q.equal(9)? && self.b.less(7)? {
+                                break match x.clone() {
+                                    -2..=2 => Tensor::from(1),
+                                    5 => p.clone(),
+                                    _ => (p.clone()),
+                                };
+                            }
+                            if k16.greater(3)? {
+                                break ({
+                                    let mut k17 = Tensor::from(0);
+                                    loop {
+                                        k17 = (&k17 + 1)?;
+                                        if (q.clone()).equal(Tensor::from(8))? {
+                                            break self.a.clone();
+                                        }
+                                        if k17.greater(1)? {
+                                            break (x.clone());
+                                        }
+                                    }
+                                });
+                            }
+                        }
+                    })
                 }
+                _ => (p.clone()),
             },
-        );
-    }
-    if p.ne(&s18.a)? && (n > 1) && q.lt(2)? {
-        if !(p.greater_equal(4)?) {
-            if x.ge(7)? { 0 + Tensor::from(7) } else { p * Tensor::from(1) }
-        } else {
-            x.clone().maximum(s18.a.clone())
+        };
+        if p.greater(8)? {
+            (self.a, x) = (
+                if let Some(mut o19) = option(is_small(n), q.not_equal(&self.a)?.cast(DType::I32)?)
+                {
+                    (self.a.clone() * 8)?
+                } else {
+                    {
+                        let mut k20 = Tensor::from(0);
+                        loop {
+                            k20 = (&k20 + 1)?;
+                            if s18.b.eq(3)? && (y.less(5)?) {
+                                break y.clone();
+                            }
+                            if k20.greater(1)? {
+                                break (y.clone());
+                            }
+                        }
+                    }
+                },
+                if q.equal(&self.a)? && (q.greater_equal(5)?) {
+                    (4 + s18.b.clone())?
+                } else {
+                    let mut v21 = y.clone();
+                    if let Some(mut o22) = option(is_small(n), p.clone()) {
+                        s18.a.clone()
+                    } else {
+                        Tensor::from(8)
+                    }
+                },
+            );
         }
-    } else if (y.ge(5)? || q.ne(2)?) {
-        Tensor::from(-2).maximum(Tensor::from(4))
-    } else {
-        Result::<Tensor>::Ok(q.clone())
+        if p.ne(&s18.a)? && (n > 1) && q.lt(2)? {
+            if !(p.greater_equal(4)?) {
+                if self.a.ge(7)? { 0 + Tensor::from(7) } else { p * Tensor::from(1) }
+            } else {
+                p.clone().maximum(p.clone())
+            }
+        } else if (self.b.ge(5)? || q.ne(2)?) {
+            Tensor::from(-2).maximum(Tensor::from(4))
+        } else {
+            Result::<Tensor>::Ok(s18.b.clone())
+        }
     }
 }
 
-fn numbers_31(p: i32, q: i32, n: i64, flag: bool) -> i32 {
-    let mut x = p;
-    let mut y = 1i32;
-    let c1 = |t: i32| -> i32 {
-        let mut z = t;
-        'l2: for h3 in 0..n {
-            z = add(z, h3 as i32);
-            z = (-2i32);
-            let mut s4 = Fields { a: (5i32), b: q };
-        }
-        let mut k5 = 0;
-        while k5 < 2 && (q < ({ 10 })) {
-            k5 += 1;
-            assert!((z == ({ 7 })) || !(z == ({ 7 })), "always");
-        }
-        'l7: for h8 in (0..3).rev() {
-            z = add(z, h8 as i32);
-            assert!((z == ({ 6 })) || !(z == ({ 6 })), "always");
-            z = p;
-        }
-        mul(1i32, t)
-    };
-    'l9: for h10 in 0..2 {
-        x = add(x, h10 as i32);
-        x = c1((mul(x, p)));
-        let mut k11 = 0;
-        'l12: loop {
-            if k11 > 3 {
-                break;
+impl Fields<i32> {
+    fn method_31(&mut self, p: i32, q: i32, n: i64, flag: bool) -> i32 {
+        let mut x = p;
+        let mut y = 1i32;
+        let c1 = |t: i32| -> i32 {
+            let mut z = t;
+            'l2: for h3 in 0..n {
+                z = add(z, h3 as i32);
+                z = (-2i32);
+                let mut s4 = Fields { a: (5i32), b: q };
             }
-            k11 += 1;
-            if (y > ({ 0 })) {
-                x = x;
+            let mut k5 = 0;
+            while k5 < 2 && (q < ({ 10 })) {
+                k5 += 1;
+                assert!((z == ({ 7 })) || !(z == ({ 7 })), "always");
+            }
+            'l7: for h8 in (0..3).rev() {
+                z = add(z, h8 as i32);
+                assert!((z == ({ 6 })) || !(z == ({ 6 })), "always");
+                z = p;
+            }
+            mul(1i32, t)
+        };
+        'l9: for h10 in 0..2 {
+            self.a = add(self.a, h10 as i32);
+            x = c1((mul(p, self.a)));
+            let mut k11 = 0;
+            'l12: loop {
+                if k11 > 3 {
+                    break;
+                }
+                k11 += 1;
+                if (self.b > ({ 0 })) {
+                    x = self.a;
+                } else {
+                    return c1(self.b);
+                }
+                x = match x {
+                    0 => p,
+                    1 | -3 | 4..=6 => p,
+                    _ => (-4i32),
+                };
+            }
+            let mut v14 = if (x >= ({ x })) && (y < ({ x })) {
+                i32::from((q != ({ x })))
             } else {
-                return c1(y);
-            }
-            x = match p {
-                0 => p,
-                1 | -3 | 4..=6 => x,
-                _ => (-4i32),
+                let mut v13 = if (p > ({ 2 })) { (-1i32) } else { (-1i32) };
+                match x {
+                    0 => (y),
+                    1 | -3 | 4..=6 => (6i32),
+                    _ => self.b,
+                }
             };
         }
-        let mut v14 = if (x >= ({ x })) && (y < ({ x })) {
-            i32::from((q != ({ x })))
-        } else {
-            let mut v13 = if (p > ({ 2 })) { (-1i32) } else { (-1i32) };
-            match v13 {
-                0 => (p),
-                1 | -3 | 4..=6 => (6i32),
-                _ => q,
-            }
-        };
-    }
-    let mut s18 = Fields {
-        a: if !(p > ({ 11 })) {
-            c1((sub(p, (6i32))))
-        } else if ((-3i32) >= ({ 4 })) {
-            ((add(p, x)), i32::from((p <= ({ 0 })))).0
-        } else {
-            {
-                let mut k15 = 0;
-                loop {
-                    k15 += 1;
-                    if (n > 1) && (y == ({ 11 })) {
-                        break x;
-                    }
-                    if k15 > 2 {
-                        break ([x, q][if is_small(n) { 0 } else { 1 }]);
-                    }
-                }
-            }
-        },
-        b: match y {
-            0 => (-2i32),
-            1 | -3 | 4..=6 => {
-                ({
-                    let mut k16 = 0;
-                    loop {
-                        k16 += 1;
-                        if (q == ({ 9 })) && (y < ({ 7 })) {
-                            break match p {
-                                -2..=2 => (1i32),
-                                5 => x,
-                                _ => (p),
-                            };
-                        }
-                        if k16 > 3 {
-                            break ({
-                                let mut k17 = 0;
-                                loop {
-                                    k17 += 1;
-                                    if ((q) == ({ (8i32) })) {
-                                        break p;
-                                    }
-                                    if k17 > 1 {
-                                        break (x);
-                                    }
-                                }
-                            });
-                        }
-                    }
-                })
-            }
-            _ => (p),
-        },
-    };
-    if (p > ({ 8 })) {
-        (s18.a, x) = (
-            if let Some(mut o19) = option(is_small(n), i32::from((q != ({ x })))) {
-                (mul(s18.a, 8i32))
+        let mut s18 = Fields {
+            a: if !(p > ({ 11 })) {
+                c1((sub(p, (6i32))))
+            } else if ((-3i32) >= ({ 4 })) {
+                ((add(p, self.a)), i32::from((p <= ({ 0 })))).0
             } else {
                 {
-                    let mut k20 = 0;
+                    let mut k15 = 0;
                     loop {
-                        k20 += 1;
-                        if (s18.b == ({ 3 })) && (s18.b < ({ 5 })) {
-                            break q;
+                        k15 += 1;
+                        if (n > 1) && (y == ({ 11 })) {
+                            break x;
                         }
-                        if k20 > 1 {
-                            break (q);
+                        if k15 > 2 {
+                            break ([x, y][if is_small(n) { 0 } else { 1 }]);
                         }
                     }
                 }
             },
-            if (q == ({ x })) && (q >= ({ 5 })) {
-                (add(4i32, y))
-            } else {
-                let mut v21 = s18.b;
-                if let Some(mut o22) = option(is_small(n), x) { x } else { (8i32) }
+            b: match q {
+                0 => (-2i32),
+                1 | -3 | 4..=6 => {
+                    ({
+                        let mut k16 = 0;
+                        loop {
+                            k16 += 1;
+                            if (q == ({ 9 })) && (self.b < ({ 7 })) {
+                                break match x {
+                                    -2..=2 => (1i32),
+                                    5 => p,
+                                    _ => (p),
+                                };
+                            }
+                            if k16 > 3 {
+                                break ({
+                                    let mut k17 = 0;
+                                    loop {
+                                        k17 += 1;
+                                        if ((q) == ({ (8i32) })) {
+                                            break self.a;
+                                        }
+                                        if k17 > 1 {
+                                            break (x);
+                                        }
+                                    }
+                                });
+                            }
+                        }
+                    })
+                }
+                _ => (p),
             },
-        );
-    }
-    if (p != ({ s18.a })) && (n > 1) && (q < ({ 2 })) {
-        if !(p >= ({ 4 })) {
-            if (x >= ({ 7 })) { add(0i32, (7i32)) } else { mul(p, (1i32)) }
-        } else {
-            ((x).max(s18.a))
+        };
+        if (p > ({ 8 })) {
+            (self.a, x) = (
+                if let Some(mut o19) = option(is_small(n), i32::from((q != ({ self.a })))) {
+                    (mul(self.a, 8i32))
+                } else {
+                    {
+                        let mut k20 = 0;
+                        loop {
+                            k20 += 1;
+                            if (s18.b == ({ 3 })) && (y < ({ 5 })) {
+                                break y;
+                            }
+                            if k20 > 1 {
+                                break (y);
+                            }
+                        }
+                    }
+                },
+                if (q == ({ self.a })) && (q >= ({ 5 })) {
+                    (add(4i32, s18.b))
+                } else {
+                    let mut v21 = y;
+                    if let Some(mut o22) = option(is_small(n), p) { s18.a } else { (8i32) }
+                },
+            );
         }
-    } else if ((y >= ({ 5 })) || (q != ({ 2 }))) {
-        ((-2i32).max((4i32)))
-    } else {
-        q
+        if (p != ({ s18.a })) && (n > 1) && (q < ({ 2 })) {
+            if !(p >= ({ 4 })) {
+                if (self.a >= ({ 7 })) { add(0i32, (7i32)) } else { mul(p, (1i32)) }
+            } else {
+                ((p).max(p))
+            }
+        } else if ((self.b >= ({ 5 })) || (q != ({ 2 }))) {
+            ((-2i32).max((4i32)))
+        } else {
+            s18.b
+        }
     }
+}
+
+#[function]
+fn tensors_31(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+    let mut fields = Fields { a: p.clone(), b: q.clone() };
+    let mut x = fields.method_31(p, q, n, flag)?;
+    if x.lt(&fields.a)? {
+        let mut changed = fields.clone();
+        x -= changed.method_31(&x.clone(), p, n, flag)?;
+        fields = changed;
+    }
+    x + &fields.a * 3 + &fields.b * 7
+}
+
+fn numbers_31(p: i32, q: i32, n: i64, flag: bool) -> i32 {
+    let mut fields = Fields { a: p, b: q };
+    let mut x = fields.method_31(p, q, n, flag);
+    if x < fields.a {
+        x = sub(x, fields.method_31(x, p, n, flag));
+    }
+    add(add(x, mul(fields.a, 3)), mul(fields.b, 7))
 }
 
 #[function]
@@ -4670,59 +4970,64 @@ fn tensors_33(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             break 'l17;
         }
         if p.greater(9)? {
-            'l19: for mut r20 in Tensor::from([3, -1, 5]) {
+            'l19: for mut r20 in &Elements([3, -1, 5]) {
                 let mut s21 = Fields { a: r20.clone(), b: Tensor::from(4) };
                 s21.b = (x.clone() - &s21.b)?;
                 x += s21.b.clone();
             }
-            'l22: for mut i23 in range(&(x.clone()).floor_mod(6)?, 0, -2) {
-                assert!(p.le(&x)? || !p.le(&x)?, "always");
-                break 'l22;
-            }
-        } else if q.lt(&x)? && q.less(6)? {
-            return Ok(match n {
-                0 => x.clone(),
-                1 | 2 => (q.clone()),
-                _ => (Tensor::from(-3)),
-            });
-        } else {
-            'l24: for mut i25 in range((q.clone()).floor_mod(4)?) {
-                assert!(p.gt(3)? || !p.gt(3)?, "always");
-                assert!(q.le(&i25)? || !q.le(&i25)?, "always");
-            }
-            assert!(q.equal(3)? || !q.equal(3)?, "always");
-            if (n == 0) {
-                return Ok(x.clone());
-            } else if (q.clone()).greater_equal(&x)? {
-                y = x.clone();
-                y *= Tensor::from(6);
-            } else {
-                x = Tensor::from(-2);
-                y = Tensor::from(0);
-            }
+            return Ok((p.clone(), x.clone()).1);
         }
     } else {
-        let mut k26 = Tensor::from(0);
-        'l27: while k26.less(1)? && (p.greater_equal(3)?) {
-            k26 = (&k26 + 1)?;
-            let mut v28;
-            if (Tensor::from(-1)).greater(Tensor::from(4))? {
-                let mut v29 = q.clone();
-                v28 = Tensor::from(-4);
-            } else if flag {
-                let mut v30 = Tensor::from(-1);
-                v28 = y.clone();
-            } else {
-                v28 = Tensor::from(3);
+        let mut v22;
+        match n {
+            0 => {
+                let mut v25 = if q.equal(3)? { Tensor::from(-4) } else { q.clone() };
+                v22 = {
+                    let mut k26 = Tensor::from(0);
+                    loop {
+                        k26 = (&k26 + 1)?;
+                        if (p.clone()).greater_equal(&y)? {
+                            break Tensor::from(-3);
+                        }
+                        if k26.greater(0)? {
+                            break (p.clone());
+                        }
+                    }
+                };
+            }
+            _ => {
+                if !(q.greater(10)?) && (x.gt(5)? || p.lt(3)?) {
+                    let mut v24 = if let Some(mut o23) = option((n > 1), Tensor::from(7)) {
+                        Tensor::from(-3)
+                    } else {
+                        p.clone()
+                    };
+                    v22 = Tensor::from(7);
+                } else {
+                    v22 = match p.clone() {
+                        -2..=2 => Tensor::from(4),
+                        5 => q.clone(),
+                        _ => (x.clone()),
+                    };
+                }
             }
         }
-        return Ok(match n {
-            0 => (p.clone()),
-            1 | 2 => (x.clone()),
-            _ => (Tensor::from(8)),
-        });
+        let mut v27;
+        match n {
+            0 => {
+                v27 = p.clone();
+            }
+            _ => {
+                if v22.equal(&v22)? || !is_small(n) && (y.equal(&v22)?) {
+                    v27 = (&x - 3)?;
+                } else {
+                    let mut v28 = (&v22 + Tensor::from(-1))?;
+                    v27 = Tensor::from(7);
+                }
+            }
+        }
     }
-    Ok((if q.less_equal(3)? { &x * &x } else { p * q.clone() })?)
+    Tensor::from(-1) + y.clone()
 }
 
 fn numbers_33(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -4826,54 +5131,56 @@ fn numbers_33(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 s21.b = sub(x, s21.b);
                 x = add(x, s21.b);
             }
-            'l22: for mut i23 in counts(rem(x, 6), 0, -2) {
-                assert!((p <= ({ x })) || !(p <= ({ x })), "always");
-                break 'l22;
-            }
-        } else if (q < ({ x })) && (q < ({ 6 })) {
-            return match n {
-                0 => x,
-                1 | 2 => (q),
-                _ => (-3i32),
-            };
-        } else {
-            'l24: for mut i25 in 0..rem(q, 4) {
-                assert!((p > ({ 3 })) || !(p > ({ 3 })), "always");
-                assert!((q <= ({ i25 })) || !(q <= ({ i25 })), "always");
-            }
-            assert!((q == ({ 3 })) || !(q == ({ 3 })), "always");
-            if (n == 0) {
-                return x;
-            } else if ((q) >= ({ x })) {
-                y = x;
-                y = mul(y, (6i32));
-            } else {
-                x = (-2i32);
-                y = (0i32);
-            }
+            return (p, x).1;
         }
     } else {
-        let mut k26 = 0;
-        'l27: while k26 < 1 && (p >= ({ 3 })) {
-            k26 += 1;
-            let mut v28;
-            if ((-1i32) > ({ (4i32) })) {
-                let mut v29 = q;
-                v28 = (-4i32);
-            } else if flag {
-                let mut v30 = (-1i32);
-                v28 = y;
-            } else {
-                v28 = (3i32);
+        let mut v22;
+        match n {
+            0 => {
+                let mut v25 = if (q == ({ 3 })) { (-4i32) } else { q };
+                v22 = {
+                    let mut k26 = 0;
+                    loop {
+                        k26 += 1;
+                        if ((p) >= ({ y })) {
+                            break (-3i32);
+                        }
+                        if k26 > 0 {
+                            break (p);
+                        }
+                    }
+                };
+            }
+            _ => {
+                if !(q > ({ 10 })) && ((x > ({ 5 })) || (p < ({ 3 }))) {
+                    let mut v24 =
+                        if let Some(mut o23) = option((n > 1), (7i32)) { (-3i32) } else { p };
+                    v22 = (7i32);
+                } else {
+                    v22 = match p {
+                        -2..=2 => (4i32),
+                        5 => q,
+                        _ => (x),
+                    };
+                }
             }
         }
-        return match n {
-            0 => (p),
-            1 | 2 => (x),
-            _ => (8i32),
-        };
+        let mut v27;
+        match n {
+            0 => {
+                v27 = p;
+            }
+            _ => {
+                if (v22 == ({ v22 })) || !is_small(n) && (y == ({ v22 })) {
+                    v27 = (sub(x, 3i32));
+                } else {
+                    let mut v28 = (add(v22, (-1i32)));
+                    v27 = (7i32);
+                }
+            }
+        }
     }
-    (if (q <= ({ 3 })) { mul(x, x) } else { mul(p, q) })
+    add((-1i32), y)
 }
 
 #[function]
@@ -4973,85 +5280,141 @@ fn numbers_34(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     ((mul(3i32, (2i32))).max(6i32))
 }
 
-#[function]
-fn tensors_35(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
-    let mut x = p.clone();
-    let mut y = Tensor::from(1);
-    'l1: for mut i2 in range((Tensor::from(0)).floor_mod(4)?) {
-        let mut s3 = Fields {
-            a: (
-                (p.clone() + Tensor::from(1))?,
-                match x.clone() {
-                    0 => y.clone(),
-                    1 | -3 | 4..=6 => q.clone(),
-                    _ => Tensor::from(4),
+impl Fields<Tensor> {
+    #[function]
+    fn method_35(&mut self, p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+        let mut x = p.clone();
+        let mut y = Tensor::from(1);
+        'l1: for mut i2 in range(-1, (Tensor::from(0)).floor_mod(3)?) {
+            let mut s3 = Fields {
+                a: (
+                    (self.a.clone() + Tensor::from(1))?,
+                    match y.clone() {
+                        0 => self.b.clone(),
+                        1 | -3 | 4..=6 => x.clone(),
+                        _ => Tensor::from(4),
+                    },
+                )
+                    .0,
+                b: match self.a.clone() {
+                    0 => p.less(11)?.cast(DType::I32)?,
+                    1 | -3 | 4..=6 => (keep(&x.clone())),
+                    _ => (p * y.clone())?,
                 },
-            )
-                .0,
-            b: match i2.clone() {
-                0 => p.less(11)?.cast(DType::I32)?,
-                1 | -3 | 4..=6 => (keep(&x.clone())),
-                _ => (p * q.clone())?,
-            },
-        };
-        'l4: for mut r5 in Tensor::from([3, -1, 5]) {
-            'l6: for mut r7 in Tensor::from([3, -1, 5]) {
-                s3.b = Tensor::from(1);
-                x = y.clone();
+            };
+            'l4: for mut r5 in Tensor::from([3, -1, 5]) {
+                'l6: for mut r7 in &Elements([3, -1, 5]) {
+                    s3.b = Tensor::from(1);
+                    y = s3.b.clone();
+                }
+                'l8: for h9 in 0..n {
+                    x = (&x + h9 as i32)?;
+                    s3.b = s3.a.clone();
+                    self.b = Tensor::from(4);
+                }
+                y = Tensor::from(-1);
             }
-            {
-                i2 = x.clone();
+        }
+        Ok(match x.clone() {
+            0 => (Tensor::from(4) + &x)?,
+            1 | -3 | 4..=6 => {
+                if y.less_equal(5)? {
+                    self.b = Tensor::from(2);
+                    p.clone()
+                } else {
+                    Tensor::from(3)
+                }
             }
-            (s3.b, i2) = (
-                {
-                    let t8 = Tensor::from(1);
-                    (t8 * 2)?
+            _ => {
+                ((-if q.less_equal(9)? {
+                    self.a = self.b.clone();
+                    Tensor::from(3)
+                } else {
+                    Tensor::from(-4)
+                })?)
+            }
+        })
+    }
+}
+
+impl Fields<i32> {
+    fn method_35(&mut self, p: i32, q: i32, n: i64, flag: bool) -> i32 {
+        let mut x = p;
+        let mut y = 1i32;
+        'l1: for mut i2 in -1..rem((0i32), 3) {
+            let mut s3 = Fields {
+                a: (
+                    (add(self.a, (1i32))),
+                    match y {
+                        0 => self.b,
+                        1 | -3 | 4..=6 => x,
+                        _ => (4i32),
+                    },
+                )
+                    .0,
+                b: match self.a {
+                    0 => i32::from((p < ({ 11 }))),
+                    1 | -3 | 4..=6 => (x),
+                    _ => (mul(p, y)),
                 },
-                i2.clone(),
-            );
+            };
+            'l4: for mut r5 in [3i32, -1, 5] {
+                'l6: for mut r7 in [3i32, -1, 5] {
+                    s3.b = (1i32);
+                    y = s3.b;
+                }
+                'l8: for h9 in 0..n {
+                    x = add(x, h9 as i32);
+                    s3.b = s3.a;
+                    self.b = (4i32);
+                }
+                y = (-1i32);
+            }
+        }
+        match x {
+            0 => (add((4i32), x)),
+            1 | -3 | 4..=6 => {
+                if (y <= ({ 5 })) {
+                    self.b = (2i32);
+                    p
+                } else {
+                    (3i32)
+                }
+            }
+            _ => {
+                (sub(
+                    0,
+                    if (q <= ({ 9 })) {
+                        self.a = self.b;
+                        (3i32)
+                    } else {
+                        (-4i32)
+                    },
+                ))
+            }
         }
     }
-    Ok(Tensor::from(-1))
+}
+
+#[function]
+fn tensors_35(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+    let mut fields = Fields { a: p.clone(), b: q.clone() };
+    let mut x = fields.method_35(p, q, n, flag)?;
+    if x.lt(&fields.a)? {
+        let mut changed = fields.clone();
+        x -= changed.method_35(&x.clone(), p, n, flag)?;
+        fields = changed;
+    }
+    x + &fields.a * 3 + &fields.b * 7
 }
 
 fn numbers_35(p: i32, q: i32, n: i64, flag: bool) -> i32 {
-    let mut x = p;
-    let mut y = 1i32;
-    'l1: for mut i2 in 0..rem((0i32), 4) {
-        let mut s3 = Fields {
-            a: (
-                (add(p, (1i32))),
-                match x {
-                    0 => y,
-                    1 | -3 | 4..=6 => q,
-                    _ => (4i32),
-                },
-            )
-                .0,
-            b: match i2 {
-                0 => i32::from((p < ({ 11 }))),
-                1 | -3 | 4..=6 => (x),
-                _ => (mul(p, q)),
-            },
-        };
-        'l4: for mut r5 in [3i32, -1, 5] {
-            'l6: for mut r7 in [3i32, -1, 5] {
-                s3.b = (1i32);
-                x = y;
-            }
-            {
-                i2 = x;
-            }
-            (s3.b, i2) = (
-                {
-                    let t8 = (1i32);
-                    mul(t8, 2)
-                },
-                i2,
-            );
-        }
+    let mut fields = Fields { a: p, b: q };
+    let mut x = fields.method_35(p, q, n, flag);
+    if x < fields.a {
+        x = sub(x, fields.method_35(x, p, n, flag));
     }
-    (-1i32)
+    add(add(x, mul(fields.a, 3)), mul(fields.b, 7))
 }
 
 #[function]
@@ -5080,21 +5443,26 @@ fn tensors_36(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     }
     if (y.eq(11)? || x.le(&y)?) && (y.lt(6)?) {
         if !(q.ne(&x)?) {
-            'l6: for mut r7 in Tensor::from([3, -1, 5]) {
+            'l6: for mut r7 in &Elements([3, -1, 5]) {
                 assert!(p.greater_equal(7)? || !p.greater_equal(7)?, "always");
             }
-            Result::<Tensor>::Ok(Tensor::from(3))
+            Tensor::from(6).maximum(&x)
         } else {
-            if q.gt(&x)? { y.clone() - Tensor::from(-4) } else { 2 + &x }
+            Result::<Tensor>::Ok(p.clone())
+        }
+    } else if p.lt(&y)? {
+        'l8: for mut r9 in Tensor::from([3, -1, 5]) {
+            x = Tensor::from(3);
+            assert!(p.equal(8)? || !p.equal(8)?, "always");
+        }
+        if (q.greater(8)? || p.le(&x)?) {
+            if p.greater(&x)? { q - q.clone() } else { p.clone() + p.clone() }
+        } else {
+            let mut v10 = Tensor::from(0);
+            Result::<Tensor>::Ok(y.clone())
         }
     } else {
-        if p.eq(&y)? && (y.greater_equal(10)?) {
-            if p.greater(&y)? { Tensor::from(1) * q } else { Tensor::from(4) % 6 }
-        } else if !(p.lt(3)?) {
-            Result::<Tensor>::Ok(q.clone())
-        } else {
-            3 * p.clone()
-        }
+        3 * p.clone()
     }
 }
 
@@ -5126,18 +5494,23 @@ fn numbers_36(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             'l6: for mut r7 in [3i32, -1, 5] {
                 assert!((p >= ({ 7 })) || !(p >= ({ 7 })), "always");
             }
-            (3i32)
+            ((6i32).max(x))
         } else {
-            if (q > ({ x })) { sub(y, (-4i32)) } else { add(2i32, x) }
+            p
+        }
+    } else if (p < ({ y })) {
+        'l8: for mut r9 in [3i32, -1, 5] {
+            x = (3i32);
+            assert!((p == ({ 8 })) || !(p == ({ 8 })), "always");
+        }
+        if ((q > ({ 8 })) || (p <= ({ x }))) {
+            if (p > ({ x })) { sub(q, q) } else { add(p, p) }
+        } else {
+            let mut v10 = (0i32);
+            y
         }
     } else {
-        if (p == ({ y })) && (y >= ({ 10 })) {
-            if (p > ({ y })) { mul((1i32), q) } else { rem((4i32), 6) }
-        } else if !(p < ({ 3 })) {
-            q
-        } else {
-            mul(3i32, p)
-        }
+        mul(3i32, p)
     }
 }
 
@@ -5212,7 +5585,7 @@ fn tensors_38(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         }
     }
     if q.eq(&y)? || !(n == 0) {
-        'l12: for mut r13 in Tensor::from([3, -1, 5]) {
+        'l12: for mut r13 in &Elements([3, -1, 5]) {
             if q.le(9)? {
                 (y, r13) = (q.clone(), r13.clone());
                 break;
@@ -5224,8 +5597,59 @@ fn tensors_38(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 y = y.clone();
             }
         }
+    } else if (n > 1) && p.less_equal(&x)? {
+        y = (match if flag { Some(y.clone()) } else { None } {
+            Some(mut o14) => c1(&y.clone())?,
+            None => {
+                if y.eq(9)? {
+                    y.clone()
+                } else {
+                    v6.clone()
+                }
+            }
+        } + &y)?;
+        let mut k15 = Tensor::from(0);
+        'l16: loop {
+            if k15.greater(3)? {
+                break;
+            }
+            k15 = (&k15 + 1)?;
+            'l17: for h18 in (0..3).rev() {
+                v6 = (&v6 + h18 as i32)?;
+                assert!(p.lt(1)? || !p.lt(1)?, "always");
+                y = y.clone();
+                v6 = x.clone();
+            }
+            y = ((Tensor::from(5) - y.clone())? - &y)?;
+        }
+    } else {
+        x = ({
+            let t19 = (p + Tensor::from(5))?;
+            t19
+        } + &x)?;
+        let mut k20 = Tensor::from(0);
+        'l21: loop {
+            if k20.greater(3)? {
+                break;
+            }
+            k20 = (&k20 + 1)?;
+            match n {
+                1 => {
+                    let mut s22 = Fields { a: Tensor::from(5), b: p.clone() };
+                }
+                _ => {
+                    return Ok(c1(&p.clone())?);
+                }
+            }
+            x = x.clone();
+        }
+        assert!(y.not_equal(&v6)? || !y.not_equal(&v6)?, "always");
     }
-    -x.clone()
+    Ok(match n {
+        0 => (q.clone()),
+        1 | 2 => (Tensor::from(4) % 2)?,
+        _ => q.greater(0)?.cast(DType::I32)?,
+    })
 }
 
 fn numbers_38(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -5300,385 +5724,409 @@ fn numbers_38(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 y = y;
             }
         }
+    } else if (n > 1) && (p <= ({ x })) {
+        y = add(
+            match if flag { Some(y) } else { None } {
+                Some(mut o14) => c1(y),
+                None => {
+                    if (y == ({ 9 })) {
+                        y
+                    } else {
+                        v6
+                    }
+                }
+            },
+            y,
+        );
+        let mut k15 = 0;
+        'l16: loop {
+            if k15 > 3 {
+                break;
+            }
+            k15 += 1;
+            'l17: for h18 in (0..3).rev() {
+                v6 = add(v6, h18 as i32);
+                assert!((p < ({ 1 })) || !(p < ({ 1 })), "always");
+                y = y;
+                v6 = x;
+            }
+            y = sub((sub((5i32), y)), y);
+        }
+    } else {
+        x = add(
+            {
+                let t19 = (add(p, (5i32)));
+                t19
+            },
+            x,
+        );
+        let mut k20 = 0;
+        'l21: loop {
+            if k20 > 3 {
+                break;
+            }
+            k20 += 1;
+            match n {
+                1 => {
+                    let mut s22 = Fields { a: (5i32), b: p };
+                }
+                _ => {
+                    return c1(p);
+                }
+            }
+            x = x;
+        }
+        assert!((y != ({ v6 })) || !(y != ({ v6 })), "always");
     }
-    sub(0, x)
+    match n {
+        0 => (q),
+        1 | 2 => (rem((4i32), 2)),
+        _ => i32::from((q > ({ 0 }))),
+    }
+}
+
+impl Fields<Tensor> {
+    #[function]
+    fn method_39(&mut self, p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+        let mut x = p.clone();
+        let mut y = Tensor::from(1);
+        (self.b, self.a) = (
+            match self.b.clone() {
+                -2..=2 => match n {
+                    0 => {
+                        (match n {
+                            0 => y.clone(),
+                            1 | 2 => Tensor::from(2),
+                            _ => p.clone(),
+                        })
+                    }
+                    1 | 2 => (Tensor::from(6)),
+                    _ => {
+                        if x.greater_equal(11)? {
+                            Tensor::from(5)
+                        } else if p.not_equal(9)? {
+                            q.clone()
+                        } else {
+                            let mut v1 = p.clone();
+                            Tensor::from(6)
+                        }
+                    }
+                },
+                5 => match n {
+                    0 => ((q * 5)?),
+                    1 | 2 => Tensor::from(5),
+                    _ => {
+                        if let Some(mut o2) = option(is_small(n), Tensor::from(3)) {
+                            Tensor::from(3)
+                        } else {
+                            Tensor::from(0)
+                        }
+                    }
+                },
+                _ => {
+                    ({
+                        let t3 = match n {
+                            0 => (Tensor::from(3)),
+                            1 | 2 => (y.clone()),
+                            _ => Tensor::from(2),
+                        };
+                        t3
+                    })
+                }
+            },
+            {
+                let mut k4 = Tensor::from(0);
+                loop {
+                    k4 = (&k4 + 1)?;
+                    if (q.ne(7)? || p.lt(3)?) {
+                        break match n {
+                            0 => {
+                                (match if (n > 1) { Some(y.clone()) } else { None } {
+                                    Some(mut o5) => y.clone(),
+                                    None => self.b.clone(),
+                                })
+                            }
+                            1 | 2 => q.gt(&x)?.cast(DType::I32)?,
+                            _ => (4 - p.clone())?,
+                        };
+                    }
+                    if k4.greater(1)? {
+                        break (q.clone());
+                    }
+                }
+            },
+        );
+        match n {
+            1 => {
+                if (n > 1) {
+                    self.a = [Tensor::from(7), y.clone()][if flag { 0 } else { 1 }].clone();
+                    'l6: for mut i7 in 0..(Tensor::from(8)).floor_mod(4)? {
+                        let mut v8 = q.clone();
+                    }
+                } else {
+                    assert!(y.greater(2)? || !y.greater(2)?, "always");
+                    'l9: for mut r10 in Tensor::from([3, -1, 5]) {
+                        r10 = (self.a.clone() - &r10)?;
+                        self.a = r10.clone();
+                    }
+                    if p.ne(2)? {
+                        (self.a, self.b) = (Tensor::from(6), q.clone());
+                        return Ok(match p.clone() {
+                            0 => Tensor::from(3),
+                            1 | -3 | 4..=6 => self.a.clone(),
+                            _ => (self.a.clone()),
+                        });
+                    } else {
+                        assert!(p.ge(&y)? || !p.ge(&y)?, "always");
+                        self.a = self.b.clone();
+                    }
+                }
+                {
+                    let mut k11 = Tensor::from(0);
+                    while k11.less(2)? && (p.le(10)?) {
+                        k11 = (&k11 + 1)?;
+                        break;
+                    }
+                    'l13: for mut i14 in 0..(x.clone()).floor_mod(4)? {
+                        assert!(p.greater_equal(&i14)? || !p.greater_equal(&i14)?, "always");
+                        return Ok(if let Some(mut o15) = option(is_small(n), x.clone()) {
+                            Tensor::from(2)
+                        } else {
+                            self.a.clone()
+                        });
+                    }
+                }
+            }
+            _ => {
+                if p.ge(8)? {
+                    let mut k16 = Tensor::from(0);
+                    'l17: loop {
+                        if k16.greater(0)? {
+                            break;
+                        }
+                        k16 = (&k16 + 1)?;
+                        self.a = Tensor::from(3);
+                        y = (self.a.clone() * &y)?;
+                        self.a += p.clone() * Tensor::from(-4);
+                    }
+                    self.b = twice(Tensor::from(-3) - y.clone())?;
+                } else if self.b.greater(&x)? {
+                    if !(n == 0) {
+                        y = y.clone();
+                    } else {
+                        self.a = q.clone();
+                        assert!(p.less(&x)? || !p.less(&x)?, "always");
+                    }
+                    match n {
+                        1 => {
+                            let mut v18 = y.clone();
+                        }
+                        _ => {
+                            self.a = Tensor::from(-2);
+                            (self.b, y) = (self.b.clone(), x.clone());
+                        }
+                    }
+                    match n {
+                        1 => {
+                            assert!(p.gt(4)? || !p.gt(4)?, "always");
+                        }
+                        _ => {
+                            assert!(x.less(4)? || !x.less(4)?, "always");
+                        }
+                    }
+                } else {
+                    'l19: for mut r20 in &Elements([3, -1, 5]) {
+                        r20 *= q.clone();
+                        self.b *= Tensor::from(5);
+                    }
+                    x = (y.clone().abs()? - &x)?;
+                }
+            }
+        }
+        Ok(x)
+    }
+}
+
+impl Fields<i32> {
+    fn method_39(&mut self, p: i32, q: i32, n: i64, flag: bool) -> i32 {
+        let mut x = p;
+        let mut y = 1i32;
+        (self.b, self.a) = (
+            match self.b {
+                -2..=2 => match n {
+                    0 => {
+                        (match n {
+                            0 => y,
+                            1 | 2 => (2i32),
+                            _ => p,
+                        })
+                    }
+                    1 | 2 => (6i32),
+                    _ => {
+                        if (x >= ({ 11 })) {
+                            (5i32)
+                        } else if (p != ({ 9 })) {
+                            q
+                        } else {
+                            let mut v1 = p;
+                            (6i32)
+                        }
+                    }
+                },
+                5 => match n {
+                    0 => (mul(q, 5i32)),
+                    1 | 2 => (5i32),
+                    _ => {
+                        if let Some(mut o2) = option(is_small(n), (3i32)) {
+                            (3i32)
+                        } else {
+                            (0i32)
+                        }
+                    }
+                },
+                _ => {
+                    ({
+                        let t3 = match n {
+                            0 => (3i32),
+                            1 | 2 => (y),
+                            _ => (2i32),
+                        };
+                        t3
+                    })
+                }
+            },
+            {
+                let mut k4 = 0;
+                loop {
+                    k4 += 1;
+                    if ((q != ({ 7 })) || (p < ({ 3 }))) {
+                        break match n {
+                            0 => {
+                                (match if (n > 1) { Some(y) } else { None } {
+                                    Some(mut o5) => y,
+                                    None => self.b,
+                                })
+                            }
+                            1 | 2 => i32::from((q > ({ x }))),
+                            _ => (sub(4i32, p)),
+                        };
+                    }
+                    if k4 > 1 {
+                        break (q);
+                    }
+                }
+            },
+        );
+        match n {
+            1 => {
+                if (n > 1) {
+                    self.a = [(7i32), y][if flag { 0 } else { 1 }];
+                    'l6: for mut i7 in 0..rem((8i32), 4) {
+                        let mut v8 = q;
+                    }
+                } else {
+                    assert!((y > ({ 2 })) || !(y > ({ 2 })), "always");
+                    'l9: for mut r10 in [3i32, -1, 5] {
+                        r10 = sub(self.a, r10);
+                        self.a = r10;
+                    }
+                    if (p != ({ 2 })) {
+                        (self.a, self.b) = ((6i32), q);
+                        return match p {
+                            0 => (3i32),
+                            1 | -3 | 4..=6 => self.a,
+                            _ => (self.a),
+                        };
+                    } else {
+                        assert!((p >= ({ y })) || !(p >= ({ y })), "always");
+                        self.a = self.b;
+                    }
+                }
+                {
+                    let mut k11 = 0;
+                    while k11 < 2 && (p <= ({ 10 })) {
+                        k11 += 1;
+                        break;
+                    }
+                    'l13: for mut i14 in 0..rem(x, 4) {
+                        assert!((p >= ({ i14 })) || !(p >= ({ i14 })), "always");
+                        return if let Some(mut o15) = option(is_small(n), x) {
+                            (2i32)
+                        } else {
+                            self.a
+                        };
+                    }
+                }
+            }
+            _ => {
+                if (p >= ({ 8 })) {
+                    let mut k16 = 0;
+                    'l17: loop {
+                        if k16 > 0 {
+                            break;
+                        }
+                        k16 += 1;
+                        self.a = (3i32);
+                        y = mul(self.a, y);
+                        self.a = add(self.a, mul(p, (-4i32)));
+                    }
+                    self.b = twice(sub((-3i32), y));
+                } else if (self.b > ({ x })) {
+                    if !(n == 0) {
+                        y = y;
+                    } else {
+                        self.a = q;
+                        assert!((p < ({ x })) || !(p < ({ x })), "always");
+                    }
+                    match n {
+                        1 => {
+                            let mut v18 = y;
+                        }
+                        _ => {
+                            self.a = (-2i32);
+                            (self.b, y) = (self.b, x);
+                        }
+                    }
+                    match n {
+                        1 => {
+                            assert!((p > ({ 4 })) || !(p > ({ 4 })), "always");
+                        }
+                        _ => {
+                            assert!((x < ({ 4 })) || !(x < ({ 4 })), "always");
+                        }
+                    }
+                } else {
+                    'l19: for mut r20 in [3i32, -1, 5] {
+                        r20 = mul(r20, q);
+                        self.b = mul(self.b, (5i32));
+                    }
+                    x = sub(((y).wrapping_abs()), x);
+                }
+            }
+        }
+        x
+    }
 }
 
 #[function]
 fn tensors_39(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
-    let mut x = p.clone();
-    let mut y = Tensor::from(1);
-    (y, x) = (
-        match q.clone() {
-            -2..=2 => match n {
-                0 => {
-                    (match n {
-                        0 => y.clone(),
-                        1 | 2 => Tensor::from(2),
-                        _ => p.clone(),
-                    })
-                }
-                1 | 2 => (Tensor::from(6)),
-                _ => {
-                    if x.greater_equal(11)? {
-                        Tensor::from(5)
-                    } else if p.not_equal(9)? {
-                        y.clone()
-                    } else {
-                        let mut v1 = x.clone();
-                        Tensor::from(6)
-                    }
-                }
-            },
-            5 => match n {
-                0 => ((q * 5)?),
-                1 | 2 => Tensor::from(5),
-                _ => {
-                    if let Some(mut o2) = option(is_small(n), Tensor::from(3)) {
-                        Tensor::from(3)
-                    } else {
-                        Tensor::from(0)
-                    }
-                }
-            },
-            _ => {
-                ({
-                    let t3 = match n {
-                        0 => (Tensor::from(3)),
-                        1 | 2 => (y.clone()),
-                        _ => Tensor::from(2),
-                    };
-                    t3
-                })
-            }
-        },
-        {
-            let mut k4 = Tensor::from(0);
-            loop {
-                k4 = (&k4 + 1)?;
-                if (q.ne(7)? || p.lt(3)?) {
-                    break match n {
-                        0 => {
-                            (match if (n > 1) { Some(y.clone()) } else { None } {
-                                Some(mut o5) => p.clone(),
-                                None => y.clone(),
-                            })
-                        }
-                        1 | 2 => q.gt(&x)?.cast(DType::I32)?,
-                        _ => (4 - p.clone())?,
-                    };
-                }
-                if k4.greater(1)? {
-                    break (q.clone());
-                }
-            }
-        },
-    );
-    match n {
-        1 => {
-            if (n > 1) {
-                x = [Tensor::from(7), y.clone()][if flag { 0 } else { 1 }].clone();
-                'l6: for mut i7 in 0..(Tensor::from(8)).floor_mod(4)? {
-                    let mut v8 = p.clone();
-                }
-            } else {
-                assert!(y.greater(2)? || !y.greater(2)?, "always");
-                'l9: for mut r10 in Tensor::from([3, -1, 5]) {
-                    x = (x.clone() - &x)?;
-                    x = x.clone();
-                }
-                'l11: for mut r12 in Tensor::from([3, -1, 5]) {
-                    let mut v13 = q.clone();
-                    assert!(y.le(6)? || !y.le(6)?, "always");
-                }
-            }
-            match n {
-                1 => {
-                    {
-                        x -= Tensor::from(5);
-                        x = Tensor::from(2);
-                    }
-                    'l14: for mut r15 in Tensor::from([3, -1, 5]) {
-                        continue 'l14;
-                    }
-                }
-                _ => {
-                    if q.eq(2)? && (!(q.le(0)?)) {
-                        x = Tensor::from(-4);
-                        let mut s16 = Fields { a: Tensor::from(-1), b: Tensor::from(4) };
-                        let mut s17 = Fields { a: y.clone(), b: s16.a.clone() };
-                    } else if (p.clone()).ne(y.clone())? {
-                        assert!(x.le(10)? || !x.le(10)?, "always");
-                        x = x.clone();
-                    } else {
-                        y = p.clone();
-                    }
-                    y -= x.clone() * y.clone();
-                }
-            }
-        }
-        _ => {
-            if !(y.greater(8)?) && (q.ne(&y)? || x.gt(&x)?) {
-                (x, y) = (p.clone(), p.clone());
-                y = {
-                    let mut k18 = Tensor::from(0);
-                    loop {
-                        k18 = (&k18 + 1)?;
-                        if q.gt(&x)? && (q.less_equal(9)?) {
-                            break q.clone();
-                        }
-                        if k18.greater(1)? {
-                            break (y.clone());
-                        }
-                    }
-                };
-                y = x.clone();
-            } else {
-                'l19: for h20 in 0..n {
-                    x = (&x + h20 as i32)?;
-                    y = q.clone();
-                }
-                'l21: for h22 in 0..n {
-                    x = (&x + h22 as i32)?;
-                    x = x.clone();
-                }
-                'l23: for mut r24 in Tensor::from([3, -1, 5]) {
-                    return Ok(twice(q * &x)?);
-                }
-            }
-            if (q.clone()).less_equal(q.clone())? && flag && x.greater_equal(3)? {
-                if (p.clone()).not_equal(&y)? {
-                    y *= p.clone();
-                    x *= Tensor::from(-3);
-                } else if !(y.less_equal(11)?) {
-                    x = (Tensor::from(-3) - &x)?;
-                    x = Tensor::from(2);
-                } else {
-                    assert!(x.less_equal(&x)? || !x.less_equal(&x)?, "always");
-                    return Ok(keep(&Tensor::from(8)));
-                }
-                'l25: for mut r26 in Tensor::from([3, -1, 5]) {
-                    r26 = Tensor::from(7);
-                    let mut s27 = Fields { a: Tensor::from(6), b: q.clone() };
-                    continue;
-                }
-            }
-        }
+    let mut fields = Fields { a: p.clone(), b: q.clone() };
+    let mut x = fields.method_39(p, q, n, flag)?;
+    if x.lt(&fields.a)? {
+        let mut changed = fields.clone();
+        x -= changed.method_39(&x.clone(), p, n, flag)?;
+        fields = changed;
     }
-    'l28: for mut r29 in Tensor::from([3, -1, 5]) {
-        'l30: for mut i31 in range(&(Tensor::from(3)).floor_mod(6)?, 0, -2) {
-            (i31, y) = (
-                {
-                    let mut k32 = Tensor::from(0);
-                    loop {
-                        k32 = (&k32 + 1)?;
-                        if q.less_equal(&y)? {
-                            break r29.clone();
-                        }
-                        if k32.greater(1)? {
-                            break (Tensor::from(5));
-                        }
-                    }
-                },
-                i31.clone(),
-            );
-        }
-        break 'l28;
-    }
-    if (n == 0) {
-        keep(&Tensor::from(1)).maximum(&x)
-    } else {
-        let mut v33 = keep(&Tensor::from(4));
-        v33.clone().maximum(3)
-    }
+    x + &fields.a * 3 + &fields.b * 7
 }
 
 fn numbers_39(p: i32, q: i32, n: i64, flag: bool) -> i32 {
-    let mut x = p;
-    let mut y = 1i32;
-    (y, x) = (
-        match q {
-            -2..=2 => match n {
-                0 => {
-                    (match n {
-                        0 => y,
-                        1 | 2 => (2i32),
-                        _ => p,
-                    })
-                }
-                1 | 2 => (6i32),
-                _ => {
-                    if (x >= ({ 11 })) {
-                        (5i32)
-                    } else if (p != ({ 9 })) {
-                        y
-                    } else {
-                        let mut v1 = x;
-                        (6i32)
-                    }
-                }
-            },
-            5 => match n {
-                0 => (mul(q, 5i32)),
-                1 | 2 => (5i32),
-                _ => {
-                    if let Some(mut o2) = option(is_small(n), (3i32)) {
-                        (3i32)
-                    } else {
-                        (0i32)
-                    }
-                }
-            },
-            _ => {
-                ({
-                    let t3 = match n {
-                        0 => (3i32),
-                        1 | 2 => (y),
-                        _ => (2i32),
-                    };
-                    t3
-                })
-            }
-        },
-        {
-            let mut k4 = 0;
-            loop {
-                k4 += 1;
-                if ((q != ({ 7 })) || (p < ({ 3 }))) {
-                    break match n {
-                        0 => {
-                            (match if (n > 1) { Some(y) } else { None } {
-                                Some(mut o5) => p,
-                                None => y,
-                            })
-                        }
-                        1 | 2 => i32::from((q > ({ x }))),
-                        _ => (sub(4i32, p)),
-                    };
-                }
-                if k4 > 1 {
-                    break (q);
-                }
-            }
-        },
-    );
-    match n {
-        1 => {
-            if (n > 1) {
-                x = [(7i32), y][if flag { 0 } else { 1 }];
-                'l6: for mut i7 in 0..rem((8i32), 4) {
-                    let mut v8 = p;
-                }
-            } else {
-                assert!((y > ({ 2 })) || !(y > ({ 2 })), "always");
-                'l9: for mut r10 in [3i32, -1, 5] {
-                    x = sub(x, x);
-                    x = x;
-                }
-                'l11: for mut r12 in [3i32, -1, 5] {
-                    let mut v13 = q;
-                    assert!((y <= ({ 6 })) || !(y <= ({ 6 })), "always");
-                }
-            }
-            match n {
-                1 => {
-                    {
-                        x = sub(x, (5i32));
-                        x = (2i32);
-                    }
-                    'l14: for mut r15 in [3i32, -1, 5] {
-                        continue 'l14;
-                    }
-                }
-                _ => {
-                    if (q == ({ 2 })) && (!(q <= ({ 0 }))) {
-                        x = (-4i32);
-                        let mut s16 = Fields { a: (-1i32), b: (4i32) };
-                        let mut s17 = Fields { a: y, b: s16.a };
-                    } else if ((p) != ({ y })) {
-                        assert!((x <= ({ 10 })) || !(x <= ({ 10 })), "always");
-                        x = x;
-                    } else {
-                        y = p;
-                    }
-                    y = sub(y, mul(x, y));
-                }
-            }
-        }
-        _ => {
-            if !(y > ({ 8 })) && ((q != ({ y })) || (x > ({ x }))) {
-                (x, y) = (p, p);
-                y = {
-                    let mut k18 = 0;
-                    loop {
-                        k18 += 1;
-                        if (q > ({ x })) && (q <= ({ 9 })) {
-                            break q;
-                        }
-                        if k18 > 1 {
-                            break (y);
-                        }
-                    }
-                };
-                y = x;
-            } else {
-                'l19: for h20 in 0..n {
-                    x = add(x, h20 as i32);
-                    y = q;
-                }
-                'l21: for h22 in 0..n {
-                    x = add(x, h22 as i32);
-                    x = x;
-                }
-                'l23: for mut r24 in [3i32, -1, 5] {
-                    return twice(mul(q, x));
-                }
-            }
-            if ((q) <= ({ q })) && flag && (x >= ({ 3 })) {
-                if ((p) != ({ y })) {
-                    y = mul(y, p);
-                    x = mul(x, (-3i32));
-                } else if !(y <= ({ 11 })) {
-                    x = sub((-3i32), x);
-                    x = (2i32);
-                } else {
-                    assert!((x <= ({ x })) || !(x <= ({ x })), "always");
-                    return (8i32);
-                }
-                'l25: for mut r26 in [3i32, -1, 5] {
-                    r26 = (7i32);
-                    let mut s27 = Fields { a: (6i32), b: q };
-                    continue;
-                }
-            }
-        }
+    let mut fields = Fields { a: p, b: q };
+    let mut x = fields.method_39(p, q, n, flag);
+    if x < fields.a {
+        x = sub(x, fields.method_39(x, p, n, flag));
     }
-    'l28: for mut r29 in [3i32, -1, 5] {
-        'l30: for mut i31 in counts(rem((3i32), 6), 0, -2) {
-            (i31, y) = (
-                {
-                    let mut k32 = 0;
-                    loop {
-                        k32 += 1;
-                        if (q <= ({ y })) {
-                            break r29;
-                        }
-                        if k32 > 1 {
-                            break (5i32);
-                        }
-                    }
-                },
-                i31,
-            );
-        }
-        break 'l28;
-    }
-    if (n == 0) {
-        ((1i32).max(x))
-    } else {
-        let mut v33 = (4i32);
-        ((v33).max(3i32))
-    }
+    add(add(x, mul(fields.a, 3)), mul(fields.b, 7))
 }
 
 #[function]
@@ -5697,148 +6145,143 @@ fn tensors_40(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 x = x.clone();
             }
         }
-    } else {
-        if !(p.greater(2)?) && (y.clone()).eq(4)? {
-            let mut k6 = Tensor::from(0);
-            'l7: loop {
-                if k6.greater(1)? {
-                    break;
+    } else if p.equal(&y)? {
+        (y, x) = (
+            {
+                let mut k6 = Tensor::from(0);
+                loop {
+                    k6 = (&k6 + 1)?;
+                    if q.greater_equal(4)? {
+                        break (p.clone() - &x)?;
+                    }
+                    if k6.greater(2)? {
+                        break (Tensor::from(1));
+                    }
                 }
-                k6 = (&k6 + 1)?;
-                assert!(p.eq(10)? || !p.eq(10)?, "always");
-            }
-            'l8: for mut r9 in Tensor::from([3, -1, 5]) {
-                x += Tensor::from(6) * y.clone();
-                x += x.clone() * p.clone();
-            }
-        } else {
-            if (x.eq(11)? || (n > 1) && q.lt(5)?) {
-                assert!(y.ge(&y)? || !y.ge(&y)?, "always");
-                x = Tensor::from(6);
-                x = x.clone();
-            } else if y.ne(9)? {
-                x += p.clone() * p.clone();
-                y = (Tensor::from(1) * &y)?;
-                let mut v10 = Tensor::from(-4);
+            },
+            match if (n == 0) {
+                Some(if q.le(9)? {
+                    assert!(y.ne(11)? || !y.ne(11)?, "always");
+                    x.clone()
+                } else {
+                    let mut v7 = x.clone();
+                    x.clone()
+                })
             } else {
-                x = q.clone();
-                let mut s11 = Fields { a: x.clone(), b: Tensor::from(8) };
-                y = y.clone();
+                None
+            } {
+                Some(mut o8) => match p.clone() {
+                    -2..=2 => (p.clone()),
+                    5 => q.clone(),
+                    _ => (Tensor::from(-3)),
+                },
+                None => keep(&Tensor::from(3)),
+            },
+        );
+    } else {
+        x = match p.clone() {
+            0 => (Tensor::from(4)),
+            1 | -3 | 4..=6 => {
+                (match y.clone() {
+                    -2..=2 => (p.clone()),
+                    5 => y.clone(),
+                    _ => x.clone(),
+                })
             }
-            {
-                y += Tensor::from(2);
-                x = Tensor::from(6);
-                y += x.clone() * Tensor::from(-4);
-            }
-        }
-        if (p.clone()).less_equal(11)? {
-            let mut k12 = Tensor::from(0);
-            'l13: loop {
-                if k12.greater(3)? {
-                    break;
-                }
-                k12 = (&k12 + 1)?;
+            _ => (p.clone() - &x)?,
+        };
+        assert!(y.less_equal(&y)? || !y.less_equal(&y)?, "always");
+        if x.not_equal(&x)? {
+            x = q.clone();
+            if x.lt(9)? {
+                (y, x) = (q.clone(), Tensor::from(5));
+                x = p.clone();
+            } else {
+                assert!(q.le(3)? || !q.le(3)?, "always");
+                assert!(p.less(&y)? || !p.less(&y)?, "always");
                 x = y.clone();
-                let mut v14 = x.clone();
             }
-            {
-                y = Tensor::from(3);
+            if !(is_small(n)) {
+                let mut v9 = Tensor::from(4);
+                y = q.clone();
+            } else {
+                let mut v10 = x.clone();
+                v10 = Tensor::from(3);
             }
         } else {
             if is_small(n) && (q.not_equal(&y)? && p.greater_equal(1)?) {
             } else {
             }
-            'l15: for mut i16 in range((q.clone()).floor_mod(4)?) {
+            'l11: for mut i12 in range((q.clone()).floor_mod(4)?) {
                 y = (Tensor::from(8) * &y)?;
                 assert!(q.less_equal(4)? || !q.less_equal(4)?, "always");
             }
         }
-        let mut v17;
-        match n {
-            0 => {
-                let mut v21 = (&x - p)?;
-                v17 = {
-                    let t22 = v21.clone();
-                    t22
-                };
-            }
+    }
+    let mut v13;
+    if flag {
+        let mut v14 = match n {
+            0 => ((p + Tensor::from(6))?),
+            1 | 2 => Tensor::from(-4),
             _ => {
-                if flag {
-                    let mut v18 = match n {
-                        0 => p.clone(),
-                        1 | 2 => y.clone(),
-                        _ => p.clone(),
-                    };
-                    v17 = match n {
-                        0 => v18.clone(),
-                        1 | 2 => (x.clone()),
-                        _ => (Tensor::from(2)),
-                    };
-                } else {
-                    let mut v19 = (Tensor::from(1) + &y)?;
-                    v17 = match if (n == 0) { Some(p.clone()) } else { None } {
-                        Some(mut o20) => Tensor::from(-4),
-                        None => v19.clone(),
-                    };
+                (match p.clone() {
+                    0 => q.clone(),
+                    1 | -3 | 4..=6 => (p.clone()),
+                    _ => q.clone(),
+                })
+            }
+        };
+        v13 = x.clone();
+    } else if flag {
+        let mut v15 = (Tensor::from(7) - q)?;
+        v13 = match n {
+            0 => twice(v15.clone() % 2)?,
+            1 | 2 => q.clone(),
+            _ => {
+                (match p.clone() {
+                    0 => (x.clone()),
+                    1 | -3 | 4..=6 => (q.clone()),
+                    _ => (Tensor::from(5)),
+                })
+            }
+        };
+    } else {
+        let mut v17 = if x.lt(&x)? {
+            {
+                let mut k16 = Tensor::from(0);
+                loop {
+                    k16 = (&k16 + 1)?;
+                    if p.gt(0)? || !(n > 1) {
+                        break Tensor::from(3);
+                    }
+                    if k16.greater(3)? {
+                        break (Tensor::from(-3));
+                    }
                 }
             }
-        }
-    }
-    {
-        if (y.clone()).less(Tensor::from(2))? {
-            y = (q.clone() - &y)?;
-            (x, y) = (keep(&Tensor::from(0)), (p * p.clone())?);
-            assert!(x.le(10)? || !x.le(10)?, "always");
-        } else if p.equal(&y)? {
-            y = {
-                let t23 = y.clone();
-                t23
-            };
-            'l24: for mut i25 in range(&(x.clone()).floor_mod(6)?, 0, -2) {
-                i25 = i25.clone();
-                y -= i25.clone();
-            }
-            let mut v26;
-            if !(y.eq(7)? && (q.greater_equal(1)?)) {
-                v26 = p.clone();
-            } else if flag {
-                v26 = p.clone();
-            } else {
-                v26 = p.clone();
-            }
         } else {
-            x = match n {
-                0 => Tensor::from(1),
-                1 | 2 => y.clone(),
-                _ => (Tensor::from(4)),
-            };
-            assert!(x.ne(4)? || !x.ne(4)?, "always");
-            x = {
-                let t27 = Tensor::from(-3);
-                (t27 * 2)?
-            };
-        }
-        let mut v28 = keep(&match x.clone() {
-            0 => (p.clone()),
-            1 | -3 | 4..=6 => (Tensor::from(4)),
-            _ => p.clone(),
-        });
-        let mut k29 = Tensor::from(0);
-        loop {
-            if k29.greater(0)? {
-                break;
-            }
-            k29 = (&k29 + 1)?;
-            {
-                v28 = Tensor::from(-4);
-                x += q.clone() * Tensor::from(0);
-            }
-            if (Tensor::from(-3)).greater_equal(2)? || !flag {
-                y = Tensor::from(7);
-            }
-        }
+            if p.equal(&y)? { p.clone() } else { p.clone() }
+        };
+        v13 = x.clone();
     }
-    Ok(x)
+    if (y.ge(&x)? && y.eq(9)? || v13.equal(10)? || !(n == 0)) {
+        q + q
+    } else {
+        let mut v18 = if p.greater(7)? { Tensor::from(1) } else { Tensor::from(2) };
+        ({
+            let mut k19 = Tensor::from(0);
+            loop {
+                k19 = (&k19 + 1)?;
+                if flag {
+                    break p.clone();
+                }
+                if k19.greater(3)? {
+                    break ([Tensor::from(3), Tensor::from(-3)][if is_small(n) { 0 } else { 1 }]
+                        .clone());
+                }
+            }
+        } - 8)
+    }
 }
 
 fn numbers_40(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -5856,148 +6299,145 @@ fn numbers_40(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 x = x;
             }
         }
-    } else {
-        if !(p > ({ 2 })) && ((y) == ({ 4 })) {
-            let mut k6 = 0;
-            'l7: loop {
-                if k6 > 1 {
-                    break;
+    } else if (p == ({ y })) {
+        (y, x) = (
+            {
+                let mut k6 = 0;
+                loop {
+                    k6 += 1;
+                    if (q >= ({ 4 })) {
+                        break (sub(p, x));
+                    }
+                    if k6 > 2 {
+                        break (1i32);
+                    }
                 }
-                k6 += 1;
-                assert!((p == ({ 10 })) || !(p == ({ 10 })), "always");
-            }
-            'l8: for mut r9 in [3i32, -1, 5] {
-                x = add(x, mul((6i32), y));
-                x = add(x, mul(x, p));
-            }
-        } else {
-            if ((x == ({ 11 })) || (n > 1) && (q < ({ 5 }))) {
-                assert!((y >= ({ y })) || !(y >= ({ y })), "always");
-                x = (6i32);
-                x = x;
-            } else if (y != ({ 9 })) {
-                x = add(x, mul(p, p));
-                y = mul((1i32), y);
-                let mut v10 = (-4i32);
+            },
+            match if (n == 0) {
+                Some(if (q <= ({ 9 })) {
+                    assert!((y != ({ 11 })) || !(y != ({ 11 })), "always");
+                    x
+                } else {
+                    let mut v7 = x;
+                    x
+                })
             } else {
-                x = q;
-                let mut s11 = Fields { a: x, b: (8i32) };
-                y = y;
+                None
+            } {
+                Some(mut o8) => match p {
+                    -2..=2 => (p),
+                    5 => q,
+                    _ => (-3i32),
+                },
+                None => (3i32),
+            },
+        );
+    } else {
+        x = match p {
+            0 => (4i32),
+            1 | -3 | 4..=6 => {
+                (match y {
+                    -2..=2 => (p),
+                    5 => y,
+                    _ => x,
+                })
             }
-            {
-                y = add(y, (2i32));
-                x = (6i32);
-                y = add(y, mul(x, (-4i32)));
-            }
-        }
-        if ((p) <= ({ 11 })) {
-            let mut k12 = 0;
-            'l13: loop {
-                if k12 > 3 {
-                    break;
-                }
-                k12 += 1;
+            _ => (sub(p, x)),
+        };
+        assert!((y <= ({ y })) || !(y <= ({ y })), "always");
+        if (x != ({ x })) {
+            x = q;
+            if (x < ({ 9 })) {
+                (y, x) = (q, (5i32));
+                x = p;
+            } else {
+                assert!((q <= ({ 3 })) || !(q <= ({ 3 })), "always");
+                assert!((p < ({ y })) || !(p < ({ y })), "always");
                 x = y;
-                let mut v14 = x;
             }
-            {
-                y = (3i32);
+            if !(is_small(n)) {
+                let mut v9 = (4i32);
+                y = q;
+            } else {
+                let mut v10 = x;
+                v10 = (3i32);
             }
         } else {
             if is_small(n) && ((q != ({ y })) && (p >= ({ 1 }))) {
             } else {
             }
-            'l15: for mut i16 in 0..rem(q, 4) {
+            'l11: for mut i12 in 0..rem(q, 4) {
                 y = mul((8i32), y);
                 assert!((q <= ({ 4 })) || !(q <= ({ 4 })), "always");
             }
         }
-        let mut v17;
-        match n {
-            0 => {
-                let mut v21 = (sub(x, p));
-                v17 = {
-                    let t22 = v21;
-                    t22
-                };
-            }
+    }
+    let mut v13;
+    if flag {
+        let mut v14 = match n {
+            0 => (add(p, (6i32))),
+            1 | 2 => (-4i32),
             _ => {
-                if flag {
-                    let mut v18 = match n {
-                        0 => p,
-                        1 | 2 => y,
-                        _ => p,
-                    };
-                    v17 = match n {
-                        0 => v18,
-                        1 | 2 => (x),
-                        _ => (2i32),
-                    };
-                } else {
-                    let mut v19 = (add((1i32), y));
-                    v17 = match if (n == 0) { Some(p) } else { None } {
-                        Some(mut o20) => (-4i32),
-                        None => v19,
-                    };
+                (match p {
+                    0 => q,
+                    1 | -3 | 4..=6 => (p),
+                    _ => q,
+                })
+            }
+        };
+        v13 = x;
+    } else if flag {
+        let mut v15 = (sub((7i32), q));
+        v13 = match n {
+            0 => twice(rem(v15, 2)),
+            1 | 2 => q,
+            _ => {
+                (match p {
+                    0 => (x),
+                    1 | -3 | 4..=6 => (q),
+                    _ => (5i32),
+                })
+            }
+        };
+    } else {
+        let mut v17 = if (x < ({ x })) {
+            {
+                let mut k16 = 0;
+                loop {
+                    k16 += 1;
+                    if (p > ({ 0 })) || !(n > 1) {
+                        break (3i32);
+                    }
+                    if k16 > 3 {
+                        break (-3i32);
+                    }
                 }
             }
-        }
-    }
-    {
-        if ((y) < ({ (2i32) })) {
-            y = sub(q, y);
-            (x, y) = ((0i32), (mul(p, p)));
-            assert!((x <= ({ 10 })) || !(x <= ({ 10 })), "always");
-        } else if (p == ({ y })) {
-            y = {
-                let t23 = y;
-                t23
-            };
-            'l24: for mut i25 in counts(rem(x, 6), 0, -2) {
-                i25 = i25;
-                y = sub(y, i25);
-            }
-            let mut v26;
-            if !((y == ({ 7 })) && (q >= ({ 1 }))) {
-                v26 = p;
-            } else if flag {
-                v26 = p;
-            } else {
-                v26 = p;
-            }
         } else {
-            x = match n {
-                0 => (1i32),
-                1 | 2 => y,
-                _ => (4i32),
-            };
-            assert!((x != ({ 4 })) || !(x != ({ 4 })), "always");
-            x = {
-                let t27 = (-3i32);
-                mul(t27, 2)
-            };
-        }
-        let mut v28 = match x {
-            0 => (p),
-            1 | -3 | 4..=6 => (4i32),
-            _ => p,
+            if (p == ({ y })) { p } else { p }
         };
-        let mut k29 = 0;
-        loop {
-            if k29 > 0 {
-                break;
-            }
-            k29 += 1;
-            {
-                v28 = (-4i32);
-                x = add(x, mul(q, (0i32)));
-            }
-            if ((-3i32) >= ({ 2 })) || !flag {
-                y = (7i32);
-            }
-        }
+        v13 = x;
     }
-    x
+    if ((y >= ({ x })) && (y == ({ 9 })) || (v13 == ({ 10 })) || !(n == 0)) {
+        add(q, q)
+    } else {
+        let mut v18 = if (p > ({ 7 })) { (1i32) } else { (2i32) };
+        sub(
+            {
+                let mut k19 = 0;
+                loop {
+                    k19 += 1;
+                    if flag {
+                        break p;
+                    }
+                    if k19 > 3 {
+                        break ([(3i32), (-3i32)][if is_small(n) { 0 } else { 1 }]);
+                    }
+                }
+            },
+            8i32,
+        )
+    }
 }
 
 #[function]
@@ -6038,27 +6478,52 @@ fn numbers_42(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     x
 }
 
+impl Fields<Tensor> {
+    #[function]
+    fn method_43(&mut self, p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+        let mut x = p.clone();
+        let mut y = Tensor::from(1);
+        self.a = {
+            let t1 = self.a.clone();
+            (t1 * 2)?
+        };
+        x = x.clone();
+        Ok(x)
+    }
+}
+
+impl Fields<i32> {
+    fn method_43(&mut self, p: i32, q: i32, n: i64, flag: bool) -> i32 {
+        let mut x = p;
+        let mut y = 1i32;
+        self.a = {
+            let t1 = self.a;
+            mul(t1, 2)
+        };
+        x = x;
+        x
+    }
+}
+
 #[function]
 fn tensors_43(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
-    let mut x = p.clone();
-    let mut y = Tensor::from(1);
-    x = {
-        let t1 = x.clone();
-        (t1 * 2)?
-    };
-    x = p.clone();
-    Ok(x)
+    let mut fields = Fields { a: p.clone(), b: q.clone() };
+    let mut x = fields.method_43(p, q, n, flag)?;
+    if x.lt(&fields.a)? {
+        let mut changed = fields.clone();
+        x -= changed.method_43(&x.clone(), p, n, flag)?;
+        fields = changed;
+    }
+    x + &fields.a * 3 + &fields.b * 7
 }
 
 fn numbers_43(p: i32, q: i32, n: i64, flag: bool) -> i32 {
-    let mut x = p;
-    let mut y = 1i32;
-    x = {
-        let t1 = x;
-        mul(t1, 2)
-    };
-    x = p;
-    x
+    let mut fields = Fields { a: p, b: q };
+    let mut x = fields.method_43(p, q, n, flag);
+    if x < fields.a {
+        x = sub(x, fields.method_43(x, p, n, flag));
+    }
+    add(add(x, mul(fields.a, 3)), mul(fields.b, 7))
 }
 
 #[function]
@@ -6066,7 +6531,7 @@ fn tensors_44(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     let mut s1 = Fields { a: Tensor::from(-4), b: p.clone() };
-    'l2: for mut r3 in Tensor::from([3, -1, 5]) {
+    'l2: for mut r3 in &Elements([3, -1, 5]) {
         if p.ne(8)? {
             'l4: for mut i5 in range((r3.clone()).floor_mod(4)?) {
                 let mut v6 = p.clone();
@@ -6106,7 +6571,13 @@ fn tensors_44(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             return Ok((r3.clone() + y.clone())?);
         }
     }
-    Ok(q.clone())
+    Ok((if q.not_equal(&s1.b)? {
+        let mut v14 = Tensor::from(1);
+        &v14 % 2
+    } else {
+        let mut v15 = Tensor::from(2);
+        -Tensor::from(0)
+    })?)
 }
 
 fn numbers_44(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -6153,7 +6624,13 @@ fn numbers_44(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             return (add(r3, y));
         }
     }
-    q
+    (if (q != ({ s1.b })) {
+        let mut v14 = (1i32);
+        rem(v14, 2)
+    } else {
+        let mut v15 = (2i32);
+        sub(0, (0i32))
+    })
 }
 
 #[function]
@@ -6172,7 +6649,7 @@ fn tensors_45(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             })?,
         )?;
     }
-    'l3: for h4 in (0..3).rev() {
+    'l3: for h4 in 0..n {
         x = (&x + h4 as i32)?;
         'l5: for mut r6 in Tensor::from([3, -1, 5]) {
             x += Tensor::from(-4) * Tensor::from(6);
@@ -6180,121 +6657,66 @@ fn tensors_45(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 i8 = x.clone();
             }
         }
-        assert!(y.less_equal(&x)? || !y.less_equal(&x)?, "always");
-        'l9: for h10 in (0..3).rev() {
-            x = (&x + h10 as i32)?;
-            return Ok(twice(p - Tensor::from(-3))?);
+        if !(q.lt(9)? && (q.lt(1)?)) {
+            'l9: for h10 in 0..n {
+                x = (&x + h10 as i32)?;
+                y = (p.clone() * &y)?;
+                x = (y.clone() + &x)?;
+                y = y.clone();
+            }
+            match n {
+                1 => {
+                    x = Tensor::from(0);
+                    (x, y) = (Tensor::from(5), Tensor::from(-2));
+                }
+                _ => {
+                    return Ok(match y.clone() {
+                        -2..=2 => Tensor::from(-3),
+                        5 => (Tensor::from(4)),
+                        _ => (q.clone()),
+                    });
+                }
+            }
+            for mut i12 in range((p.clone()).floor_mod(4)?) {
+                (y, x) = (x.clone(), Tensor::from(-1));
+                i12 = p.clone();
+            }
+        }
+        if p.less(&y)? {
+            if y.less(5)? && !(q.equal(0)?) {
+                y = Tensor::from(2);
+            } else {
+            }
+            'l13: for mut r14 in Tensor::from([3, -1, 5]) {
+                let mut v15 = p.clone();
+                x = (Tensor::from(1) - &x)?;
+            }
+            if (y.gt(10)? && (p.le(0)?) || y.equal(&y)?) {
+                x -= Tensor::from(6) * x.clone();
+            } else {
+                assert!(p.ge(6)? || !p.ge(6)?, "always");
+                x = y.clone();
+            }
         }
     }
-    if x.eq(1)? || !flag {
-        if !(x.greater(&x)?) && ((Tensor::from(-2)).ne(1)?) {
-            (x, y) = (
-                if p.ge(4)? {
-                    q.clone()
-                } else if q.le(0)? {
-                    p.clone()
-                } else {
-                    Tensor::from(8)
-                },
-                p.equal(8)?.cast(DType::I32)?,
-            );
-            if (y.clone()).le(&y)? {
-                y = y.clone();
-            } else if (x.clone()).not_equal(p.clone())? {
-                return Ok(match if (n > 1) { Some(Tensor::from(2)) } else { None } {
-                    Some(mut o11) => p.clone(),
-                    None => p.clone(),
-                });
-            } else {
-                y = p.clone();
-                y = x.clone();
-                (x, y) = (Tensor::from(7), p.clone());
-            }
-        } else if y.eq(4)? {
-            if !(y.equal(&y)?) {
-                x = Tensor::from(3);
-                (x, y) = (Tensor::from(-3), p.clone());
-            } else if p.gt(9)? {
-                assert!(p.le(6)? || !p.le(6)?, "always");
-            } else {
-                (x, y) = (x.clone(), y.clone());
-                x = q.clone();
-                y = (x.clone() - &y)?;
-            }
-            if (n == 0) {
-                assert!(q.eq(3)? || !q.eq(3)?, "always");
-                assert!(p.ge(&x)? || !p.ge(&x)?, "always");
-                y = x.clone();
-            } else if !(y.gt(4)?) {
+    let mut k16 = Tensor::from(0);
+    while k16.less(2)? && (x.ge(11)?) {
+        k16 = (&k16 + 1)?;
+        if q.ne(5)? && !(x.le(10)?) {
+            continue;
+        } else {
+            if (n == 0) && x.greater_equal(&y)? {
                 y = Tensor::from(0);
                 y *= q.clone() * Tensor::from(5);
+                continue;
             } else {
-            }
-        } else {
-            if p.le(&x)? {
-                x = (x.clone() + &x)?;
-                return Ok((Tensor::from(3) - &y)?);
-            } else {
-                assert!(q.gt(&y)? || !q.gt(&y)?, "always");
-                x = (x.clone() * &x)?;
-                x = Tensor::from(8);
-            }
-            'l12: for mut i13 in range(&(Tensor::from(-2)).floor_mod(6)?, 0, -2) {
-                let mut v14 = Tensor::from(2);
+                x *= q.clone() * y.clone();
+                y = Tensor::from(8);
             }
         }
-        'l15: for mut i16 in range(-1, (q.clone()).floor_mod(3)?) {
-            {
-                assert!(p.ge(&x)? || !p.ge(&x)?, "always");
-                (x, i16) = (y.clone(), q.clone());
-                y = Tensor::from(-4);
-            }
-        }
-    } else if is_small(n) {
-        let mut v17;
-        if x.ge(7)? {
-            v17 = match q.clone() {
-                0 => p.clone(),
-                1 | -3 | 4..=6 => (p.clone()),
-                _ => (x.clone()),
-            };
-        } else {
-            v17 = (x.clone() * p)?;
-        }
-    } else {
-        {
-            if y.lt(7)? && (p.not_equal(9)?) && !(p.greater(7)?) {
-                let mut v19 = y.clone();
-                (y, v19) = (Tensor::from(2), Tensor::from(-4));
-                let mut v20 = y.clone();
-            }
-        }
-        y = (&y * q.clone())?;
-        x = ((
-            p.clone(),
-            [Tensor::from(-4), Tensor::from(-1)][if is_small(n) { 0 } else { 1 }].clone(),
-        )
-            .0
-            * &x)?;
+        y = (&y * Tensor::from(6))?.abs()?;
     }
-    if p.ge(8)? || !flag {
-        if x.greater_equal(&y)? || !flag {
-            'l21: for mut i22 in range((q.clone()).floor_mod(4)?) {
-                continue 'l21;
-            }
-            Tensor::from(-1).maximum(q)
-        } else {
-            if p.le(0)? { &x * x.clone() } else { p % 6 }
-        }
-    } else {
-        4 + {
-            let t23 = {
-                let t24 = Tensor::from(0);
-                (t24 * 2)?
-            };
-            t23
-        }
-    }
+    (-if x.gt(&y)? { p.clone() } else { q.clone() })? % 4
 }
 
 fn numbers_45(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -6315,7 +6737,7 @@ fn numbers_45(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             )),
         ));
     }
-    'l3: for h4 in (0..3).rev() {
+    'l3: for h4 in 0..n {
         x = add(x, h4 as i32);
         'l5: for mut r6 in [3i32, -1, 5] {
             x = add(x, mul((-4i32), (6i32)));
@@ -6323,116 +6745,66 @@ fn numbers_45(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 i8 = x;
             }
         }
-        assert!((y <= ({ x })) || !(y <= ({ x })), "always");
-        'l9: for h10 in (0..3).rev() {
-            x = add(x, h10 as i32);
-            return twice(sub(p, (-3i32)));
+        if !((q < ({ 9 })) && (q < ({ 1 }))) {
+            'l9: for h10 in 0..n {
+                x = add(x, h10 as i32);
+                y = mul(p, y);
+                x = add(y, x);
+                y = y;
+            }
+            match n {
+                1 => {
+                    x = (0i32);
+                    (x, y) = ((5i32), (-2i32));
+                }
+                _ => {
+                    return match y {
+                        -2..=2 => (-3i32),
+                        5 => (4i32),
+                        _ => (q),
+                    };
+                }
+            }
+            for mut i12 in 0..rem(p, 4) {
+                (y, x) = (x, (-1i32));
+                i12 = p;
+            }
+        }
+        if (p < ({ y })) {
+            if (y < ({ 5 })) && !(q == ({ 0 })) {
+                y = (2i32);
+            } else {
+            }
+            'l13: for mut r14 in [3i32, -1, 5] {
+                let mut v15 = p;
+                x = sub((1i32), x);
+            }
+            if ((y > ({ 10 })) && (p <= ({ 0 })) || (y == ({ y }))) {
+                x = sub(x, mul((6i32), x));
+            } else {
+                assert!((p >= ({ 6 })) || !(p >= ({ 6 })), "always");
+                x = y;
+            }
         }
     }
-    if (x == ({ 1 })) || !flag {
-        if !(x > ({ x })) && ((-2i32) != ({ 1 })) {
-            (x, y) = (
-                if (p >= ({ 4 })) {
-                    q
-                } else if (q <= ({ 0 })) {
-                    p
-                } else {
-                    (8i32)
-                },
-                i32::from((p == ({ 8 }))),
-            );
-            if ((y) <= ({ y })) {
-                y = y;
-            } else if ((x) != ({ p })) {
-                return match if (n > 1) { Some((2i32)) } else { None } {
-                    Some(mut o11) => p,
-                    None => p,
-                };
-            } else {
-                y = p;
-                y = x;
-                (x, y) = ((7i32), p);
-            }
-        } else if (y == ({ 4 })) {
-            if !(y == ({ y })) {
-                x = (3i32);
-                (x, y) = ((-3i32), p);
-            } else if (p > ({ 9 })) {
-                assert!((p <= ({ 6 })) || !(p <= ({ 6 })), "always");
-            } else {
-                (x, y) = (x, y);
-                x = q;
-                y = sub(x, y);
-            }
-            if (n == 0) {
-                assert!((q == ({ 3 })) || !(q == ({ 3 })), "always");
-                assert!((p >= ({ x })) || !(p >= ({ x })), "always");
-                y = x;
-            } else if !(y > ({ 4 })) {
+    let mut k16 = 0;
+    while k16 < 2 && (x >= ({ 11 })) {
+        k16 += 1;
+        if (q != ({ 5 })) && !(x <= ({ 10 })) {
+            continue;
+        } else {
+            if (n == 0) && (x >= ({ y })) {
                 y = (0i32);
                 y = mul(y, mul(q, (5i32)));
+                continue;
             } else {
-            }
-        } else {
-            if (p <= ({ x })) {
-                x = add(x, x);
-                return (sub((3i32), y));
-            } else {
-                assert!((q > ({ y })) || !(q > ({ y })), "always");
-                x = mul(x, x);
-                x = (8i32);
-            }
-            'l12: for mut i13 in counts(rem((-2i32), 6), 0, -2) {
-                let mut v14 = (2i32);
+                x = mul(x, mul(q, y));
+                y = (8i32);
             }
         }
-        'l15: for mut i16 in -1..rem(q, 3) {
-            {
-                assert!((p >= ({ x })) || !(p >= ({ x })), "always");
-                (x, i16) = (y, q);
-                y = (-4i32);
-            }
-        }
-    } else if is_small(n) {
-        let mut v17;
-        if (x >= ({ 7 })) {
-            v17 = match q {
-                0 => p,
-                1 | -3 | 4..=6 => (p),
-                _ => (x),
-            };
-        } else {
-            v17 = (mul(x, p));
-        }
-    } else {
-        {
-            if (y < ({ 7 })) && (p != ({ 9 })) && !(p > ({ 7 })) {
-                let mut v19 = y;
-                (y, v19) = ((2i32), (-4i32));
-                let mut v20 = y;
-            }
-        }
-        y = (mul(y, q));
-        x = mul((p, [(-4i32), (-1i32)][if is_small(n) { 0 } else { 1 }]).0, x);
+        y = ((mul(y, (6i32))).wrapping_abs());
     }
-    if (p >= ({ 8 })) || !flag {
-        if (x >= ({ y })) || !flag {
-            'l21: for mut i22 in 0..rem(q, 4) {
-                continue 'l21;
-            }
-            ((-1i32).max(q))
-        } else {
-            if (p <= ({ 0 })) { mul(x, x) } else { rem(p, 6) }
-        }
-    } else {
-        add(4i32, {
-            let t23 = {
-                let t24 = (0i32);
-                mul(t24, 2)
-            };
-            t23
-        })
-    }
+    rem((sub(0, if (x > ({ y })) { p } else { q })), 4)
 }
 
 #[function]
@@ -6698,213 +7070,238 @@ fn numbers_46(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     )
 }
 
+impl Fields<Tensor> {
+    #[function]
+    fn method_47(&mut self, p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
+        let mut x = p.clone();
+        let mut y = Tensor::from(1);
+        let c1 = |t: &Tensor| -> Result<Tensor> {
+            let mut z = t.clone();
+            if (!(z.less(&z)?) || q.less_equal(4)?) {
+                z = Tensor::from(5);
+            } else {
+                z = t.clone();
+            }
+            if flag {
+                Result::<Tensor>::Ok(twice(Tensor::from(6) + Tensor::from(8))?)
+            } else {
+                Result::<Tensor>::Ok(p.ne(8)?.cast(DType::I32)?)
+            }
+        };
+        assert!(y.lt(&self.b)? || !y.lt(&self.b)?, "always");
+        if self.a.le(2)? {
+            let mut v2;
+            match n {
+                0 => {
+                    v2 = match self.b.clone() {
+                        0 => (p.clone()),
+                        1 | -3 | 4..=6 => p.clone(),
+                        _ => Tensor::from(4),
+                    };
+                }
+                _ => {
+                    if !(p.le(11)? || p.greater_equal(&y)?) {
+                        v2 = match self.a.clone() {
+                            0 => Tensor::from(0),
+                            1 | -3 | 4..=6 => (Tensor::from(-2)),
+                            _ => self.b.clone(),
+                        };
+                    } else {
+                        v2 = match if (n > 1) { Some(y.clone()) } else { None } {
+                            Some(mut o3) => Tensor::from(-2),
+                            None => Tensor::from(-4),
+                        };
+                    }
+                }
+            }
+        } else {
+            let mut s4 = Fields { a: y.eq(8)?.cast(DType::I32)?, b: (&x - &self.b)? };
+            {
+                assert!(p.greater_equal(3)? || !p.greater_equal(3)?, "always");
+                {
+                    assert!(p.le(2)? || !p.le(2)?, "always");
+                    let mut v5 = s4.a.clone();
+                }
+                let mut k6 = Tensor::from(0);
+                'l7: while k6.less(2)? && (q.eq(2)? || s4.b.ne(11)?) {
+                    k6 = (&k6 + 1)?;
+                    s4.a = s4.b.clone();
+                }
+            }
+        }
+        'l8: for h9 in (0..3).rev() {
+            self.a = (&self.a + h9 as i32)?;
+            assert!(self.a.not_equal(&self.b)? || !self.a.not_equal(&self.b)?, "always");
+            if y.ne(10)? {
+                if (n == 0) && q.less_equal(10)? {
+                    y -= self.b.clone();
+                    y = y.clone();
+                    assert!(self.a.ne(1)? || !self.a.ne(1)?, "always");
+                } else {
+                    x = Tensor::from(-4);
+                }
+                let mut v11 = match if (n > 1) { Some(Tensor::from(-4)) } else { None } {
+                    Some(mut o10) => self.b.clone(),
+                    None => x.clone(),
+                };
+                {
+                    let mut v12 = self.b.clone();
+                    x = x.clone();
+                }
+            } else {
+                let mut k13 = Tensor::from(0);
+                'l14: while k13.less(2)? && ((x.clone()).gt(Tensor::from(7))?) {
+                    k13 = (&k13 + 1)?;
+                    return Ok(Tensor::from(4));
+                }
+                {
+                    self.b = self.a.clone();
+                }
+            }
+            match n {
+                1 => {
+                    'l15: for mut i16 in range((self.a.clone()).floor_mod(4)?) {
+                        self.b -= Tensor::from(-3);
+                        break;
+                    }
+                }
+                _ => {
+                    let mut k17 = Tensor::from(0);
+                    'l18: while k17.less(0)? && (!(self.a.less_equal(2)?)) {
+                        k17 = (&k17 + 1)?;
+                        y = (self.a.clone() + &y)?;
+                        y = self.a.clone();
+                    }
+                }
+            }
+        }
+        Ok(x)
+    }
+}
+
+impl Fields<i32> {
+    fn method_47(&mut self, p: i32, q: i32, n: i64, flag: bool) -> i32 {
+        let mut x = p;
+        let mut y = 1i32;
+        let c1 = |t: i32| -> i32 {
+            let mut z = t;
+            if (!(z < ({ z })) || (q <= ({ 4 }))) {
+                z = (5i32);
+            } else {
+                z = t;
+            }
+            if flag { twice(add((6i32), (8i32))) } else { i32::from((p != ({ 8 }))) }
+        };
+        assert!((y < ({ self.b })) || !(y < ({ self.b })), "always");
+        if (self.a <= ({ 2 })) {
+            let mut v2;
+            match n {
+                0 => {
+                    v2 = match self.b {
+                        0 => (p),
+                        1 | -3 | 4..=6 => p,
+                        _ => (4i32),
+                    };
+                }
+                _ => {
+                    if !((p <= ({ 11 })) || (p >= ({ y }))) {
+                        v2 = match self.a {
+                            0 => (0i32),
+                            1 | -3 | 4..=6 => (-2i32),
+                            _ => self.b,
+                        };
+                    } else {
+                        v2 = match if (n > 1) { Some(y) } else { None } {
+                            Some(mut o3) => (-2i32),
+                            None => (-4i32),
+                        };
+                    }
+                }
+            }
+        } else {
+            let mut s4 = Fields { a: i32::from((y == ({ 8 }))), b: (sub(x, self.b)) };
+            {
+                assert!((p >= ({ 3 })) || !(p >= ({ 3 })), "always");
+                {
+                    assert!((p <= ({ 2 })) || !(p <= ({ 2 })), "always");
+                    let mut v5 = s4.a;
+                }
+                let mut k6 = 0;
+                'l7: while k6 < 2 && ((q == ({ 2 })) || (s4.b != ({ 11 }))) {
+                    k6 += 1;
+                    s4.a = s4.b;
+                }
+            }
+        }
+        'l8: for h9 in (0..3).rev() {
+            self.a = add(self.a, h9 as i32);
+            assert!((self.a != ({ self.b })) || !(self.a != ({ self.b })), "always");
+            if (y != ({ 10 })) {
+                if (n == 0) && (q <= ({ 10 })) {
+                    y = sub(y, self.b);
+                    y = y;
+                    assert!((self.a != ({ 1 })) || !(self.a != ({ 1 })), "always");
+                } else {
+                    x = (-4i32);
+                }
+                let mut v11 = match if (n > 1) { Some((-4i32)) } else { None } {
+                    Some(mut o10) => self.b,
+                    None => x,
+                };
+                {
+                    let mut v12 = self.b;
+                    x = x;
+                }
+            } else {
+                let mut k13 = 0;
+                'l14: while k13 < 2 && ((x) > ({ (7i32) })) {
+                    k13 += 1;
+                    return (4i32);
+                }
+                {
+                    self.b = self.a;
+                }
+            }
+            match n {
+                1 => {
+                    'l15: for mut i16 in 0..rem(self.a, 4) {
+                        self.b = sub(self.b, (-3i32));
+                        break;
+                    }
+                }
+                _ => {
+                    let mut k17 = 0;
+                    'l18: while k17 < 0 && (!(self.a <= ({ 2 }))) {
+                        k17 += 1;
+                        y = add(self.a, y);
+                        y = self.a;
+                    }
+                }
+            }
+        }
+        x
+    }
+}
+
 #[function]
 fn tensors_47(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
-    let mut x = p.clone();
-    let mut y = Tensor::from(1);
-    let c1 = |t: &Tensor| -> Result<Tensor> {
-        let mut z = t.clone();
-        if (!(z.less(&z)?) || q.less_equal(4)?) {
-            z = Tensor::from(5);
-        } else {
-            z = t.clone();
-        }
-        if flag {
-            Result::<Tensor>::Ok(twice(Tensor::from(6) + Tensor::from(8))?)
-        } else {
-            Result::<Tensor>::Ok(p.ne(8)?.cast(DType::I32)?)
-        }
-    };
-    assert!(y.lt(&y)? || !y.lt(&y)?, "always");
-    if x.le(2)? {
-        let mut v2;
-        match n {
-            0 => {
-                v2 = match y.clone() {
-                    0 => (p.clone()),
-                    1 | -3 | 4..=6 => p.clone(),
-                    _ => Tensor::from(4),
-                };
-            }
-            _ => {
-                if !(p.le(11)? || p.greater_equal(&y)?) {
-                    v2 = match x.clone() {
-                        0 => Tensor::from(0),
-                        1 | -3 | 4..=6 => (Tensor::from(-2)),
-                        _ => y.clone(),
-                    };
-                } else {
-                    v2 = match if (n > 1) { Some(y.clone()) } else { None } {
-                        Some(mut o3) => Tensor::from(-2),
-                        None => Tensor::from(-4),
-                    };
-                }
-            }
-        }
-    } else {
-        let mut s4 = Fields { a: y.eq(8)?.cast(DType::I32)?, b: (&x - &y)? };
-        {
-            assert!(p.greater_equal(3)? || !p.greater_equal(3)?, "always");
-            {
-                assert!(p.le(2)? || !p.le(2)?, "always");
-                let mut v5 = x.clone();
-            }
-            let mut k6 = Tensor::from(0);
-            'l7: while k6.less(2)? && (q.eq(2)? || s4.b.ne(11)?) {
-                k6 = (&k6 + 1)?;
-                x = s4.b.clone();
-            }
-        }
+    let mut fields = Fields { a: p.clone(), b: q.clone() };
+    let mut x = fields.method_47(p, q, n, flag)?;
+    if x.lt(&fields.a)? {
+        let mut changed = fields.clone();
+        x -= changed.method_47(&x.clone(), p, n, flag)?;
+        fields = changed;
     }
-    'l8: for h9 in (0..3).rev() {
-        x = (&x + h9 as i32)?;
-        assert!(x.not_equal(&y)? || !x.not_equal(&y)?, "always");
-        if y.ne(10)? {
-            if (n == 0) && q.less_equal(10)? {
-                y -= y.clone();
-                y = y.clone();
-                assert!(x.ne(1)? || !x.ne(1)?, "always");
-            } else {
-                x = Tensor::from(-4);
-            }
-            let mut v11 = match if (n > 1) { Some(Tensor::from(-4)) } else { None } {
-                Some(mut o10) => o10.clone(),
-                None => p.clone(),
-            };
-            {
-                let mut v12 = q.clone();
-                v11 = x.clone();
-            }
-        } else {
-            let mut k13 = Tensor::from(0);
-            'l14: while k13.less(2)? && ((p.clone()).gt(Tensor::from(7))?) {
-                k13 = (&k13 + 1)?;
-                return Ok(Tensor::from(4));
-            }
-            {
-                y = p.clone();
-            }
-        }
-        match n {
-            1 => {
-                'l15: for mut i16 in range((x.clone()).floor_mod(4)?) {
-                    i16 -= Tensor::from(-3);
-                    break;
-                }
-            }
-            _ => {
-                let mut k17 = Tensor::from(0);
-                'l18: while k17.less(0)? && (!(x.less_equal(2)?)) {
-                    k17 = (&k17 + 1)?;
-                    y = (x.clone() + &y)?;
-                    y = x.clone();
-                }
-            }
-        }
-    }
-    Ok(x)
+    x + &fields.a * 3 + &fields.b * 7
 }
 
 fn numbers_47(p: i32, q: i32, n: i64, flag: bool) -> i32 {
-    let mut x = p;
-    let mut y = 1i32;
-    let c1 = |t: i32| -> i32 {
-        let mut z = t;
-        if (!(z < ({ z })) || (q <= ({ 4 }))) {
-            z = (5i32);
-        } else {
-            z = t;
-        }
-        if flag { twice(add((6i32), (8i32))) } else { i32::from((p != ({ 8 }))) }
-    };
-    assert!((y < ({ y })) || !(y < ({ y })), "always");
-    if (x <= ({ 2 })) {
-        let mut v2;
-        match n {
-            0 => {
-                v2 = match y {
-                    0 => (p),
-                    1 | -3 | 4..=6 => p,
-                    _ => (4i32),
-                };
-            }
-            _ => {
-                if !((p <= ({ 11 })) || (p >= ({ y }))) {
-                    v2 = match x {
-                        0 => (0i32),
-                        1 | -3 | 4..=6 => (-2i32),
-                        _ => y,
-                    };
-                } else {
-                    v2 = match if (n > 1) { Some(y) } else { None } {
-                        Some(mut o3) => (-2i32),
-                        None => (-4i32),
-                    };
-                }
-            }
-        }
-    } else {
-        let mut s4 = Fields { a: i32::from((y == ({ 8 }))), b: (sub(x, y)) };
-        {
-            assert!((p >= ({ 3 })) || !(p >= ({ 3 })), "always");
-            {
-                assert!((p <= ({ 2 })) || !(p <= ({ 2 })), "always");
-                let mut v5 = x;
-            }
-            let mut k6 = 0;
-            'l7: while k6 < 2 && ((q == ({ 2 })) || (s4.b != ({ 11 }))) {
-                k6 += 1;
-                x = s4.b;
-            }
-        }
+    let mut fields = Fields { a: p, b: q };
+    let mut x = fields.method_47(p, q, n, flag);
+    if x < fields.a {
+        x = sub(x, fields.method_47(x, p, n, flag));
     }
-    'l8: for h9 in (0..3).rev() {
-        x = add(x, h9 as i32);
-        assert!((x != ({ y })) || !(x != ({ y })), "always");
-        if (y != ({ 10 })) {
-            if (n == 0) && (q <= ({ 10 })) {
-                y = sub(y, y);
-                y = y;
-                assert!((x != ({ 1 })) || !(x != ({ 1 })), "always");
-            } else {
-                x = (-4i32);
-            }
-            let mut v11 = match if (n > 1) { Some((-4i32)) } else { None } {
-                Some(mut o10) => o10,
-                None => p,
-            };
-            {
-                let mut v12 = q;
-                v11 = x;
-            }
-        } else {
-            let mut k13 = 0;
-            'l14: while k13 < 2 && ((p) > ({ (7i32) })) {
-                k13 += 1;
-                return (4i32);
-            }
-            {
-                y = p;
-            }
-        }
-        match n {
-            1 => {
-                'l15: for mut i16 in 0..rem(x, 4) {
-                    i16 = sub(i16, (-3i32));
-                    break;
-                }
-            }
-            _ => {
-                let mut k17 = 0;
-                'l18: while k17 < 0 && (!(x <= ({ 2 }))) {
-                    k17 += 1;
-                    y = add(x, y);
-                    y = x;
-                }
-            }
-        }
-    }
-    x
+    add(add(x, mul(fields.a, 3)), mul(fields.b, 7))
 }
 
 pub(crate) static PROGRAMS: &[Program] = &[
