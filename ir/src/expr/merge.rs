@@ -20,12 +20,12 @@ pub enum Replacement<'a> {
 }
 
 /// Copies expressions into one list of nodes without repetitions.
-pub(super) struct Merge {
+pub(super) struct ExprMerge {
     pub(super) nodes: Vec<ExprNode>,
     pub(super) known: HashMap<ExprNode, ExprId>,
 }
 
-impl Merge {
+impl ExprMerge {
     pub(super) fn copy(
         &mut self,
         expr: &Expr,

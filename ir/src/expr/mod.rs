@@ -23,7 +23,7 @@ use crate::{
     error::{Code, Error, Result},
     op::{Lowering, OpDef, ReduceKind},
 };
-use merge::Merge;
+use merge::ExprMerge;
 use smallvec::SmallVec;
 use std::{
     cell::{Cell, RefCell},
@@ -200,7 +200,7 @@ impl Expr {
     /// When `replacements` has no entry for an input that is used, or one of another dtype.
     #[must_use]
     pub fn substitute(&self, replacements: &[Replacement<'_>]) -> Expr {
-        let mut builder = Merge { nodes: Vec::new(), known: HashMap::new() };
+        let mut builder = ExprMerge { nodes: Vec::new(), known: HashMap::new() };
         let new: Vec<Option<ExprId>> = replacements
             .iter()
             .map(|replacement| match replacement {
