@@ -253,10 +253,9 @@ impl<'p> RowInputs<'p> {
                     (made.kept[index].as_slice(), self.rows.cols * size_of::<f32>());
                 LinesSource::Elements { bytes: bytemuck::cast_slice(bytes), step, asked: [0, 0] }
             }
-            Read::Number(number) => {
-                let (bytes, width) =
-                    (bytemuck::cast_slice(&made.numbers[number]), size_of::<f32>());
-                LinesSource::Single { bytes, step: width, width }
+            Read::Number(number, width) => {
+                let bytes = bytemuck::cast_slice(&made.numbers[number]);
+                LinesSource::Single { bytes, step: size_of::<f32>(), width }
             }
             Read::Accumulator => LinesSource::Unread,
         }));
@@ -413,18 +412,44 @@ mod tests {
         kernel::{Operand, Target},
         threads::Threads,
     };
-    use ferroflow_ir::{Attrs, HostTensor, expr::Replacement, pass::region::softmax};
+    use ferroflow_ir::{Attrs, HostTensor, ReduceKind, expr::Replacement, pass::region::softmax};
 
     fn run(x: &[f32], cols: usize, streamed_from: usize) -> Option<HostTensor> {
-        let shape = Shape::new([x.len() / cols, cols]).expect("a shape");
         let expr = softmax(&Expr::input(0, DType::F32), false).expect("an expression");
-        let kernel = RowRegion::of_one(&expr, DType::F32, &shape)?;
+        run_expr(&expr, x, cols, streamed_from)
+    }
+
+    fn run_expr(expr: &Expr, x: &[f32], cols: usize, streamed_from: usize) -> Option<HostTensor> {
+        let shape = Shape::new([x.len() / cols, cols]).expect("a shape");
+        let kernel = RowRegion::of_one(expr, DType::F32, &shape)?;
         let kernel = RowRegion { streamed_from, ..kernel };
         let mut out = HostTensor::recycled(DType::F32, shape).expect("room");
         let (operands, threads) = ([Operand::Plain(bytemuck::cast_slice(x))], Threads::single());
         let target = [Target::Plain(out.bytes_mut())];
         kernel.run(&mut Io::new(operands, target, &threads, usize::MAX)).expect("a result");
         Some(out)
+    }
+
+    /// A truth value of a row is narrower than its other numbers.
+    #[test]
+    fn elements_are_selected_by_a_truth_value_of_their_row() {
+        let (x, types) = (Expr::input(0, DType::F32), [DType::F32; 2]);
+        let sum = x.reduced(ReduceKind::Sum);
+        let chosen = Expr::build(&Attrs::new(), &types, DType::F32, |s| {
+            s.x(1).gt(0.0).select(s.x(0), s.x(0) * 100.0)
+        });
+        let parts = [Replacement::Expr(&x), Replacement::Expr(&sum)];
+        let expr = chosen.expect("an expression").substitute(&parts);
+        for cols in [128, 300] {
+            let x: Vec<f32> =
+                (0..5 * cols).map(|at| (at % 7) as f32 - (at / cols) as f32).collect();
+            let Some(found) = run_expr(&expr, &x, cols, usize::MAX) else { return };
+            let rows = x.chunks(cols).flat_map(|row| {
+                let factor = if row.iter().sum::<f32>() > 0.0 { 1.0 } else { 100.0 };
+                row.iter().map(move |x| x * factor)
+            });
+            assert_eq!(found.as_slice::<f32>().expect("floats"), rows.collect::<Vec<_>>());
+        }
     }
 
     /// With rows that are whole tiles, and with others; in blocks of several rows, of which the last is

@@ -56,8 +56,8 @@ pub(super) enum Read {
     Elements(usize, [u8; 2]),
     /// The single element of an operand.
     Single(usize),
-    /// A number of the row.
-    Number(usize),
+    /// A number of the row, and its width in bytes.
+    Number(usize, usize),
     /// Elements that were kept.
     Kept(usize),
     Accumulator,
@@ -232,7 +232,10 @@ impl<'a> Builder<'a> {
             }
             Along::Elements => Read::Kept(position - self.first_kept),
             Along::Single if position < self.n_operands => Read::Single(position),
-            Along::Single => Read::Number(position - self.n_operands),
+            Along::Single => {
+                let width = self.dtypes[position].size().unwrap_or(size_of::<f32>());
+                Read::Number(position - self.n_operands, width)
+            }
         }
     }
 

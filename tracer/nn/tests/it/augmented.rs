@@ -184,6 +184,7 @@ fn images_are_mapped() -> Result<()> {
     let layers: [(&str, Make); 7] = [
         ("flip horizontal", || Ok(Box::new(RandomFlip::new(FlipMode::Horizontal).seeded(9)))),
         ("flip vertical", || Ok(Box::new(RandomFlip::new(FlipMode::Vertical).seeded(9)))),
+        ("flip both", || Ok(Box::new(RandomFlip::new(FlipMode::Both).seeded(9)))),
         ("shear", || Ok(Box::new(RandomShear::new([0.1, 0.4], [0.0, 0.3])?.seeded(9)))),
         ("perspective", || {
             Ok(Box::new(RandomPerspective::new(SOMETIMES, 0.6)?.filled(0.25).seeded(9)))

@@ -37,6 +37,7 @@ unranged = {
     "perspective": (L.RandomPerspective, dict(factor=sometimes, scale=0.6, fill_value=0.25)),
     "flip horizontal": (L.RandomFlip, dict(mode="horizontal")),
     "flip vertical": (L.RandomFlip, dict(mode="vertical")),
+    "flip both": (L.RandomFlip, dict(mode="horizontal_and_vertical")),
     "rotation": (L.RandomRotation, dict(factor=(-0.2, 0.3))),
     "zoom": (L.RandomZoom, dict(height_factor=(-0.2, 0.3), width_factor=(-0.3, 0.1))),
     "translation": (L.RandomTranslation, dict(height_factor=(-0.2, 0.3), width_factor=(-0.3, 0.1))),

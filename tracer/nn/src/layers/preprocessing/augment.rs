@@ -13,8 +13,7 @@ use ferroflow_ir::DType;
 use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
 use ferroflow_tracer_macros::Trackable;
 
-/// In training, each image of `[batch, height, width, channels]` mirrored or not, by chance for each
-/// direction.
+/// In training, each image of `[batch, height, width, channels]` mirrored or not, by chance.
 #[derive(Trackable, Debug, Clone, Default)]
 pub struct RandomFlip {
     #[trackable(skip)]
@@ -29,7 +28,7 @@ pub enum FlipMode {
     Horizontal,
     /// Top and bottom are exchanged.
     Vertical,
-    /// Both, by chance each.
+    /// Both at once.
     #[default]
     Both,
 }
@@ -112,15 +111,13 @@ seeded!(RandomCrop);
 
 impl ImageAugmentation for RandomFlip {
     fn augmented(&self, x: &Tensor) -> Result<Tensor> {
-        let flipped = |x: &Tensor, axis: i32| {
-            let is_flipped = for_each(x, 4, [0.0, 1.0], &self.seed_generator)?;
-            is_flipped.less(0.5)?.select(&ops::reverse_v2(x, &Tensor::from([axis]))?, x)
+        let axes: &[i32] = match self.mode {
+            FlipMode::Horizontal => &[2],
+            FlipMode::Vertical => &[1],
+            FlipMode::Both => &[1, 2],
         };
-        match self.mode {
-            FlipMode::Horizontal => flipped(x, 2),
-            FlipMode::Vertical => flipped(x, 1),
-            FlipMode::Both => flipped(&flipped(x, 2)?, 1),
-        }
+        let is_flipped = for_each(x, 4, [0.0, 1.0], &self.seed_generator)?.less_equal(0.5)?;
+        is_flipped.select(&ops::reverse_v2(x, &Tensor::from(axes))?, x)
     }
 }
 
