@@ -430,9 +430,9 @@ mod tests {
         Some(out)
     }
 
-    /// A truth value of a row is narrower than its other numbers.
+    /// A bool of a row is narrower than its other numbers.
     #[test]
-    fn elements_are_selected_by_a_truth_value_of_their_row() {
+    fn elements_are_selected_by_a_bool_of_their_row() {
         let (x, types) = (Expr::input(0, DType::F32), [DType::F32; 2]);
         let sum = x.reduced(ReduceKind::Sum);
         let chosen = Expr::build(&Attrs::new(), &types, DType::F32, |s| {

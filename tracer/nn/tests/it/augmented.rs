@@ -181,7 +181,7 @@ fn images_and_labels_are_mixed() -> Result<()> {
 #[test]
 fn images_are_mapped() -> Result<()> {
     type Make = fn() -> Result<Box<dyn Layer>>;
-    let layers: [(&str, Make); 7] = [
+    let layers: [(&str, Make); 8] = [
         ("flip horizontal", || Ok(Box::new(RandomFlip::new(FlipMode::Horizontal).seeded(9)))),
         ("flip vertical", || Ok(Box::new(RandomFlip::new(FlipMode::Vertical).seeded(9)))),
         ("flip both", || Ok(Box::new(RandomFlip::new(FlipMode::Both).seeded(9)))),
