@@ -10,6 +10,7 @@ use ferroflow::ir::{Attrs, DType, HostTensor};
 pub(super) const TEMPLATES: &[(f64, Template)] = &[
     (5.0, reduced),
     (1.0, decided),
+    (1.0, chosen_by_row),
     (0.7, over_computed_axes),
     (1.0, largest_index),
     (1.0, largest),
@@ -45,6 +46,24 @@ fn decided(g: &mut Gen) -> Option<()> {
     let rank = g.type_of(x).rank()?;
     let (axes, attrs, name) = (axes(g, rank), kept(g), g.rng.pick(&["Any", "All"]));
     g.op(name, vec![value(x), ints(&axes)], attrs).map(drop)
+}
+
+/// Elements chosen or scaled by a condition that has one value for all along an axis.
+fn chosen_by_row(g: &mut Gen) -> Option<()> {
+    let x = g.find(|seen| seen.is_float() && seen.is_exact && seen.rank() > Some(0))?;
+    let (axis, keep) = (g.axis(x)?, Attrs::new().with("keep_dims", true));
+    let (reduction, comparison) =
+        (g.rng.pick(&["Max", "Min", "Sum"]), g.rng.pick(&["Greater", "LessEqual", "NotEqual"]));
+    let row = g.op(reduction, vec![value(x), ints(&[axis])], keep)?;
+    let constant = g.numbers(g.type_of(row).dtype, &[])?;
+    let condition = g.op(comparison, vec![value(row), constant], Attrs::new())?;
+    let y = g.like(x)?;
+    if g.rng.chance(0.7) {
+        return g.call("SelectV2", &[condition, x, y]).map(drop);
+    }
+    let to = Attrs::new().with("DstT", g.type_of(x).dtype);
+    let factor = g.op("Cast", vec![value(condition)], to)?;
+    g.call("Mul", &[y, factor]).map(drop)
 }
 
 fn over_computed_axes(g: &mut Gen) -> Option<()> {

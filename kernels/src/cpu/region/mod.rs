@@ -9,6 +9,8 @@ pub(super) mod epilogue;
 #[cfg(target_arch = "x86_64")]
 mod linear;
 mod operand;
+#[cfg(test)]
+mod random;
 pub(super) mod rows;
 mod stages;
 
