@@ -3,7 +3,7 @@
 
 use crate::{
     crate_path,
-    item::{self, Definition, Failing, FunctionAttrs, FunctionBody, FunctionItem},
+    item::{self, Definition, Failing, FunctionAttrs, FunctionItem},
     parameter::{FunctionParameter, nest_bounds},
 };
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
@@ -19,24 +19,22 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let Definition { item, parameters, output, options } = definition;
     let (vis, sig) = (&item.vis, &item.sig);
     let with_state = returning_state(item, &macros);
-    let FunctionBody { lints: of_body, code: body } = with_state.body(options.autograph);
-    let FunctionAttrs { conditions, lints, others } = item.attrs();
+    let FunctionAttrs { conditions, .. } = item.attrs();
     let name = item::name_of(&sig.ident);
     let derived = |name: String| Ident::new(&name, Span::call_site());
     let traced = derived(format!("__traced_{name}"));
     let function = derived(format!("{name}_function"));
     let mut method = sig.ident.clone();
     method.set_span(Span::call_site());
-    let (mut inner, said_once) = (with_state.sig.clone(), item::said_once());
-    inner.ident = traced.clone();
     let names: Vec<_> = parameters.iter().map(|parameter| &parameter.name).collect();
     let arguments = parameters.iter().map(FunctionParameter::argument);
     let lent: Vec<_> = parameters.iter().map(FunctionParameter::lent).collect();
     let owned: Vec<_> = parameters.iter().map(|parameter| &parameter.owned).collect();
     let mut bounds = nest_bounds(owned.iter().copied().chain([output]));
-    bounds.push(of_object(sig));
-    let (outer, bounded) = (item::outer(sig, &bounds), item::bounded(&bounds));
-    let assumed = item::assumed(sig, &bounds);
+    let of_object = of_object(sig);
+    bounds.push(of_object.clone());
+    let traced_method = with_state.traced_method(&traced, &[of_object], options.autograph);
+    let (bounded, assumed) = (item::bounded(&bounds), item::assumed(sig, &bounds));
     let Failing { call_fallible, host_error } = item::failing(sig, &macros);
     let options = options.code_of_changing(&sig.ident, parameters);
     let object = Ident::new("__object", Span::mixed_site());
@@ -45,26 +43,20 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
         #object.#traced(#(#lent),*)
     });
     let summary = format!(" The traced function of [`{name}`](Self::{name}), for all objects.");
-    quote! {
-        #(#conditions)*
-        #(#others)*
-        #(#lints)*
-        #bounded
-        #[track_caller]
-        #vis #outer {
+    let calling = item.calling(
+        &bounds,
+        &quote! {
             let called = Self::#function().polymorphic().#call_fallible(
                 (::core::clone::Clone::clone(&*self), #(#arguments,)*),
                 &|(#object, #(#names,)*): (Self, #(#owned,)*)| #run,
             );
             #macros::changing::apply(self, called)
-        }
+        },
+    );
+    quote! {
+        #calling
 
-        #(#conditions)*
-        #said_once
-        #(#lints)*
-        #[doc(hidden)]
-        #of_body
-        #inner #body
+        #traced_method
 
         #(#conditions)*
         #[doc = #summary]

@@ -762,11 +762,15 @@ fn a_method_that_changes_its_object() {
                     m::changing::apply(self, called)
                 }
                 #[allow(clippy::too_many_arguments, reason = "said of the function that is called")]
+                #[allow(trivial_bounds, reason = "whether types are nests is told once")]
                 #[doc(hidden)]
                 fn __traced_add(
                     &mut self,
                     x: &Tensor,
-                ) -> Result<(Tensor, m::NestedValue)> {
+                ) -> Result<(Tensor, m::NestedValue)>
+                where
+                    Self: m::Nest + ::core::clone::Clone + 'static,
+                {
                     let __before = m::changing::before(&*self);
                     self.sum = (&self.sum + x)?;
                     m::changing::with_state(

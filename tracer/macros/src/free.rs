@@ -20,7 +20,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let Definition { item, parameters, output, options } = definition;
     let (vis, sig) = (&item.vis, &item.sig);
     let FunctionBody { lints: of_body, code: body } = item.body(options.autograph);
-    let FunctionAttrs { conditions, lints, others } = item.attrs();
+    let FunctionAttrs { conditions, lints, .. } = item.attrs();
     let names: Vec<_> = parameters.iter().map(|parameter| &parameter.name).collect();
     let arguments = parameters.iter().map(|parameter| parameter.argument());
     let lent: Vec<_> = parameters.iter().map(|parameter| parameter.lent()).collect();
@@ -30,7 +30,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let choice = without_lifetimes(&sig.generics);
     let types: Vec<&Ident> = choice.type_params().map(|parameter| &parameter.ident).collect();
     bounds.extend(types.iter().map(|ty| -> WherePredicate { parse_quote!(#ty: 'static) }));
-    let (outer, bounded) = (item::outer(sig, &bounds), item::bounded(&bounds));
+    let bounded = item::bounded(&bounds);
     let (mut inner, said_once) = (sig.clone(), item::said_once());
     inner.ident = Ident::new("__traced", Span::call_site());
     inner.generics = lifetimes(&sig.generics);
@@ -58,18 +58,17 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let declared = (!choice.params.is_empty()).then(|| quote!(<#parameters_of>));
     let asked = &choice.where_clause;
     let summary = format!(" The traced function [`{name}`](fn@{name}).");
-    quote! {
-        #(#conditions)*
-        #(#others)*
-        #(#lints)*
-        #bounded
-        #[track_caller]
-        #vis #outer {
+    let calling = item.calling(
+        &bounds,
+        &quote! {
             #handle #turbofish::function().polymorphic().#call_fallible(
                 (#(#arguments,)*),
                 &|(#(#names,)*)| #handle #turbofish::__traced(#(#lent),*),
             )
-        }
+        },
+    );
+    quote! {
+        #calling
 
         #(#conditions)*
         #[doc = #summary]

@@ -270,6 +270,45 @@ impl FunctionItem {
         }
     }
 
+    /// The function as callers see it, with a body that calls the traces.
+    pub(crate) fn calling(&self, bounds: &[WherePredicate], body: &TokenStream) -> TokenStream {
+        let FunctionAttrs { conditions, lints, others } = self.attrs();
+        let (vis, outer, bounded) = (&self.vis, outer(&self.sig, bounds), bounded(bounds));
+        quote! {
+            #(#conditions)*
+            #(#others)*
+            #(#lints)*
+            #bounded
+            #[track_caller]
+            #vis #outer {
+                #body
+            }
+        }
+    }
+
+    /// The method of this name with the body that is traced, which assumes the bounds.
+    pub(crate) fn traced_method(
+        &self,
+        name: &Ident,
+        bounds: &[WherePredicate],
+        autograph: bool,
+    ) -> TokenStream {
+        let FunctionAttrs { conditions, lints, .. } = self.attrs();
+        let FunctionBody { lints: of_body, code: body } = self.body(autograph);
+        let (mut sig, bounded, said_once) = (self.sig.clone(), bounded(bounds), said_once());
+        sig.ident = name.clone();
+        add_bounds(&mut sig, bounds);
+        quote! {
+            #(#conditions)*
+            #said_once
+            #(#lints)*
+            #bounded
+            #[doc(hidden)]
+            #of_body
+            #sig #body
+        }
+    }
+
     pub(crate) fn attrs(&self) -> FunctionAttrs<'_> {
         let (mut conditions, mut lints, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for attr in &self.attrs {
@@ -295,7 +334,7 @@ fn allowed(attr: &Attribute) -> Attribute {
 }
 
 /// The signature as callers see it: its parameters have plain names.
-pub(crate) fn outer(sig: &Signature, bounds: &[WherePredicate]) -> Signature {
+fn outer(sig: &Signature, bounds: &[WherePredicate]) -> Signature {
     let mut sig = sig.clone();
     for argument in &mut sig.inputs {
         if let FnArg::Typed(written) = argument {
@@ -305,10 +344,14 @@ pub(crate) fn outer(sig: &Signature, bounds: &[WherePredicate]) -> Signature {
             }
         }
     }
+    add_bounds(&mut sig, bounds);
+    sig
+}
+
+fn add_bounds(sig: &mut Signature, bounds: &[WherePredicate]) {
     if !bounds.is_empty() {
         sig.generics.make_where_clause().predicates.extend(bounds.iter().cloned());
     }
-    sig
 }
 
 /// The bounds, and those that are written on the method.

@@ -2,7 +2,7 @@
 
 use crate::{
     crate_path,
-    item::{self, Definition, Failing, FunctionAttrs, FunctionBody},
+    item::{self, Definition, Failing, FunctionAttrs},
     parameter::nest_bounds,
 };
 use proc_macro2::{Ident, Span, TokenStream};
@@ -13,8 +13,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let macros = crate_path::macros();
     let Definition { item, parameters, output, options } = definition;
     let (vis, sig) = (&item.vis, &item.sig);
-    let FunctionBody { lints: of_body, code: body } = item.body(options.autograph);
-    let FunctionAttrs { conditions, lints, others } = item.attrs();
+    let FunctionAttrs { conditions, .. } = item.attrs();
     let name = item::name_of(&sig.ident);
     let mut method = sig.ident.clone();
     method.set_span(Span::call_site());
@@ -22,8 +21,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let traced = derived(format!("__traced_{name}"));
     let function = derived(format!("{name}_function"));
     let concrete = derived(format!("{name}_concrete"));
-    let (mut inner, said_once) = (sig.clone(), item::said_once());
-    inner.ident = traced.clone();
+    let traced_method = item.traced_method(&traced, &[], options.autograph);
     let options = options.code(&sig.ident, parameters);
     let n_parameters = parameters.len();
     let names: Vec<_> = parameters.iter().map(|parameter| &parameter.name).collect();
@@ -31,8 +29,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let lent: Vec<_> = parameters.iter().map(|parameter| parameter.lent()).collect();
     let owned: Vec<_> = parameters.iter().map(|parameter| &parameter.owned).collect();
     let bounds = nest_bounds(owned.iter().copied().chain([output]));
-    let (outer, bounded) = (item::outer(sig, &bounds), item::bounded(&bounds));
-    let assumed = item::assumed(sig, &bounds);
+    let (bounded, assumed) = (item::bounded(&bounds), item::assumed(sig, &bounds));
     let Failing { call_fallible, host_error } = item::failing(sig, &macros);
     let functions = quote_spanned!(sig.ident.span()=> #macros::HasFunctions::functions(self));
     let summaries = [
@@ -43,25 +40,19 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
         ),
     ];
     let [of_function, of_concrete] = &summaries;
-    quote! {
-        #(#conditions)*
-        #(#others)*
-        #(#lints)*
-        #bounded
-        #[track_caller]
-        #vis #outer {
+    let calling = item.calling(
+        &bounds,
+        &quote! {
             self.#function().#call_fallible(
                 (#(#arguments,)*),
                 &|(#(#names,)*)| self.#traced(#(#lent),*),
             )
-        }
+        },
+    );
+    quote! {
+        #calling
 
-        #(#conditions)*
-        #said_once
-        #(#lints)*
-        #[doc(hidden)]
-        #of_body
-        #inner #body
+        #traced_method
 
         #(#conditions)*
         #[doc = #of_function]
