@@ -3,7 +3,7 @@
 use super::{
     augment::{RandomBrightness, RandomContrast},
     in_training::{
-        ImageAugmentation, check_factor, check_range, chosen, clipped, for_each, in_range,
+        ImageAugmentation, check_range, chosen, clipped, factor_layers, for_each, in_range,
         in_training,
     },
 };
@@ -11,37 +11,33 @@ use crate::layers::{SeedGenerator, compute::sum, shapes::unfit};
 use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
 use ferroflow_tracer_macros::Trackable;
 
-/// In training, the hues of colored images `[batch, height, width, 3]` turned, each by a random part
-/// of half a turn in either direction.
-///
-/// ```
-/// use ferroflow_nn::{Layer, Mode, RandomHue};
-/// use ferroflow_tracer::Tensor;
-/// # fn main() -> ferroflow_tracer::Result<()> {
-/// let red = Tensor::from([[[255.0f32, 0.0, 0.0]]]);
-/// let y = RandomHue::new([1.0, 1.0], [0.0, 255.0])?.call(&red, Mode::Training)?;
-/// assert_eq!(y.to_vec::<f32>()?, [0.0, 255.0, 255.0]);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Trackable, Debug, Clone)]
-pub struct RandomHue {
-    #[trackable(skip)]
-    factor: [f64; 2],
-    #[trackable(skip)]
-    range: [f64; 2],
-    seed_generator: SeedGenerator,
-}
+factor_layers! {
+    /// In training, the hues of colored images `[batch, height, width, 3]` turned, each by a random part
+    /// of half a turn in either direction.
+    ///
+    /// ```
+    /// use ferroflow_nn::{Layer, Mode, RandomHue};
+    /// use ferroflow_tracer::Tensor;
+    /// # fn main() -> ferroflow_tracer::Result<()> {
+    /// let red = Tensor::from([[[255.0f32, 0.0, 0.0]]]);
+    /// let y = RandomHue::new([1.0, 1.0], [0.0, 255.0])?.call(&red, Mode::Training)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.0, 255.0, 255.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    RandomHue, "parts of half a turn";
 
-/// In training, the saturations of colored images `[batch, height, width, 3]` multiplied, each by
-/// `f / (1 - f)` for a random `f`: 0 makes images gray, 0.5 leaves them as they are.
-#[derive(Trackable, Debug, Clone)]
-pub struct RandomSaturation {
-    #[trackable(skip)]
-    factor: [f64; 2],
-    #[trackable(skip)]
-    range: [f64; 2],
-    seed_generator: SeedGenerator,
+    /// In training, the saturations of colored images `[batch, height, width, 3]` multiplied, each by
+    /// `f / (1 - f)` for a random `f`: 0 makes images gray, 0.5 leaves them as they are.
+    RandomSaturation, "factors";
+
+    /// In training, images of `[batch, height, width, channels]`, 3 channels or 1, mixed with their gray
+    /// counterparts, each by a random part.
+    RandomColorDegeneration, "parts";
+
+    /// In training, some images of `[batch, height, width, channels]` inverted: `high - x`, where values
+    /// are from `low` to `high`.
+    RandomInvert, "probabilities";
 }
 
 /// In training, some images of `[batch, height, width, channels]`, 3 channels or 1, made gray.
@@ -49,28 +45,6 @@ pub struct RandomSaturation {
 pub struct RandomGrayscale {
     #[trackable(skip)]
     factor: f64,
-    seed_generator: SeedGenerator,
-}
-
-/// In training, images of `[batch, height, width, channels]`, 3 channels or 1, mixed with their gray
-/// counterparts, each by a random part.
-#[derive(Trackable, Debug, Clone)]
-pub struct RandomColorDegeneration {
-    #[trackable(skip)]
-    factor: [f64; 2],
-    #[trackable(skip)]
-    range: [f64; 2],
-    seed_generator: SeedGenerator,
-}
-
-/// In training, some images of `[batch, height, width, channels]` inverted: `high - x`, where values
-/// are from `low` to `high`.
-#[derive(Trackable, Debug, Clone)]
-pub struct RandomInvert {
-    #[trackable(skip)]
-    factor: [f64; 2],
-    #[trackable(skip)]
-    range: [f64; 2],
     seed_generator: SeedGenerator,
 }
 
@@ -97,31 +71,6 @@ pub struct ColorJitterOptions {
     /// The numbers of a [`RandomHue`].
     pub hue: Option<[f64; 2]>,
 }
-
-/// Layers of a factor and a range of values.
-macro_rules! of_factor {
-    ($($layer:ident $factor:literal)*) => {$(
-        impl $layer {
-            #[doc = concat!("A layer of ", $factor, " between two numbers, for values of this range.")]
-            ///
-            /// # Errors
-            ///
-            /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when the numbers are not in
-            /// order from 0 to 1, or those of the range are not in order.
-            pub fn new(factor: [f64; 2], range: [f64; 2]) -> Result<$layer> {
-                check_factor(factor, range)?;
-                Ok($layer { factor, range, seed_generator: SeedGenerator::default() })
-            }
-        }
-    )*};
-}
-
-of_factor!(
-    RandomHue "parts of half a turn"
-    RandomSaturation "factors"
-    RandomColorDegeneration "parts"
-    RandomInvert "probabilities"
-);
 
 impl RandomGrayscale {
     /// A layer that makes an image gray with this probability.
@@ -167,10 +116,7 @@ impl RandomColorJitter {
     }
 }
 
-in_training!(
-    RandomHue RandomSaturation RandomGrayscale RandomColorDegeneration RandomInvert
-    RandomColorJitter
-);
+in_training!(RandomGrayscale RandomColorJitter);
 
 impl ImageAugmentation for RandomHue {
     fn augmented(&self, x: &Tensor) -> Result<Tensor> {

@@ -1,7 +1,8 @@
 //! Images at random in training: sharper and blurred.
 
 use super::in_training::{
-    ImageAugmentation, check_factor, check_range, chosen, clipped, drawn, for_each, in_training,
+    ImageAugmentation, check_factor, check_range, chosen, clipped, drawn, factor_layers, for_each,
+    in_training,
 };
 use crate::layers::{
     SeedGenerator,
@@ -10,29 +11,11 @@ use crate::layers::{
 use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
 use ferroflow_tracer_macros::Trackable;
 
-/// In training, images of `[batch, height, width, channels]` made sharper or smoother, each by a
-/// random factor: below 0.5 they are smoothed, above it sharpened. Results are cut to the range of
-/// values.
-#[derive(Trackable, Debug, Clone)]
-pub struct RandomSharpness {
-    #[trackable(skip)]
-    factor: [f64; 2],
-    #[trackable(skip)]
-    range: [f64; 2],
-    seed_generator: SeedGenerator,
-}
-
-impl RandomSharpness {
-    /// A layer of factors between two numbers, for values of this range.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when the numbers are not in order
-    /// from 0 to 1, or those of the range are not in order.
-    pub fn new(factor: [f64; 2], range: [f64; 2]) -> Result<RandomSharpness> {
-        check_factor(factor, range)?;
-        Ok(RandomSharpness { factor, range, seed_generator: SeedGenerator::default() })
-    }
+factor_layers! {
+    /// In training, images of `[batch, height, width, channels]` made sharper or smoother, each by a
+    /// random factor: below 0.5 they are smoothed, above it sharpened. Results are cut to the range of
+    /// values.
+    RandomSharpness, "factors";
 }
 
 /// In training, some images of `[batch, height, width, channels]` blurred by a Gaussian of random
@@ -94,7 +77,7 @@ impl RandomGaussianBlur {
     }
 }
 
-in_training!(RandomSharpness RandomGaussianBlur);
+in_training!(RandomGaussianBlur);
 
 impl ImageAugmentation for RandomSharpness {
     fn augmented(&self, x: &Tensor) -> Result<Tensor> {

@@ -52,7 +52,39 @@ macro_rules! in_training {
     };
 }
 
-pub(super) use {in_training, seeded};
+/// Layers of augmentations that have a factor and a range of values, with their documentation and that
+/// of the factor.
+macro_rules! factor_layers {
+    ($($(#[$doc:meta])* $layer:ident, $factor:literal;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(ferroflow_tracer_macros::Trackable, Debug, Clone)]
+            pub struct $layer {
+                #[trackable(skip)]
+                factor: [f64; 2],
+                #[trackable(skip)]
+                range: [f64; 2],
+                seed_generator: $crate::layers::SeedGenerator,
+            }
+
+            impl $layer {
+                #[doc = concat!("A layer of ", $factor, " between two numbers, for values of this range.")]
+                ///
+                /// # Errors
+                ///
+                /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when the numbers are not in
+                /// order from 0 to 1, or those of the range are not in order.
+                pub fn new(factor: [f64; 2], range: [f64; 2]) -> Result<$layer> {
+                    $crate::layers::preprocessing::in_training::check_factor(factor, range)?;
+                    Ok($layer { factor, range, seed_generator: Default::default() })
+                }
+            }
+        )*
+        $crate::layers::preprocessing::in_training::in_training!($($layer)*);
+    };
+}
+
+pub(super) use {factor_layers, in_training, seeded};
 
 /// A number between two for each image, in a tensor of this rank: `[batch, 1, ..]`.
 pub(super) fn for_each(
