@@ -211,6 +211,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: SIGNATURE,
         infer: super::optional::components,
         lowering: Lowering::Runtime,
+        gradient: Gradient::Zero,
         ..OpDef::STATEFUL
     },
     OpDef {
@@ -221,6 +222,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: SIGNATURE,
         infer: infer::scalar,
         lowering: Lowering::Runtime,
+        gradient: Gradient::Zero,
         ..OpDef::STATEFUL
     },
     OpDef {
@@ -231,6 +233,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: SIGNATURE,
         infer: super::optional::components,
         lowering: Lowering::Runtime,
+        gradient: Gradient::Zero,
         ..OpDef::STATEFUL
     },
     OpDef {

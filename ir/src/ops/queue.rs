@@ -3,6 +3,7 @@
 use crate::{
     dtype::DType,
     error::Result,
+    gradient::Gradient,
     infer::{self, OpContext},
     op::*,
 };
@@ -27,6 +28,7 @@ const DEQUEUE: OpDef = OpDef {
     outputs: &[args_list("components", "component_types")],
     attrs: &[types("component_types").at_least(1), int_or("timeout_ms", -1)],
     lowering: Lowering::Runtime,
+    gradient: Gradient::Zero,
     ..OpDef::WRITES
 };
 

@@ -5,7 +5,9 @@ use super::{
     random::{COUNTS, check_limits, ends_with_parameters, shape_in},
     sets::*,
 };
-use crate::{dtype::DType, error::Result, infer::OpContext, op::*, shape::PartialShape};
+use crate::{
+    dtype::DType, error::Result, gradient::Gradient, infer::OpContext, op::*, shape::PartialShape,
+};
 
 /// Numbers of a distribution without parameters.
 const DRAW: OpDef = OpDef {
@@ -21,6 +23,7 @@ const DRAW: OpDef = OpDef {
     ],
     infer: draw,
     lowering: Lowering::Runtime,
+    gradient: Gradient::Zero,
     ..OpDef::WRITES
 };
 

@@ -17,8 +17,8 @@ use ferroflow_ir::DType;
 
 /// Expression after `in`: asks by its type how it is looped over.
 ///
-/// What tensors and data sets say comes before what Rust loops over, which stands behind a reference:
-/// a data set may be both.
+/// Method resolution tries tensors and data sets first, by value, and iterators of Rust after them, by
+/// reference: a data set may be both.
 #[derive(Debug)]
 pub struct Over<T>(Option<T>);
 

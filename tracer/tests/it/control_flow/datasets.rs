@@ -158,3 +158,50 @@ fn elements_that_do_not_fit_are_told() {
     let fails = Rows { fails_at: 1, ..Rows::of(&[1, 2]) };
     check_error(fails, "element 2.values of a data set of the rank of the first");
 }
+
+/// The sum over the rows of `w * sum(row)^2`, and its gradient with respect to `w`.
+fn gradient_around_loop(data: &Rows, w: &Variable) -> Result<(Tensor, Tensor)> {
+    let code = autograph!(|data: &Rows| -> Result<Tensor> {
+        let mut loss = Tensor::from(0.0f32);
+        for row in data {
+            loss += w.read()? * row.values.sum_all()?.square()?;
+        }
+        Ok(loss)
+    });
+    let tape = GradientTape::new();
+    let loss = code(data)?;
+    let slope = tape.gradient(&loss, w)?.expect("the loss depends on it");
+    Ok((loss, slope))
+}
+
+#[test]
+fn gradients_go_through_loops_over_data() {
+    let (data, w) = (Rows::of(&[2, 3, 1]), Variable::new(3.0f32).unwrap());
+    let scalar = |tensor: &Tensor| tensor.to_scalar::<f32>().unwrap();
+    let (loss, slope) = gradient_around_loop(&data, &w).unwrap();
+    assert_eq!((scalar(&loss), scalar(&slope)), (3.0 * 41.0, 41.0));
+    let (inside, n_made) = (data.clone(), data.n_made());
+    let staged = function({
+        let w = w.clone();
+        move || gradient_around_loop(&inside, &w)
+    });
+    let (loss, slope) = staged.call(()).unwrap();
+    assert_eq!((scalar(&loss), scalar(&slope)), (3.0 * 41.0, 41.0));
+    // The gradient has kept what it needs: one element for the types, and each one once.
+    assert_eq!(data.n_made() - n_made, 1 + 3);
+    // A tape around the call of a function that loops.
+    let total = function({
+        let (data, w) = (data.clone(), w.clone());
+        autograph!(move || -> Result<Tensor> {
+            let mut loss = Tensor::from(0.0f32);
+            for row in &data {
+                loss += w.read()? * row.values.sum_all()?.square()?;
+            }
+            Ok(loss)
+        })
+    });
+    let tape = GradientTape::new();
+    let loss = total.call(()).unwrap();
+    let slope = tape.gradient(&loss, &w).unwrap().unwrap();
+    assert_eq!((scalar(&loss), scalar(&slope)), (3.0 * 41.0, 41.0));
+}
