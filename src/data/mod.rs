@@ -34,6 +34,8 @@ mod prefetch;
 mod progress;
 mod random;
 mod records;
+#[cfg(feature = "tables")]
+mod table;
 
 use std::{io, path::PathBuf};
 
@@ -45,6 +47,8 @@ pub use prefetch::{Prefetch, prefetch};
 #[cfg(feature = "progress")]
 pub use progress::Progress;
 pub use records::{RecordBatches, record_batches};
+#[cfg(feature = "tables")]
+pub use table::TableFiles;
 
 /// The result of reading data.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -11,8 +11,18 @@ use std::{env, fs, path::Path, process::Command};
 const FOLDER: &str = "examples/alone";
 
 /// The programs, those first that need least.
-const PROGRAMS: &[&str] =
-    &["ir", "format", "kernels", "runtime", "saved_model", "tracer", "nn", "cluster", "ferroflow"];
+const PROGRAMS: &[&str] = &[
+    "ir",
+    "arrow",
+    "format",
+    "kernels",
+    "runtime",
+    "saved_model",
+    "tracer",
+    "nn",
+    "cluster",
+    "ferroflow",
+];
 
 pub(crate) fn run(root: &Path) -> Result<()> {
     let folder = root.join(FOLDER);

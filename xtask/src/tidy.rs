@@ -11,6 +11,7 @@ use std::{fs, path::Path};
 
 /// Each crate with the crates of the workspace it may depend on. Arrows point down only.
 const ARROWS: &[(&str, &[&str])] = &[
+    ("ferroflow-arrow", &["ferroflow-ir"]),
     (
         "ferroflow-cluster",
         &["ferroflow-format", "ferroflow-ir", "ferroflow-kernels", "ferroflow-runtime"],
@@ -36,6 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "ferroflow",
         &[
+            "ferroflow-arrow",
             "ferroflow-cluster",
             "ferroflow-format",
             "ferroflow-ir",

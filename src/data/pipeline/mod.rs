@@ -86,7 +86,7 @@ impl<T: Send + 'static> DataPipeline<T> {
     }
 
     /// A pipeline that can begin an epoch behind items without making them.
-    fn from_position(
+    pub(in crate::data) fn from_position(
         len: Option<usize>,
         begin: impl Fn(u64, usize) -> PipelineItems<T> + Send + Sync + 'static,
     ) -> DataPipeline<T> {

@@ -17,6 +17,7 @@ use syn::{
 /// The roots of the crates.
 const CRATES: &[(&str, &str)] = &[
     ("ir", "ir/src/lib.rs"),
+    ("arrow", "ir/arrow/src/lib.rs"),
     ("kernels", "kernels/src/lib.rs"),
     ("runtime", "runtime/src/lib.rs"),
     ("saved_model", "saved_model/src/lib.rs"),
