@@ -18,8 +18,25 @@ use std::{
     time::Duration,
 };
 
-/// Set in the state once no helper may join any more; the other bits count the helpers at work.
+/// Set in the state once no helper may join any more; bits below the flags count the helpers at work.
 const CLOSED: usize = 1 << (usize::BITS - 1);
+/// Set in the state once a helper has joined.
+const JOINED: usize = 1 << (usize::BITS - 2);
+
+/// What came of asking for help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Help {
+    /// Helpers took part and ended with their owner.
+    Shared,
+    /// None came before the owner had done it all, which took so long.
+    Missed(Duration),
+    /// The owner waited long for a helper to end.
+    Late,
+}
+
+/// A helper that ends so long after its owner, and twice the time that all of the owner's work took, has
+/// lost its processor.
+const LATE: Duration = Duration::from_micros(300);
 
 /// Work that its owner and helpers do together.
 pub(super) struct Joint {
@@ -45,7 +62,7 @@ impl Joint {
         work: &(dyn Fn() + Sync),
         patience: Duration,
         invite: impl FnOnce(&Arc<Joint>),
-    ) {
+    ) -> Help {
         let work: *const (dyn Fn() + Sync + '_) = work;
         // SAFETY: only the lifetime changes. `Closing` below ends all use of the pointer before this
         // function returns or unwinds, and with it the borrow of `work`.
@@ -56,25 +73,40 @@ impl Joint {
         let (state, owner) = (AtomicUsize::new(0), thread::current());
         let joint = Arc::new(Joint { state, work, owner, panic: Mutex::default() });
         let closing = Closing { joint: &joint, patience };
+        let start = Instant::now();
         invite(&joint);
         joint.call();
+        let end = Instant::now();
+        let waits = joint.close();
         drop(closing);
+        let own = end - start;
+        let help = match joint.state.load(Ordering::Relaxed) & JOINED {
+            0 => Help::Missed(own),
+            _ if waits && end.elapsed() > LATE + 2 * own => Help::Late,
+            _ => Help::Shared,
+        };
         let panic = joint.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(panic) = panic {
             resume_unwind(panic);
         }
+        help
+    }
+
+    /// Lets no more helpers join. Returns whether some are at work.
+    fn close(&self) -> bool {
+        self.state.fetch_or(CLOSED, Ordering::AcqRel) & !(CLOSED | JOINED) != 0
     }
 
     /// Helps, unless the work is closed.
     pub(super) fn join(&self) {
-        let enter = |state: usize| (state & CLOSED == 0).then_some(state + 1);
+        let enter = |state: usize| (state & CLOSED == 0).then_some((state + 1) | JOINED);
         if self.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, enter).is_err() {
             return;
         }
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.call())) {
             self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(panic);
         }
-        if self.state.fetch_sub(1, Ordering::Release) == CLOSED + 1 {
+        if self.state.fetch_sub(1, Ordering::Release) == (CLOSED | JOINED) + 1 {
             self.owner.unpark();
         }
     }
@@ -96,12 +128,11 @@ struct Closing<'a> {
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
-        let state = &self.joint.state;
-        if state.fetch_or(CLOSED, Ordering::AcqRel) == 0 {
+        if !self.joint.close() {
             return;
         }
         let start = Instant::now();
-        while state.load(Ordering::Acquire) != CLOSED {
+        while self.joint.state.load(Ordering::Acquire) & !JOINED != CLOSED {
             if start.elapsed() < self.patience {
                 hint::spin_loop();
             } else {
@@ -123,7 +154,8 @@ mod tests {
         let work = || {
             count.fetch_add(1, Ordering::Relaxed);
         };
-        Joint::run(&work, Duration::ZERO, |joint| late = Some(joint.clone()));
+        let help = Joint::run(&work, Duration::ZERO, |joint| late = Some(joint.clone()));
+        assert!(matches!(help, Help::Missed(_)));
         late.unwrap().join();
         assert_eq!(count.into_inner(), 1);
     }

@@ -1,6 +1,7 @@
 //! Intra-op parallelism: splitting one op's work over threads.
 
 mod joint;
+mod recess;
 
 use ferroflow_ir::{
     budget::{self, SharedBounds},
@@ -8,6 +9,7 @@ use ferroflow_ir::{
 };
 use joint::Joint;
 use rayon::{ThreadPool, ThreadPoolBuilder, Yield};
+use recess::Recess;
 use std::{
     cell::Cell,
     hint,
@@ -52,6 +54,8 @@ struct Helpers {
     awake: Arc<AtomicBool>,
     /// The number of calls in progress, each on a thread of its own.
     calls: Arc<AtomicUsize>,
+    /// Times without helpers, after one has lost its processor.
+    recess: Recess,
 }
 
 /// A call in progress, which counts until this is dropped.
@@ -154,7 +158,7 @@ impl Threads {
         };
         let callers = team.calls.load(Ordering::Relaxed).max(1);
         let helpers = self.count.saturating_sub(callers).min(low.max(2) - 1);
-        if helpers == 0 {
+        if helpers == 0 || team.recess.is_on() {
             while step() {}
             return;
         }
@@ -164,13 +168,17 @@ impl Threads {
             let _entered = is_helper.then(|| bounds.enter());
             while step() {}
         };
-        Joint::run(&run, team.patience, |joint| {
+        let mut were_awake = false;
+        let help = Joint::run(&run, team.patience, |joint| {
             for _ in 0..helpers {
                 let joint = Arc::clone(joint);
                 team.pool.spawn(move || joint.join());
             }
-            team.spin();
+            were_awake = team.spin();
         });
+        if were_awake {
+            team.recess.note(help);
+        }
     }
 
     /// Cuts `data` into pieces of `piece` elements and calls `work` with the position of the
@@ -245,13 +253,23 @@ impl Helpers {
     fn new(pool: ThreadPool, count: usize) -> Helpers {
         let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let patience = if count <= processors { PATIENCE } else { Duration::ZERO };
-        Helpers { pool, patience, awake: Arc::default(), calls: Arc::default() }
+        Helpers {
+            pool,
+            patience,
+            awake: Arc::default(),
+            calls: Arc::default(),
+            recess: Recess::new(),
+        }
     }
 
-    /// Has the helpers look out for work until there was none for a while.
-    fn spin(&self) {
-        if self.patience.is_zero() || self.awake.swap(true, Ordering::Relaxed) {
-            return;
+    /// Has the helpers look out for work until there was none for a while. Returns whether they did
+    /// already.
+    fn spin(&self) -> bool {
+        if self.patience.is_zero() {
+            return false;
+        }
+        if self.awake.swap(true, Ordering::Relaxed) {
+            return true;
         }
         let (patience, awake) = (self.patience, Arc::clone(&self.awake));
         let (calls, count) = (Arc::clone(&self.calls), self.pool.current_num_threads() + 1);
@@ -270,6 +288,7 @@ impl Helpers {
             LOOKS_OUT.set(false);
             awake.store(false, Ordering::Relaxed);
         });
+        false
     }
 }
 
