@@ -1,7 +1,9 @@
 //! Conversions between element types, as TensorFlow's x86 builds convert.
 //!
 //! Floats become integers by truncation. Values that do not fit become what the processor's
-//! conversion gives: the smallest 32- or 64-bit integer, cut to the width of the target.
+//! conversion gives: the smallest 32- or 64-bit integer. 8- and 16-bit integers are the nearest ones of
+//! those of 32 bits, as packed instructions convert them. (TensorFlow takes the low bits instead for the
+//! last few elements of a tensor, which are no whole vector.)
 
 use super::{
     float8::{E4M3, E5M2, Finite},
@@ -217,15 +219,15 @@ impl<const FRACTION: i32, const BIAS: i32> Source for Finite<FRACTION, BIAS> {
 }
 
 macro_rules! integer_targets {
-    ($($type:ty, $via:ident;)*) => {
+    ($($type:ty, $of_float:path;)*) => {
         $(impl Target for $type {
             #[inline(always)]
             fn of((value, _): (Value, f64)) -> $type {
                 match value {
                     Value::Int(value) => value as $type,
                     Value::Unsigned(value) => value as $type,
-                    Value::Single(value) => $via(f64::from(value)) as $type,
-                    Value::Double(value) => $via(value) as $type,
+                    Value::Single(value) => $of_float(f64::from(value)) as $type,
+                    Value::Double(value) => $of_float(value) as $type,
                 }
             }
         })*
@@ -233,8 +235,14 @@ macro_rules! integer_targets {
 }
 
 integer_targets! {
-    i8, truncate32; i16, truncate32; i32, truncate32; i64, truncate64;
-    u8, truncate32; u16, truncate32; u32, truncate64; u64, truncate_unsigned;
+    i8, saturated::<{ i8::MIN as i32 }, { i8::MAX as i32 }>;
+    i16, saturated::<{ i16::MIN as i32 }, { i16::MAX as i32 }>;
+    u8, saturated::<0, { u8::MAX as i32 }>;
+    u16, saturated::<0, { u16::MAX as i32 }>;
+    i32, truncate32;
+    i64, truncate64;
+    u32, truncate64;
+    u64, truncate_unsigned;
 }
 
 impl Target for BoolByte {
@@ -343,6 +351,12 @@ fn truncate32(value: f64) -> i32 {
     if fits { value as i32 } else { i32::MIN }
 }
 
+/// The nearest integer from `LEAST` to `MOST` of the truncated one.
+#[inline(always)]
+fn saturated<const LEAST: i32, const MOST: i32>(value: f64) -> i32 {
+    truncate32(value).clamp(LEAST, MOST)
+}
+
 /// Result of `cvttsd2si` for a 64-bit target.
 #[inline(always)]
 fn truncate64(value: f64) -> i64 {
@@ -358,5 +372,32 @@ fn truncate_unsigned(value: f64) -> u64 {
         truncate64(value) as u64
     } else {
         (truncate64(value - HALF) as u64) ^ (1 << 63)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cast(from: DType, to: DType, bytes: &[u8], size: usize) -> Vec<u8> {
+        let run = cast_loop(from, to).expect("a conversion");
+        let n = bytes.len() / from.size().expect("a size");
+        let mut out = vec![0; n * size];
+        assert!(run(&mut out, bytes, &[], &[]), "it converts all");
+        out
+    }
+
+    /// The answers of TensorFlow 2.21 for these numbers in whole vectors.
+    #[test]
+    fn floats_beyond_an_integer_become_what_packed_instructions_give() {
+        let numbers = [-4.1f32, 1.2, -0.5, -300.0, 300.0, 70000.0, 1e10, -1e10, f32::NAN];
+        let cast = |to: DType, size| cast(DType::F32, to, bytemuck::cast_slice(&numbers), size);
+        assert_eq!(cast(DType::U8, 1), [0, 1, 0, 0, 255, 255, 0, 0, 0]);
+        let bytes: Vec<i8> = bytemuck::cast_vec(cast(DType::I8, 1));
+        assert_eq!(bytes, [-4, 1, 0, -128, 127, 127, -128, -128, -128]);
+        let words: Vec<u16> = bytemuck::pod_collect_to_vec(&cast(DType::U16, 2));
+        assert_eq!(words, [0, 1, 0, 0, 300, 65535, 0, 0, 0]);
+        let words: Vec<u32> = bytemuck::pod_collect_to_vec(&cast(DType::U32, 4));
+        assert_eq!(words[..4], [4_294_967_292, 1, 0, 4_294_966_996]);
     }
 }

@@ -220,6 +220,11 @@ fn cast(from: DType, to: DType, a: &str) -> Option<String> {
         (from, to) if is_small_float(from) && is_small_float(to) => a.into(),
         (_, to) if is_small_float(to) => format!("f32({a})"),
         (from, to) if is_small_float(from) => match scalar(to) {
+            // Narrow integers are the nearest ones.
+            ScalarType::I32 if to == DType::I8 => format!("clamp(to_int_({a}), -128, 127)"),
+            ScalarType::I32 if to == DType::I16 => format!("clamp(to_int_({a}), -32768, 32767)"),
+            ScalarType::U32 if to == DType::U8 => format!("u32(clamp(to_int_({a}), 0, 255))"),
+            ScalarType::U32 if to == DType::U16 => format!("u32(clamp(to_int_({a}), 0, 65535))"),
             ScalarType::I32 => format!("to_int_({a})"),
             ScalarType::U32 if to == DType::U32 => format!("to_unsigned_({a})"),
             ScalarType::U32 => format!("u32(to_int_({a}))"),

@@ -3,6 +3,7 @@
 use super::{
     attr::attrs,
     definitions::{Definitions, signature_name},
+    dilated::replace_dilated,
     dtype,
     graph::check_cycles,
     node::{self, OUTPUT_SHAPES, arg_dtypes, malformed},
@@ -75,6 +76,7 @@ fn convert(proto: &proto::FunctionDef, definitions: &Definitions) -> Result<Func
     let control_results = body.control_results(signature, &proto.control_ret)?;
     body.name_foreign_results();
     check_cycles(&body.graph)?;
+    replace_dilated(&mut body.graph)?;
     let (name, Body { graph, args, .. }) = (signature.name.as_str().into(), body);
     Ok(FunctionDef { name, graph, args, results, control_results, attrs })
 }

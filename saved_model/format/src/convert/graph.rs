@@ -2,6 +2,7 @@
 
 use super::{
     definitions::Definitions,
+    dilated::replace_dilated,
     node::{self, malformed},
 };
 use crate::proto;
@@ -29,6 +30,7 @@ pub fn graph(nodes: &[proto::NodeDef], definitions: &Definitions) -> Result<Grap
             .map_err(|error| error.at_node(&proto.name, &proto.op, ""))?;
     }
     check_cycles(&graph)?;
+    replace_dilated(&mut graph)?;
     Ok(graph)
 }
 

@@ -7,6 +7,7 @@
 mod attr;
 mod budget;
 mod definitions;
+mod dilated;
 mod dtype;
 mod function;
 mod graph;
