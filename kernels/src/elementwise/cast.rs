@@ -389,15 +389,15 @@ mod tests {
 
     /// The answers of TensorFlow 2.21 for these numbers in whole vectors.
     #[test]
-    fn floats_beyond_an_integer_become_what_packed_instructions_give() {
+    fn floats_beyond_an_integer_saturate_as_packed_instructions_do() {
         let numbers = [-4.1f32, 1.2, -0.5, -300.0, 300.0, 70000.0, 1e10, -1e10, f32::NAN];
         let cast = |to: DType, size| cast(DType::F32, to, bytemuck::cast_slice(&numbers), size);
         assert_eq!(cast(DType::U8, 1), [0, 1, 0, 0, 255, 255, 0, 0, 0]);
-        let bytes: Vec<i8> = bytemuck::cast_vec(cast(DType::I8, 1));
-        assert_eq!(bytes, [-4, 1, 0, -128, 127, 127, -128, -128, -128]);
-        let words: Vec<u16> = bytemuck::pod_collect_to_vec(&cast(DType::U16, 2));
-        assert_eq!(words, [0, 1, 0, 0, 300, 65535, 0, 0, 0]);
-        let words: Vec<u32> = bytemuck::pod_collect_to_vec(&cast(DType::U32, 4));
-        assert_eq!(words[..4], [4_294_967_292, 1, 0, 4_294_966_996]);
+        let signed: Vec<i8> = bytemuck::cast_vec(cast(DType::I8, 1));
+        assert_eq!(signed, [-4, 1, 0, -128, 127, 127, -128, -128, -128]);
+        let halves: Vec<u16> = bytemuck::pod_collect_to_vec(&cast(DType::U16, 2));
+        assert_eq!(halves, [0, 1, 0, 0, 300, 65535, 0, 0, 0]);
+        let halves: Vec<u32> = bytemuck::pod_collect_to_vec(&cast(DType::U32, 4));
+        assert_eq!(halves[..4], [4_294_967_292, 1, 0, 4_294_966_996]);
     }
 }

@@ -23,7 +23,7 @@ const CLOSED: usize = 1 << (usize::BITS - 1);
 /// Set in the state once a helper has joined.
 const JOINED: usize = 1 << (usize::BITS - 2);
 
-/// What came of asking for help.
+/// The outcome of asking for help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Help {
     /// Helpers took part and ended with their owner.

@@ -168,15 +168,15 @@ impl Threads {
             let _entered = is_helper.then(|| bounds.enter());
             while step() {}
         };
-        let mut were_awake = false;
+        let mut were_spinning = false;
         let help = Joint::run(&run, team.patience, |joint| {
             for _ in 0..helpers {
                 let joint = Arc::clone(joint);
                 team.pool.spawn(move || joint.join());
             }
-            were_awake = team.spin();
+            were_spinning = team.spin();
         });
-        if were_awake {
+        if were_spinning {
             team.recess.note(help);
         }
     }

@@ -19,7 +19,7 @@ const LONGEST: Duration = Duration::from_millis(320);
 /// A helper is late again soon if it is late within so many times the last recess.
 const SOON: u32 = 8;
 
-/// Work of this length is enough for a helper that is awake to come.
+/// Work of this length is enough for a spinning helper to come.
 const ENOUGH: Duration = Duration::from_micros(10);
 /// So many pieces of joint work, one after the other, to which no helper comes show that there is none.
 const MISSES: u32 = 6;
@@ -52,7 +52,7 @@ impl Recess {
         end != 0 && self.epoch.elapsed() < Duration::from_nanos(end)
     }
 
-    /// Notes what came of asking helpers that were awake, and begins a recess where they have no
+    /// Notes the outcome of asking spinning helpers, and begins a recess where they have no
     /// processor.
     pub(super) fn note(&self, help: Help) {
         let is_over = match help {

@@ -5,9 +5,9 @@
 //! are dilated; so have the ops that came later, which take a tensor of the shape instead of the shape.
 //! Nodes of files become those.
 
-use super::node::result_types;
 use ferroflow_ir::{
-    Attrs, Error, Graph, HostTensor, NodeDef, NodeId, OpDef, Outlet, Result, Shape, registry,
+    Attrs, Error, Graph, HostTensor, NodeDef, NodeId, OpDef, Outlet, PartialShape, Result, Shape,
+    ValueType, registry,
 };
 
 /// The ops that refuse, the ops that do not, and the input that is a shape for the first.
@@ -47,26 +47,27 @@ fn find(op: &str) -> Result<&'static OpDef> {
 fn zeros(graph: &mut Graph, id: NodeId, sizes: Outlet) -> Result<Outlet> {
     let (dtype, name) = (graph[id].attrs.dtype("T")?, graph[id].name.to_string());
     let zero = HostTensor::zeros(dtype, Shape::scalar())?;
+    let ty = ValueType::new(dtype, zero.shape());
     let attrs = Attrs::new().with("value", zero).with("dtype", dtype);
-    let zero = add(graph, format!("{name}/zero"), "Const", attrs, Vec::new())?;
+    let zero = add(graph, format!("{name}/zero"), ("Const", attrs), Vec::new(), ty)?;
+    let ty = ValueType::new(dtype, PartialShape::Unknown);
     let attrs = Attrs::new().with("T", dtype);
-    add(graph, format!("{name}/zeros"), "Fill", attrs, vec![sizes, zero])
+    add(graph, format!("{name}/zeros"), ("Fill", attrs), vec![sizes, zero], ty)
 }
 
 fn add(
     graph: &mut Graph,
     mut name: String,
-    op: &str,
-    attrs: Attrs,
+    (op, attrs): (&str, Attrs),
     inputs: Vec<Outlet>,
+    output: ValueType,
 ) -> Result<Outlet> {
     while graph.find(&name).is_some() {
         name.push('_');
     }
     let op = find(op)?;
     let attrs = op.complete_attrs(attrs)?;
-    let outputs = result_types(op, &attrs)?;
-    let node = graph.add(NodeDef::new(name.as_str(), op, attrs).with_outputs(outputs))?;
+    let node = graph.add(NodeDef::new(name.as_str(), op, attrs).with_outputs([output]))?;
     graph.connect(node, inputs, Vec::new())?;
     Ok(Outlet { node, index: 0 })
 }

@@ -148,7 +148,7 @@ fn is_generic(attrs: &Attrs) -> bool {
     attrs.iter().any(|(_, value)| matches!(value, AttrValue::Placeholder(_)))
 }
 
-pub(super) fn result_types(op: &'static OpDef, attrs: &Attrs) -> Result<SmallVec<[ValueType; 2]>> {
+fn result_types(op: &'static OpDef, attrs: &Attrs) -> Result<SmallVec<[ValueType; 2]>> {
     if let ("Const", Some(AttrValue::Tensor(value))) = (op.name, attrs.get("value")) {
         value.check(attrs.dtype("dtype")?)?;
         return Ok(SmallVec::from_iter([ValueType::new(value.dtype(), value.shape())]));
