@@ -1,6 +1,6 @@
 //! Eager calls, looking at values, and what functions give and refuse.
 
-use crate::support::printed;
+use crate::support::{example_record, parsed_examples, printed};
 use ferroflow::{
     ir::{Code, DType, HostTensor, Shape},
     kernels::{self, Buffer, DeviceBuffer, DeviceMemory},
@@ -386,4 +386,17 @@ fn traces_are_counted_for_each_function_and_object() {
     call(&models[0], Tensor::from(1i32).cast(DType::F64).unwrap());
     call(&models[1], 1.0f32.into());
     assert_eq!(models.map(|model| model.square.tracing_count()), [2, 1]);
+}
+
+#[test]
+fn features_that_are_missing_are_told_by_name() {
+    let record = |bytes: Vec<u8>| -> Tensor {
+        HostTensor::from_strings(Shape::new([1]).unwrap(), vec![bytes.into()]).unwrap().into()
+    };
+    parsed_examples(&record(example_record())).unwrap();
+    let error = raised(Code::InvalidArgument, parsed_examples(&record(Vec::new())));
+    assert!(
+        error.to_string().contains("the feature `labels` must be of 1 values, found 0"),
+        "{error}"
+    );
 }

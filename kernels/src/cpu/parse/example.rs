@@ -143,15 +143,14 @@ struct Columns {
 
 fn read(parse: &Parse, io: &Io<'_>) -> Result<Columns> {
     let op = parse.op;
-    let columns = |types: &[DType]| types.iter().map(|&dtype| Column::new(op, dtype)).collect();
+    let sparse_keys = parse.sparse_keys.read(op, io, parse.sparse_types.len())?;
+    let dense_keys = parse.dense_keys.read(op, io, parse.dense_types.len())?;
+    let ragged_keys = parse.ragged_keys.read(op, io, parse.ragged_types.len())?;
     let mut all = Columns {
-        sparse: columns(&parse.sparse_types),
-        dense: columns(&parse.dense_types),
-        ragged: columns(&parse.ragged_types),
+        sparse: Column::all(op, &sparse_keys, &parse.sparse_types),
+        dense: Column::all(op, &dense_keys, &parse.dense_types),
+        ragged: Column::all(op, &ragged_keys, &parse.ragged_types),
     };
-    let sparse_keys = parse.sparse_keys.read(op, io, all.sparse.len())?;
-    let dense_keys = parse.dense_keys.read(op, io, all.dense.len())?;
-    let ragged_keys = parse.ragged_keys.read(op, io, all.ragged.len())?;
     for example in io.strings(0)? {
         let features = features(example).map_err(|_| damaged(op))?;
         let feature = |key: &Bytes| features.get(&key[..]).copied();
@@ -172,7 +171,7 @@ fn read(parse: &Parse, io: &Io<'_>) -> Result<Columns> {
             let (length, stride) = (column.lengths[column.lengths.len() - 1], shape.stride());
             if length != 0 && (stride == 0 || length % stride != 0) {
                 let expected = format!("of a multiple of {stride} values");
-                return Err(Error::argument(op, "a dense feature", expected, length).into());
+                return Err(column.wrong_length(expected, length));
             }
         }
     }

@@ -81,7 +81,7 @@ impl Values {
 
     /// Adds the values of a feature and returns their number; `None` for a feature that holds
     /// nothing, not even a list.
-    fn push(&mut self, op: &'static str, feature: &[u8]) -> Result<Option<usize>> {
+    fn push(&mut self, op: &'static str, key: &[u8], feature: &[u8]) -> Result<Option<usize>> {
         let mut list = None;
         for part in fields(feature) {
             let (kind, field) = part.map_err(|_| damaged(op))?;
@@ -106,7 +106,7 @@ impl Values {
             _ => {
                 let found = ["bytes", "floats", "integers"][kind as usize - 1];
                 let expected = self.dtype().name();
-                return Err(Error::argument(op, "a feature", expected, found).into());
+                return Err(Error::argument(op, named(key), expected, found).into());
             }
         }
         .map_err(|_| damaged(op))?;
@@ -193,24 +193,37 @@ fn pad<T: Cell>(list: &[T], lengths: &[usize], width: usize, filling: &[T]) -> R
     Ok(padded)
 }
 
+/// A feature as errors name it.
+fn named(key: &[u8]) -> String {
+    format!("the feature `{}`", String::from_utf8_lossy(key))
+}
+
 /// A feature of many examples.
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) op: &'static str,
+    key: Bytes,
     pub(super) values: Values,
     /// Number of values of each example.
     pub(super) lengths: Vec<usize>,
 }
 
 impl Column {
-    pub(super) fn new(op: &'static str, dtype: DType) -> Column {
-        Column { op, values: Values::new(dtype), lengths: Vec::new() }
+    /// Columns of these names and dtypes, without values.
+    pub(super) fn all(op: &'static str, keys: &[Bytes], dtypes: &[DType]) -> Vec<Column> {
+        let column = |(key, &dtype): (&Bytes, &DType)| Column {
+            op,
+            key: key.clone(),
+            values: Values::new(dtype),
+            lengths: Vec::new(),
+        };
+        keys.iter().zip(dtypes).map(column).collect()
     }
 
     /// Adds the feature of one more example, if it has it.
     pub(super) fn push(&mut self, feature: Option<&[u8]>) -> Result<()> {
         let length = match feature {
-            Some(feature) => self.values.push(self.op, feature)?,
+            Some(feature) => self.values.push(self.op, &self.key, feature)?,
             None => None,
         };
         self.lengths.push(length.unwrap_or(0));
@@ -227,7 +240,7 @@ impl Column {
         size: usize,
     ) -> Result<()> {
         let length = match feature {
-            Some(feature) => self.values.push(self.op, feature)?,
+            Some(feature) => self.values.push(self.op, &self.key, feature)?,
             None => None,
         };
         let length = match length {
@@ -242,8 +255,12 @@ impl Column {
         if length == size {
             return Ok(());
         }
-        let expected = format!("of {size} values");
-        Err(Error::argument(self.op, "a dense feature", expected, length).into())
+        Err(self.wrong_length(format!("of {size} values"), length))
+    }
+
+    /// An error about an example that has so many values.
+    pub(super) fn wrong_length(&self, expected: String, length: usize) -> crate::Error {
+        Error::argument(self.op, named(&self.key), expected, length).into()
     }
 
     pub(super) fn longest(&self) -> usize {

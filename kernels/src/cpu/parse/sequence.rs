@@ -195,26 +195,25 @@ struct Columns {
 
 fn read(parse: &Parse, io: &Io<'_>) -> Result<Columns> {
     let op = parse.op;
-    let columns = |wanted: &Wanted| -> Vec<Column> {
-        wanted.types.iter().map(|&dtype| Column::new(op, dtype)).collect()
-    };
-    let lists = |wanted: &Wanted| -> Vec<ListColumn> {
+    let columns =
+        |wanted: &Wanted, keys: &[Bytes]| -> Vec<Column> { Column::all(op, keys, &wanted.types) };
+    let lists = |wanted: &Wanted, keys: &[Bytes]| -> Vec<ListColumn> {
         let list = |steps| ListColumn { steps, lengths: Vec::new() };
-        columns(wanted).into_iter().map(list).collect()
+        columns(wanted, keys).into_iter().map(list).collect()
     };
     let keys = |wanted: &Wanted| wanted.keys.read(op, io, wanted.types.len());
-    let mut all = Columns {
-        context_sparse: columns(&parse.context_sparse),
-        context_dense: columns(&parse.context_dense),
-        context_ragged: columns(&parse.context_ragged),
-        sparse: lists(&parse.sparse),
-        dense: lists(&parse.dense),
-        ragged: lists(&parse.ragged),
-    };
     let context_sparse = keys(&parse.context_sparse)?;
     let context_dense = keys(&parse.context_dense)?;
     let context_ragged = keys(&parse.context_ragged)?;
     let (sparse, dense, ragged) = (keys(&parse.sparse)?, keys(&parse.dense)?, keys(&parse.ragged)?);
+    let mut all = Columns {
+        context_sparse: columns(&parse.context_sparse, &context_sparse),
+        context_dense: columns(&parse.context_dense, &context_dense),
+        context_ragged: columns(&parse.context_ragged, &context_ragged),
+        sparse: lists(&parse.sparse, &sparse),
+        dense: lists(&parse.dense, &dense),
+        ragged: lists(&parse.ragged, &ragged),
+    };
     let may_lack = may_lack(parse, io, &dense)?;
     for example in io.strings(0)? {
         let (context, lists) = features(example).map_err(|_| damaged(op))?;
