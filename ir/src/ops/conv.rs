@@ -460,8 +460,8 @@ fn backprop_input<const SPATIAL: usize>(context: &mut OpContext<'_>) -> Result<(
     Ok(())
 }
 
-/// TensorFlow's CPU has no gradients of dilated convolutions under these names; the `V2` ops do
-/// what it leaves out.
+/// TensorFlow's own kernels for CPUs have no gradients of dilated convolutions under these names, unlike
+/// those of oneDNN; the `V2` ops have them, and nodes of files become those.
 fn refuse_dilation(context: &OpContext<'_>) -> Result<()> {
     let dilations = context.attrs.ints("dilations")?;
     if dilations.iter().any(|&dilation| dilation > 1) {

@@ -309,17 +309,23 @@ impl Target for E4M3 {
     }
 }
 
+/// The integer that the lowest bits of packed integers, of fewer than 8 bits, are taken of.
+#[inline(always)]
+fn low_bits(value: (Value, f64)) -> i32 {
+    <i32 as Target>::of(value)
+}
+
 impl<const WIDTH: u32> Target for Bits<WIDTH> {
     #[inline(always)]
     fn of(value: (Value, f64)) -> Self {
-        Bits(<i8 as Target>::of(value) << (8 - WIDTH) >> (8 - WIDTH))
+        Bits((low_bits(value) as i8) << (8 - WIDTH) >> (8 - WIDTH))
     }
 }
 
 impl<const WIDTH: u32> Target for UnsignedBits<WIDTH> {
     #[inline(always)]
     fn of(value: (Value, f64)) -> Self {
-        UnsignedBits(<u8 as Target>::of(value) & (u8::MAX >> (8 - WIDTH)))
+        UnsignedBits(low_bits(value) as u8 & (u8::MAX >> (8 - WIDTH)))
     }
 }
 
@@ -399,5 +405,6 @@ mod tests {
         assert_eq!(halves, [0, 1, 0, 0, 300, 65535, 0, 0, 0]);
         let halves: Vec<u32> = bytemuck::pod_collect_to_vec(&cast(DType::U32, 4));
         assert_eq!(halves[..4], [4_294_967_292, 1, 0, 4_294_966_996]);
+        assert_eq!(cast(DType::U4, 1)[..5], [12, 1, 0, 4, 12]);
     }
 }

@@ -71,7 +71,7 @@ impl TableFiles {
         for file in files.iter().skip(1) {
             file.check_types(&files[0])?;
         }
-        let n_rows = files.iter().map(TableSource::n_rows).sum();
+        let n_rows = files.iter().map(TableSource::n_rows).fold(0, usize::saturating_add);
         Ok(TableFiles { files, columns, n_rows })
     }
 

@@ -177,7 +177,7 @@ fn recognized(path: &Path) -> Result<(TableFormat, SchemaRef), ReadFault> {
     Err("neither Parquet nor a file or stream of Arrow".into())
 }
 
-/// Whatever reads the batches of a format.
+/// The reader of a format, as an iterator of batches.
 type AnyBatches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
 /// The rows of a file from one on.
@@ -215,15 +215,18 @@ impl RowBatches {
     /// The rows of a batch that are asked for, with the columns in their order.
     fn ordered(&mut self, batch: &RecordBatch) -> Result<TableRows> {
         let n_rows = batch.num_rows();
-        let columns = self.order.iter().map(|&index| batch.column(index).clone()).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
-        let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options);
         let wrong = |error: ArrowError| Error::Format {
             path: self.path.to_path_buf(),
             what: error.to_string(),
         };
+        let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
+        // A file that has changed since it was opened has other columns.
+        let ordered = batch.project(&self.order).and_then(|batch| {
+            let columns = batch.columns().to_vec();
+            RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
+        });
         let rows = TableRows {
-            batch: batch.map_err(wrong)?,
+            batch: ordered.map_err(wrong)?,
             path: self.path.clone(),
             first_row: self.next_row,
         };

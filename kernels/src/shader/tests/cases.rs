@@ -116,6 +116,11 @@ fn elementwise() -> Vec<Case> {
     let odd = HostTensor::vector(&odd).unwrap();
     let attrs = Attrs::new().with("DstT", DType::Bool);
     cases.push(Case { op: "Cast", attrs, inputs: vec![odd] });
+    let beyond = [-4.1f32, -0.5, 300.7, -300.0, 32768.0, 70000.0, -70000.0, 1e10, -1e10, f32::NAN];
+    for &to in DTYPES.iter().filter(|to| to.is_integer()) {
+        let attrs = Attrs::new().with("DstT", to);
+        cases.push(Case { op: "Cast", attrs, inputs: vec![HostTensor::vector(&beyond).unwrap()] });
+    }
     for &from in DTYPES {
         for &to in DTYPES {
             let attrs = Attrs::new().with("DstT", to);

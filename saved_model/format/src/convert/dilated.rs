@@ -36,6 +36,8 @@ pub(super) fn replace_dilated(graph: &mut Graph) -> Result<()> {
 fn replacement(node: &NodeDef) -> Option<(&'static str, usize)> {
     let &(_, op, at) = OPS.iter().find(|(refuses, ..)| *refuses == node.op.name())?;
     let dilations = node.attrs.ints("dilations").ok()?;
+    // A function of any dtype has none yet.
+    node.attrs.dtype("T").ok()?;
     dilations.iter().any(|&dilation| dilation > 1).then_some((op, at))
 }
 
