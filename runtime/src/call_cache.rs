@@ -82,7 +82,7 @@ impl CallCache {
         attrs: &Attrs,
         inputs: &[&EagerTensor],
     ) -> Result<Results> {
-        let outcome = caught(|| self.execute_uncaught(context, op, attrs, inputs));
+        let outcome = caught(context, || self.execute_uncaught(context, op, attrs, inputs));
         outcome.map_err(|error| self.after(op, error))
     }
 
@@ -144,7 +144,7 @@ impl CallCache {
         inputs: &[&EagerTensor],
     ) -> Result<Results> {
         let scope = Scope::eager(context, &self.library);
-        let outcome = caught(|| execute_placed(scope, Some(device), op, attrs, inputs));
+        let outcome = caught(context, || execute_placed(scope, Some(device), op, attrs, inputs));
         outcome.map_err(|error| self.after(op, error))
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn compile(
     captured: Vec<HostTensor>,
     request: &PlacementRequest,
 ) -> Result<Executable> {
-    caught(|| {
+    caught(&scope.context, || {
         let placed = optimize(scope, def, args, &captured, request)?;
         Ok(Executable::new(plan(&scope.context, &placed, captured)?))
     })

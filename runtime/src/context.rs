@@ -25,7 +25,10 @@ use std::{
     num::NonZeroUsize,
     path::Path,
     ptr,
-    sync::{Arc, Once, Weak},
+    sync::{
+        Arc, Once, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 /// Options of a [`Context`].
@@ -117,6 +120,7 @@ struct Inner {
     devices: Devices,
     cache: OwnedCache,
     placements: Mutex<Option<Vec<Placement>>>,
+    panics: AtomicUsize,
 }
 
 /// A context that is only known of.
@@ -170,6 +174,7 @@ impl Context {
             devices,
             cache: OwnedCache::default(),
             placements: Mutex::default(),
+            panics: AtomicUsize::new(0),
         }))
     }
 
@@ -357,6 +362,16 @@ impl Context {
     #[cold]
     fn counting(&self, memory: &Arc<MemoryAccount>) -> Entered {
         CallBudget::new(CallOptions::default(), Some(memory)).enter()
+    }
+
+    /// Number of panics that calls and compilations of the context have ended in until now, each of which
+    /// was an [`Error::Panic`]. A service that finds it growing reports a defect.
+    pub fn caught_panics(&self) -> usize {
+        self.0.panics.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_panic(&self) {
+        self.0.panics.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Limits on the cost of programs.

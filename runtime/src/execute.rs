@@ -27,7 +27,7 @@ pub fn execute(
     inputs: &[EagerTensor],
 ) -> Result<Results> {
     let _memory = context.count_memory();
-    caught(|| execute_uncaught(context, op, attrs, inputs)).map_err(of_op(op))
+    caught(context, || execute_uncaught(context, op, attrs, inputs)).map_err(of_op(op))
 }
 
 /// Names the op in the error of a panic, which says nothing of it.

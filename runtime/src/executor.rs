@@ -93,8 +93,9 @@ impl Executable {
         scope: Scope<'_>,
         args: impl Iterator<Item = &'a EagerTensor>,
     ) -> (Result<Vec<EagerTensor>>, Option<Frame>) {
-        let outcome =
-            caught(|| self.results(&mut ExecutableRun { scope, frame: &mut frame }, args));
+        let outcome = caught(scope.context, || {
+            self.results(&mut ExecutableRun { scope, frame: &mut frame }, args)
+        });
         if outcome.as_ref().is_err_and(Error::is_panic) {
             return (outcome, None);
         }

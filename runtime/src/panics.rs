@@ -2,28 +2,37 @@
 //!
 //! A panic unwinds to the nearest action of a program, which knows its node, and further on to the
 //! call of the function as an error. The frame it ran in is thrown away there. Locks are not poisoned,
-//! so the context and its variables stay usable.
+//! so the context and its variables stay usable, and the context counts them.
 
-use crate::error::{Error, Result};
+use crate::{
+    context::Context,
+    error::{Error, Result},
+};
 use ferroflow_ir::budget::Interruption;
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-/// Runs `body`; a panic in it is an error, and so is the unwinding by which a block of a kernel ends an
-/// interrupted call.
+/// Runs `body`; a panic in it is an error, which the context counts, and so is the unwinding by which a
+/// block of a kernel ends an interrupted call.
 ///
 /// State that `body` borrows is what its own drop handlers leave, so a caller hands on nothing that a
 /// panic leaves half-written: an executable drops its frame, and a cache of calls its entries.
-pub(crate) fn caught<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
+pub(crate) fn caught<R>(context: &Context, body: impl FnOnce() -> Result<R>) -> Result<R> {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(result) => result,
-        Err(payload) => Err(match payload.downcast_ref::<Interruption>() {
-            Some(&interruption) => Error::Interrupted(interruption),
-            None => Error::Panic { message: message(&*payload) },
-        }),
+        Err(payload) => Err(error_of(context, &*payload)),
     }
+}
+
+#[cold]
+fn error_of(context: &Context, payload: &(dyn Any + Send)) -> Error {
+    if let Some(&interruption) = payload.downcast_ref::<Interruption>() {
+        return Error::Interrupted(interruption);
+    }
+    context.count_panic();
+    Error::Panic { message: message(payload) }
 }
 
 /// The message of a panic, as far as it has one.
@@ -61,13 +70,18 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_error_with_its_message() {
-        let check = |result: Result<()>, expected: &str| {
+        let context = Context::new();
+        let check = |body: fn() -> Result<()>, expected: &str| {
+            let result = caught(&context, body);
             let error = result.unwrap_err();
             assert!(error.is_panic() && error.to_string().contains(expected), "{error}");
         };
-        check(caught(|| panic!("out of range")), "out of range");
-        check(caught(|| panic!("number {}", 7)), "number 7");
-        check(caught(|| std::panic::panic_any(1u8)), "without a message");
-        assert_eq!(caught(|| Ok(1)).unwrap(), 1);
+        check(|| panic!("out of range"), "out of range");
+        check(|| panic!("number {}", 7), "number 7");
+        check(|| std::panic::panic_any(1u8), "without a message");
+        assert_eq!(caught(&context, || Ok(1)).unwrap(), 1);
+        let interrupted = || std::panic::panic_any(Interruption::Cancelled);
+        assert!(matches!(caught(&context, interrupted), Err::<(), _>(Error::Interrupted(_))));
+        assert_eq!(context.caught_panics(), 3);
     }
 }

@@ -90,12 +90,13 @@ impl ExecutableRun<'_> {
     fn kernel(&mut self, KernelAction { step, origin, .. }: &KernelAction) -> Result<()> {
         let context = self.scope.context;
         let (threads, limit) = (context.threads(), context.limits().tensor_bytes);
-        caught(|| step.run(self.frame, threads, limit).map_err(Error::from))
+        caught(context, || step.run(self.frame, threads, limit).map_err(Error::from))
             .map_err(|error| origin.locate(error))
     }
 
     fn op(&mut self, action: &OpAction) -> Result<()> {
-        caught(|| self.results_of(action)).map_err(|error| action.origin.locate(error))
+        caught(self.scope.context, || self.results_of(action))
+            .map_err(|error| action.origin.locate(error))
     }
 
     /// Bytes of the results of an op in host memory, once it has run.

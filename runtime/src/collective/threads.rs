@@ -228,7 +228,7 @@ impl ThreadsGroup {
     ) -> Result<Arc<Vec<HostTensor>>> {
         let (key, parts) = self.bring(call, signature, part)?;
         if let Some(parts) = parts {
-            let result = caught(|| finish(&parts)).map(Arc::new);
+            let result = caught(call.context, || finish(&parts)).map(Arc::new);
             let mut state = self.table.state.lock();
             if let Some(slot) = state.slots.get_mut(&key) {
                 slot.result = Some(result);
