@@ -9,7 +9,7 @@ use crate::{
 };
 use petgraph::{
     Direction,
-    stable_graph::{NodeIndex, StableDiGraph},
+    stable_graph::{EdgeIndex, NodeIndex, StableDiGraph},
     visit::EdgeRef,
 };
 use smallvec::SmallVec;
@@ -166,6 +166,16 @@ impl NodeDef {
         }
     }
 
+    /// Each node that an edge comes from, in order.
+    fn sources(&self) -> SmallVec<[(Edge, NodeId); 4]> {
+        let data = self.inputs.iter().map(|input| (Edge::Data, input.node));
+        let controls = self.controls.iter().map(|&control| (Edge::Control, control));
+        let mut sources: SmallVec<[(Edge, NodeId); 4]> = data.chain(controls).collect();
+        sources.sort_unstable();
+        sources.dedup();
+        sources
+    }
+
     /// The same call with these inputs.
     #[must_use]
     pub fn with_inputs(mut self, inputs: impl IntoIterator<Item = Outlet>) -> NodeDef {
@@ -217,13 +227,16 @@ impl NodeDef {
 }
 
 /// Meaning of an edge of the petgraph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Edge {
     /// The target uses a result of the source.
     Data,
     /// The target runs after the source.
     Control,
 }
+
+/// Nodes that are removed one by one; where more go, the edges of those that stay are made anew.
+const FEW_NODES: usize = 256;
 
 /// A graph of op calls.
 ///
@@ -278,14 +291,28 @@ impl Graph {
         controls.sort();
         controls.dedup();
         self.check_sources(&self[id].name, &inputs, &controls)?;
-        let edges: Vec<_> =
-            self.nodes.edges_directed(id.petgraph(), Direction::Incoming).map(|e| e.id()).collect();
-        for edge in edges {
-            self.nodes.remove_edge(edge);
-        }
+        let before = self[id].sources();
         let node = &mut self.nodes[id.petgraph()];
         (node.inputs, node.controls) = (inputs, controls);
-        self.add_edges(id);
+        let after = self[id].sources();
+        // The edges of a source are a list, which takes long to find one in where a thousand nodes use it:
+        // those that stay are left alone.
+        let edges = self.nodes.edges_directed(id.petgraph(), Direction::Incoming);
+        let is_over = |source: NodeIndex, kind: Edge| {
+            after.binary_search(&(kind, NodeId(source.index() as u32))).is_err()
+        };
+        let over: SmallVec<[EdgeIndex; 4]> = edges
+            .filter(|edge| is_over(edge.source(), *edge.weight()))
+            .map(|edge| edge.id())
+            .collect();
+        for edge in over {
+            self.nodes.remove_edge(edge);
+        }
+        for (kind, source) in after {
+            if before.binary_search(&(kind, source)).is_err() {
+                self.nodes.add_edge(source.petgraph(), id.petgraph(), kind);
+            }
+        }
         Ok(())
     }
 
@@ -301,16 +328,8 @@ impl Graph {
     }
 
     fn add_edges(&mut self, id: NodeId) {
-        let node = &self.nodes[id.petgraph()];
-        let mut sources: SmallVec<[NodeId; 4]> = node.inputs.iter().map(|x| x.node).collect();
-        sources.sort();
-        sources.dedup();
-        let controls = node.controls.clone();
-        for source in sources {
-            self.nodes.add_edge(source.petgraph(), id.petgraph(), Edge::Data);
-        }
-        for source in controls {
-            self.nodes.add_edge(source.petgraph(), id.petgraph(), Edge::Control);
+        for (kind, source) in self[id].sources() {
+            self.nodes.add_edge(source.petgraph(), id.petgraph(), kind);
         }
     }
 
@@ -345,7 +364,21 @@ impl Graph {
                 return Err(Error::Malformed { node: node.name.to_string(), rule });
             }
         }
-        self.nodes.retain_nodes(|_, index| keep.contains(&NodeId(index.index() as u32)));
+        let gone: Vec<NodeId> = self.ids().filter(|id| !keep.contains(id)).collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        // Each edge of a node that goes has to be found in the list of its source.
+        let is_many = gone.len() > FEW_NODES;
+        if is_many {
+            self.nodes.clear_edges();
+        }
+        for id in gone {
+            self.nodes.remove_node(id.petgraph());
+        }
+        if is_many {
+            self.ids().collect::<Vec<_>>().into_iter().for_each(|id| self.add_edges(id));
+        }
         self.by_name.retain(|_, id| keep.contains(id));
         Ok(())
     }

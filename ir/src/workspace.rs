@@ -65,6 +65,23 @@ pub fn collected<T>(values: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
     Ok(room)
 }
 
+/// Adds values to the end of a vector whose length is not known before.
+///
+/// # Errors
+///
+/// As [`reserve`].
+pub fn extend<T>(room: &mut Vec<T>, values: impl IntoIterator<Item = T>) -> Result<()> {
+    for value in values {
+        if room.len() == room.capacity() {
+            let more = room.len().max(16);
+            check::<T>(room.len() + more)?;
+            room.try_reserve_exact(more).map_err(|_| refused::<T>(more))?;
+        }
+        room.push(value);
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +90,9 @@ mod tests {
     fn workspaces_are_bounded() {
         assert_eq!(filled(7, 3).unwrap(), [7; 3]);
         assert_eq!(collected(0..4).unwrap(), [0, 1, 2, 3]);
+        let mut room = vec![0; 2];
+        extend(&mut room, 1..100).unwrap();
+        assert_eq!((room.len(), room[2], room[100]), (101, 1, 99));
         for n in [LIMIT / 8 + 1, 1 << 60, usize::MAX] {
             assert!(matches!(reserve::<u64>(n), Err(Error::Limit { .. })), "{n}");
             assert!(

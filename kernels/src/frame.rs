@@ -144,6 +144,42 @@ impl fmt::Debug for LaunchStep {
     }
 }
 
+/// Checks that no output shares a slot.
+fn check_slots(sources: &[StepSource], sinks: &[StepSink]) {
+    let mut written: SmallVec<[usize; 1]> = sinks.iter().filter_map(StepSink::slot).collect();
+    written.sort_unstable();
+    let is_once = written.windows(2).all(|pair| pair[0] < pair[1]);
+    let mut read = sources.iter().filter_map(StepSource::slot);
+    let is_read = read.any(|slot| written.binary_search(&slot).is_ok());
+    assert!(is_once && !is_read, "the slot of an output is that of nothing else");
+}
+
+/// The input that the kernel replaces; checks that outputs overlap nothing else. Calls may have a million of
+/// them, so each is compared with its neighbours.
+fn input_in_place(
+    kernel: &dyn Kernel,
+    sources: &[StepSource],
+    sinks: &[StepSink],
+) -> Option<usize> {
+    let mut written: SmallVec<[&ArenaRange; 1]> = sinks.iter().filter_map(written_region).collect();
+    written.sort_unstable_by_key(|region| region.start);
+    let apart = written.windows(2).all(|pair| pair[0].end <= pair[1].start);
+    assert!(apart, "outputs lie apart");
+    let first = sinks.first().and_then(written_region);
+    let mut in_place = None;
+    for (input, source) in sources.iter().enumerate() {
+        let StepSource::Arena(source) = source else { continue };
+        let next = written.partition_point(|region| region.end <= source.start);
+        if written.get(next).is_none_or(|region| !overlap(region, source)) {
+            continue;
+        }
+        let is_only = in_place.replace(input).is_none();
+        let fits = first == Some(source) && kernel.in_place(input);
+        assert!(is_only && fits, "only an input taken in place lies where an output goes");
+    }
+    in_place
+}
+
 impl LaunchStep {
     /// A call of `kernel`.
     ///
@@ -171,31 +207,15 @@ impl LaunchStep {
                 StepSource::Compiled => {}
             }
         }
-        let mut in_place = None;
-        for (index, sink) in sinks.iter().enumerate() {
-            if let Some(slot) = sink.slot() {
-                let read = sources.iter().any(|source| source.slot() == Some(slot));
-                let written = sinks[..index].iter().any(|other| other.slot() == Some(slot));
-                assert!(!read && !written, "the slot of an output is that of nothing else");
-                slots = slots.max(slot + 1);
-            }
-            let StepSink::Arena(region) = sink else { continue };
-            assert!(region.start <= region.end, "regions are not reversed");
-            arena = arena.max(region.end);
-            for other in &sinks[..index] {
-                let apart = !matches!(other, StepSink::Arena(other) if overlap(region, other));
-                assert!(apart, "outputs lie apart");
-            }
-            for (input, source) in sources.iter().enumerate() {
-                let StepSource::Arena(source) = source else { continue };
-                if !overlap(region, source) {
-                    continue;
-                }
-                let first = in_place.replace(input).is_none();
-                let fits = index == 0 && source == region && kernel.in_place(input);
-                assert!(first && fits, "only an input taken in place lies where an output goes");
+        for sink in &sinks {
+            slots = sink.slot().map_or(slots, |slot| slots.max(slot + 1));
+            if let StepSink::Arena(region) = sink {
+                assert!(region.start <= region.end, "regions are not reversed");
+                arena = arena.max(region.end);
             }
         }
+        check_slots(&sources, &sinks);
+        let in_place = input_in_place(&*kernel, &sources, &sinks);
         let n_empty = sinks.iter().filter(|sink| sink.is_made_by_kernel()).count();
         LaunchStep { kernel, device: None, sources, sinks, in_place, arena, slots, n_empty }
     }
@@ -362,6 +382,14 @@ fn byte_len(buffer: &Buffer) -> usize {
     }
 }
 
+/// The part of an arena that an output takes.
+fn written_region(sink: &StepSink) -> Option<&ArenaRange> {
+    match sink {
+        StepSink::Arena(region) if !region.is_empty() => Some(region),
+        _ => None,
+    }
+}
+
 fn overlap(a: &ArenaRange, b: &ArenaRange) -> bool {
     a.start < b.end && b.start < a.end
 }
@@ -420,5 +448,19 @@ mod tests {
     #[should_panic(expected = "only an input taken in place")]
     fn overlapping_plans_are_refused() {
         let _ = LaunchStep::new(add_one(), [StepSource::Arena(0..4)], [StepSink::Arena(2..6)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "outputs lie apart")]
+    fn outputs_that_overlap_are_refused() {
+        let sinks = [0..10, 20..30, 5..6].map(StepSink::Arena);
+        let _ = LaunchStep::new(add_one(), [StepSource::Arena(40..44)], sinks);
+    }
+
+    #[test]
+    #[should_panic(expected = "only an input taken in place")]
+    fn inputs_in_later_outputs_are_refused() {
+        let sinks = [20..30, 0..10].map(StepSink::Arena);
+        let _ = LaunchStep::new(add_one(), [StepSource::Arena(0..10)], sinks);
     }
 }

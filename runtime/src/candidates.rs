@@ -25,7 +25,7 @@ pub(crate) trait Classes {
     }
 }
 
-/// AllClasses of `0..n`, each once.
+/// The classes `0..n`, each once.
 #[derive(Debug)]
 pub(crate) struct AllClasses(pub(crate) i64);
 
@@ -47,7 +47,7 @@ impl Classes for AllClasses {
     }
 }
 
-/// AllClasses of `0..n`, equally often.
+/// The classes `0..n`, equally often.
 #[derive(Debug)]
 pub(crate) struct UniformClasses(pub(crate) i64);
 
@@ -65,7 +65,7 @@ impl Classes for UniformClasses {
     }
 }
 
-/// Those of `0..n` whose logarithm is uniform.
+/// The classes `0..n`, of which the logarithm is uniform.
 #[derive(Debug)]
 pub(crate) struct LogUniformClasses(pub(crate) i64);
 
@@ -162,7 +162,7 @@ pub(crate) fn last_columns(text: &[u8]) -> Result<Vec<f32>> {
 #[derive(Debug)]
 pub(crate) struct CountedClasses(Mutex<Levels>);
 
-/// CountedClasses of classes, and above them sums of two neighbours, up to the total.
+/// Counts of classes, and above them sums of two neighbours, up to the total.
 #[derive(Debug)]
 struct Levels {
     range: usize,
@@ -171,7 +171,7 @@ struct Levels {
 }
 
 impl CountedClasses {
-    /// CountedClasses of 1 for so many classes.
+    /// Counts of 1 for so many classes.
     ///
     /// # Errors
     ///
@@ -194,7 +194,7 @@ impl CountedClasses {
         Ok(CountedClasses(Mutex::new(Levels { range, sums })))
     }
 
-    /// CountedClasses classes that were seen.
+    /// Counts classes that were seen.
     pub(crate) fn add(&self, classes: &[i64]) {
         let levels = &mut *self.0.lock();
         let room = (i32::MAX as u32).saturating_sub(levels.sums[0][0]) as usize;

@@ -111,10 +111,7 @@ pub(crate) fn optimize(
     function.for_each_body(&mut |body| {
         let mut results = std::mem::take(&mut body.results);
         if options.cse {
-            cse(&mut body.graph, |from, to| {
-                let same = results.iter_mut().filter(|result| **result == from);
-                same.for_each(|result| *result = to);
-            });
+            cse(&mut body.graph, &mut results);
         }
         prune_body(body, &results)?;
         if options.fuse {

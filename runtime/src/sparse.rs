@@ -6,7 +6,7 @@ use crate::{
     resource::Resource,
     rows::{RowRun, join},
 };
-use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape, workspace};
+use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape, budget, workspace};
 use parking_lot::Mutex;
 use std::{any::Any, collections::HashMap, fmt::Display, sync::Arc};
 
@@ -18,9 +18,12 @@ pub struct Sparse {
     indices: Vec<i64>,
     /// The elements at these coordinates.
     values: HostTensor,
-    /// The sizes.
-    dims: Vec<i64>,
+    /// The sizes, which rows of one tensor share.
+    dims: Arc<[i64]>,
 }
+
+/// Rows between two looks at the budget of the call.
+const ROWS_BETWEEN_LOOKS: usize = 1 << 12;
 
 fn wrong(argument: &'static str, expected: impl Into<String>, found: impl Display) -> Error {
     IrError::argument("sparse tensor", argument, expected.into(), found).into()
@@ -48,14 +51,15 @@ impl Sparse {
         if let Some(negative) = dims.iter().find(|&&dim| dim < 0) {
             return Err(wrong("shape", "not negative", negative));
         }
-        Ok(Sparse { indices, values: values.clone(), dims })
+        Ok(Sparse { indices, values: values.clone(), dims: dims.into() })
     }
 
     /// The rows of the first dimension.
     ///
     /// # Errors
     ///
-    /// When there is only one dimension, a place is outside, or there are more than `limit` rows.
+    /// When there is only one dimension, a place is outside, or there are more than `limit` rows, or more than
+    /// memory has room for.
     fn into_rows(self, context: &Context, limit: usize) -> Result<Vec<Sparse>> {
         let rank = self.dims.len();
         if rank < 2 {
@@ -69,7 +73,14 @@ impl Sparse {
             let row = usize::try_from(index[0]).ok().and_then(|row| indices.get_mut(row));
             row.ok_or_else(|| wrong("indices", format!("below {n_rows}"), index[0]))?.push(place);
         }
-        let row = |places: Vec<usize>| {
+        let dims: Arc<[i64]> = self.dims[1..].into();
+        // Most rows of many are empty, and share their elements too.
+        let nothing = HostTensor::zeros(self.values.dtype(), Shape::new([0])?)?;
+        let row = |places: Vec<usize>| -> Result<Sparse> {
+            if places.is_empty() {
+                let values = nothing.clone();
+                return Ok(Sparse { indices: Vec::new(), values, dims: dims.clone() });
+            }
             let parts: Vec<HostTensor> = places
                 .iter()
                 .map(|&place| Ok(self.values.rows(place..place + 1)?))
@@ -79,13 +90,16 @@ impl Sparse {
             let values = join(context, self.values.dtype(), shape, &parts)?;
             let indices =
                 places.iter().flat_map(|place| &self.indices[place * rank + 1..][..rank - 1]);
-            Ok(Sparse {
-                indices: indices.copied().collect(),
-                values,
-                dims: self.dims[1..].to_vec(),
-            })
+            Ok(Sparse { indices: indices.copied().collect(), values, dims: dims.clone() })
         };
-        indices.into_iter().map(row).collect()
+        let mut rows = workspace::reserve(n_rows)?;
+        for (number, places) in indices.into_iter().enumerate() {
+            if number.is_multiple_of(ROWS_BETWEEN_LOOKS) {
+                budget::tick();
+            }
+            rows.push(row(places)?);
+        }
+        Ok(rows)
     }
 }
 
@@ -105,7 +119,7 @@ pub fn stack(
         return Err(wrong("tensors", "at least one", 0));
     };
     let inner = first.dims.len();
-    let mut dims = first.dims.clone();
+    let mut dims = first.dims.to_vec();
     let mut indices = Vec::new();
     for (number, part) in parts.iter().enumerate() {
         if part.dims.len() != inner {
@@ -114,7 +128,7 @@ pub fn stack(
         if part.values.dtype() != dtype {
             return Err(wrong("tensors", format!("of dtype {dtype}"), part.values.dtype()));
         }
-        dims.iter_mut().zip(&part.dims).for_each(|(dim, &own)| *dim = own.max(*dim));
+        dims.iter_mut().zip(&*part.dims).for_each(|(dim, &own)| *dim = own.max(*dim));
         let mut own = vec![0i64; outer.len()];
         let mut rest = number;
         for (index, &size) in own.iter_mut().zip(outer).rev() {
@@ -137,6 +151,11 @@ pub fn stack(
     ])
 }
 
+fn no_room(n: usize) -> Error {
+    let (what, needed) = ("a collection of sparse tensors".into(), format!("room for {n} more"));
+    IrError::Limit { what, needed, limit: workspace::LIMIT as u64 }.into()
+}
+
 /// Sparse tensors that are known by numbers.
 #[derive(Debug, Default)]
 pub(crate) struct SparseTensors(Mutex<Numbered>);
@@ -149,12 +168,24 @@ struct Numbered {
 
 impl SparseTensors {
     /// Adds a tensor; returns its number.
-    pub(crate) fn add(&self, tensor: Sparse) -> i64 {
+    ///
+    /// # Errors
+    ///
+    /// When there is no memory.
+    pub(crate) fn add(&self, tensor: Sparse) -> Result<i64> {
+        self.add_all(vec![tensor]).map(|numbers| numbers[0])
+    }
+
+    /// Adds tensors; returns their numbers.
+    fn add_all(&self, tensors: Vec<Sparse>) -> Result<Vec<i64>> {
         let mut numbered = self.0.lock();
-        let number = numbered.next;
-        numbered.next += 1;
-        numbered.tensors.insert(number, tensor);
-        number
+        let first = numbered.next;
+        workspace::check::<(i64, Sparse)>(tensors.len())?;
+        numbered.tensors.try_reserve(tensors.len()).map_err(|_| no_room(tensors.len()))?;
+        let numbers: Vec<i64> = workspace::collected((first..).take(tensors.len()))?;
+        numbered.next += tensors.len() as i64;
+        numbered.tensors.extend(numbers.iter().copied().zip(tensors));
+        Ok(numbers)
     }
 
     /// Adds the rows of a tensor, at most `limit`; returns their numbers.
@@ -168,8 +199,7 @@ impl SparseTensors {
         tensor: Sparse,
         limit: usize,
     ) -> Result<Vec<i64>> {
-        let rows = tensor.into_rows(context, limit)?;
-        Ok(rows.into_iter().map(|row| self.add(row)).collect())
+        self.add_all(tensor.into_rows(context, limit)?)
     }
 
     /// Takes tensors out.

@@ -1,18 +1,23 @@
 //! Common subexpressions: pure calls with equal ops, attributes and inputs are one call.
 
 use crate::{
-    attr::Attrs,
+    attr::{AttrValue, Attrs},
     expr::Expr,
     function::FunctionDef,
     graph::{Graph, NodeDef, NodeId, Outlet},
     op::{Effect, Lowering},
 };
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
-/// Makes users of repeated calls use the first of them; [`prune`](super::prune) removes the rest.
-/// Results that are given up for others are reported through `replaced`.
-pub fn cse(graph: &mut Graph, mut replaced: impl FnMut(Outlet, Outlet)) {
+/// Makes users of repeated calls use the first of them, and redirects the results of the graph;
+/// [`prune`](super::prune) removes the rest.
+pub fn cse(graph: &mut Graph, results: &mut [Outlet]) {
     let mut first: HashMap<Key, Vec<NodeId>> = HashMap::new();
+    let mut moved: HashMap<Outlet, Outlet> = HashMap::new();
     let ids: Vec<NodeId> = graph.ids().collect();
     for id in ids {
         let node = &graph[id];
@@ -24,8 +29,7 @@ pub fn cse(graph: &mut Graph, mut replaced: impl FnMut(Outlet, Outlet)) {
             None => same_key.push(id),
             Some(&other) => {
                 for index in 0..node.outputs().len() {
-                    let (from, to) = (Outlet::new(id, index), Outlet::new(other, index));
-                    replaced(from, to);
+                    moved.insert(Outlet::new(id, index), Outlet::new(other, index));
                 }
                 for index in 0..graph[id].outputs().len() {
                     graph.replace_uses(Outlet::new(id, index), Outlet::new(other, index));
@@ -33,16 +37,17 @@ pub fn cse(graph: &mut Graph, mut replaced: impl FnMut(Outlet, Outlet)) {
             }
         }
     }
+    for outlet in results {
+        *outlet = moved.get(outlet).copied().unwrap_or(*outlet);
+    }
 }
 
-/// Like [`cse`] on the body of a function, whose results are redirected too.
+/// Like [`cse`] on the body of a function.
 pub fn cse_function(function: &mut FunctionDef) {
-    let mut moved: HashMap<Outlet, Outlet> = HashMap::new();
-    cse(&mut function.graph, |from, to| {
-        moved.insert(from, to);
-    });
-    for (_, outlet) in &mut function.results {
-        *outlet = moved.get(outlet).copied().unwrap_or(*outlet);
+    let mut outlets: Vec<Outlet> = function.results.iter().map(|(_, outlet)| *outlet).collect();
+    cse(&mut function.graph, &mut outlets);
+    for ((_, outlet), own) in function.results.iter_mut().zip(outlets) {
+        *outlet = own;
     }
 }
 
@@ -65,7 +70,7 @@ fn is_mergeable(node: &NodeDef) -> bool {
 struct Key {
     op: *const str,
     inputs: Vec<Outlet>,
-    attrs: usize,
+    attrs: u64,
 }
 
 impl Key {
@@ -73,9 +78,28 @@ impl Key {
         Key {
             op: node.op.name() as *const str,
             inputs: node.inputs().to_vec(),
-            attrs: node.attrs.iter().count(),
+            attrs: fingerprint(&node.attrs),
         }
     }
+}
+
+/// A number that equal attributes share, and others hardly: a graph may have a hundred thousand constants.
+fn fingerprint(attrs: &Attrs) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (name, value) in attrs.iter() {
+        name.hash(&mut hasher);
+        match value {
+            AttrValue::Int(int) => int.hash(&mut hasher),
+            AttrValue::Ints(ints) => ints.hash(&mut hasher),
+            AttrValue::String(string) => string.hash(&mut hasher),
+            AttrValue::Tensor(tensor) if tensor.is_plain() => {
+                let bytes = tensor.bytes();
+                bytes[..bytes.len().min(LARGE_CONSTANT)].hash(&mut hasher);
+            }
+            _ => {}
+        }
+    }
+    hasher.finish()
 }
 
 fn is_same(a: &NodeDef, b: &NodeDef) -> bool {

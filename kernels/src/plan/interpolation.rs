@@ -5,7 +5,7 @@
 //! in single precision as there.
 
 use crate::{device::OpCall, error::Result};
-use ferroflow_ir::Shape;
+use ferroflow_ir::{Shape, budget, workspace};
 
 /// Correspondence of the positions of a dimension to those of another size.
 #[derive(Debug, Clone, Copy)]
@@ -69,17 +69,35 @@ pub(crate) fn scalings(call: &OpCall<'_>, input: &Shape, output: &Shape) -> Resu
 }
 
 /// For each position of an output, positions of an input with their weights.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct InterpolationWeights {
     list: Vec<(usize, f32)>,
     ends: Vec<usize>,
 }
 
+/// Positions between two looks at the budget of the call.
+const TICKS: usize = 1 << 16;
+
 impl InterpolationWeights {
-    /// Adds the weights of the next position. Weights of 0 are left out.
-    pub(crate) fn push(&mut self, taps: impl IntoIterator<Item = (usize, f32)>) {
-        self.list.extend(taps.into_iter().filter(|&(_, weight)| weight != 0.0));
-        self.ends.push(self.list.len());
+    /// The weights of `n` positions. Those of 0 are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`](ferroflow_ir::Error::Limit) when they are too many.
+    fn new<W: IntoIterator<Item = (usize, f32)>>(
+        n: usize,
+        weights_of: impl Fn(usize) -> W,
+    ) -> Result<InterpolationWeights> {
+        let (mut list, mut ends) = (Vec::new(), workspace::reserve(n)?);
+        for index in 0..n {
+            if index % TICKS == 0 {
+                budget::tick();
+            }
+            let own = weights_of(index).into_iter().filter(|&(_, weight)| weight != 0.0);
+            workspace::extend(&mut list, own)?;
+            ends.push(list.len());
+        }
+        Ok(InterpolationWeights { list, ends })
     }
 
     /// The weights of each position.
@@ -109,28 +127,35 @@ impl InterpolationWeights {
     }
 }
 
+/// The weights of each dimension.
+///
+/// # Errors
+///
+/// As those of the rule.
+pub(crate) fn of_each(
+    scalings: [Scaling; 2],
+    rule: fn(Scaling) -> Result<InterpolationWeights>,
+) -> Result<[InterpolationWeights; 2]> {
+    let [rows, columns] = scalings;
+    Ok([rule(rows)?, rule(columns)?])
+}
+
 /// The nearest position.
-pub(crate) fn nearest(scaling: Scaling) -> InterpolationWeights {
-    let mut weights = InterpolationWeights::default();
-    (0..scaling.output).for_each(|index| weights.push([(scaling.nearest(index), 1.0)]));
-    weights
+pub(crate) fn nearest(scaling: Scaling) -> Result<InterpolationWeights> {
+    InterpolationWeights::new(scaling.output, |index| [(scaling.nearest(index), 1.0)])
 }
 
 /// Linear interpolation between two positions.
-pub(crate) fn bilinear(scaling: Scaling) -> InterpolationWeights {
-    let mut weights = InterpolationWeights::default();
-    for index in 0..scaling.output {
+pub(crate) fn bilinear(scaling: Scaling) -> Result<InterpolationWeights> {
+    InterpolationWeights::new(scaling.output, |index| {
         let source_position = scaling.source_position(index);
         let (floor, last) = (source_position.floor(), scaling.input - 1);
         let high = (source_position.ceil().max(0.0) as usize).min(last);
         let low = (floor.max(0.0) as usize).min(high);
         let part = source_position - floor;
-        match low == high {
-            true => weights.push([(low, 1.0)]),
-            false => weights.push([(low, 1.0 - part), (high, part)]),
-        }
-    }
-    weights
+        let part = if low == high { 0.0 } else { part };
+        [(low, 1.0 - part), (high, part)]
+    })
 }
 
 /// Steps between two positions for which cubic weights are computed.
@@ -138,7 +163,7 @@ const STEPS: i64 = 1 << 10;
 
 /// Cubic interpolation between four positions (Keys 1981). Between centres with `a = -0.5` and
 /// without positions outside, otherwise with `a = -0.75` and the nearest positions inside.
-pub(crate) fn bicubic(scaling: Scaling) -> InterpolationWeights {
+pub(crate) fn bicubic(scaling: Scaling) -> Result<InterpolationWeights> {
     let a = if scaling.centred { -0.5f32 } else { -0.75 };
     let near = |step: i64| {
         let x = step as f32 / STEPS as f32;
@@ -149,8 +174,7 @@ pub(crate) fn bicubic(scaling: Scaling) -> InterpolationWeights {
         ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a
     };
     let last = scaling.input as i64 - 1;
-    let mut weights = InterpolationWeights::default();
-    for index in 0..scaling.output {
+    InterpolationWeights::new(scaling.output, |index| {
         let source_position = scaling.source_position(index);
         let first = source_position.floor();
         let step = ((source_position - first) * STEPS as f32).round_ties_even() as i64;
@@ -165,9 +189,8 @@ pub(crate) fn bicubic(scaling: Scaling) -> InterpolationWeights {
             }
             normalize(&mut own);
         }
-        weights.push(own);
-    }
-    weights
+        own
+    })
 }
 
 /// Scales weights so that their sum is 1, unless it is about 0.
@@ -180,10 +203,9 @@ fn normalize(taps: &mut [(usize, f32)]) {
 }
 
 /// The mean over the area that a position of the output covers.
-pub(crate) fn area(scaling: Scaling) -> InterpolationWeights {
+pub(crate) fn area(scaling: Scaling) -> Result<InterpolationWeights> {
     let scale = scaling.scale();
-    let mut weights = InterpolationWeights::default();
-    for index in 0..scaling.output {
+    InterpolationWeights::new(scaling.output, |index| {
         let (start, end) = (index as f32 * scale, (index + 1) as f32 * scale);
         let part = |position: i64| {
             let begin = if (position as f32) < start { start } else { position as f32 };
@@ -201,9 +223,8 @@ pub(crate) fn area(scaling: Scaling) -> InterpolationWeights {
         for position in positions {
             own.push((position.clamp(0, last) as usize, part(position) / scale));
         }
-        weights.push(own);
-    }
-    weights
+        own
+    })
 }
 
 /// A filter: a function of the distance, and the distance beyond which it is 0.
@@ -220,17 +241,15 @@ pub(crate) fn filtered(
     scale: f32,
     translation: f32,
     antialias: bool,
-) -> InterpolationWeights {
+) -> Result<InterpolationWeights> {
     let inverse = 1.0 / scale;
     let shift = -inverse * translation;
     let width = if antialias { inverse.max(1.0) } else { 1.0 };
     let reach = filter.radius * width;
-    let mut weights = InterpolationWeights::default();
-    for index in 0..output {
+    InterpolationWeights::new(output, |index| {
         let middle = (index as f32 + 0.5) * inverse + shift;
         if !(0.0..=input as f32).contains(&middle) {
-            weights.push([]);
-            continue;
+            return Vec::new();
         }
         let last = (input - 1) as i64;
         let first = ((middle - reach - 0.5).ceil() as i64).clamp(0, last);
@@ -241,9 +260,8 @@ pub(crate) fn filtered(
         };
         let mut own: Vec<(usize, f32)> = (first..=end).map(weight).collect();
         normalize(&mut own);
-        weights.push(own);
-    }
-    weights
+        own
+    })
 }
 
 #[cfg(test)]
@@ -261,18 +279,18 @@ mod tests {
         let scaling = Scaling { input: 2, output: 4, aligned: false, centred: false };
         let last: &Row = &[(1, 1.0)];
         let between: &Row = &[(0, 0.5), (1, 0.5)];
-        check(&bilinear(scaling), &[&[(0, 1.0)], between, last, last]);
+        check(&bilinear(scaling).unwrap(), &[&[(0, 1.0)], between, last, last]);
         let centred = Scaling { centred: true, ..scaling };
         let near: &Row = &[(0, 0.75), (1, 0.25)];
         let far: &Row = &[(0, 0.25), (1, 0.75)];
-        check(&bilinear(centred), &[&[(0, 1.0)], near, far, last]);
+        check(&bilinear(centred).unwrap(), &[&[(0, 1.0)], near, far, last]);
     }
 
     #[test]
     fn areas_are_shared() {
         let scaling = Scaling { input: 3, output: 2, aligned: false, centred: false };
         let third = 1.0 / 3.0;
-        let found = area(scaling);
+        let found = area(scaling).unwrap();
         let sums: Vec<f32> = found.iter().map(|taps| taps.iter().map(|tap| tap.1).sum()).collect();
         assert_eq!(sums, [1.0, 1.0]);
         assert!((found.get(0)[1].1 - third).abs() < 1e-6);

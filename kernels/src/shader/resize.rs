@@ -12,7 +12,7 @@ use super::{
 use crate::{
     device::OpCall,
     error::Result,
-    plan::interpolation::{self, InterpolationWeights, Scaling, scalings},
+    plan::interpolation::{self, InterpolationWeights, Scaling, of_each, scalings},
 };
 use ferroflow_ir::Shape;
 
@@ -158,11 +158,11 @@ fn for_each_weight(axis: &str, table: usize, count: usize, body: &str) -> String
 fn weighted(
     call: &OpCall<'_>,
     caps: Caps,
-    rule: fn(Scaling) -> InterpolationWeights,
+    rule: fn(Scaling) -> Result<InterpolationWeights>,
 ) -> Result<Option<Shader>> {
     let (from, shape) = (call.shape(0), call.output_shape(0)?);
     let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
-    let [rows, columns] = scalings(call, from, &shape)?.map(rule);
+    let [rows, columns] = of_each(scalings(call, from, &shape)?, rule)?;
     let (height, width, channels) = (from[1], from[2], from[3]);
     let element =
         format!("f32(in0[((image * {height}u + py) * {width}u + px) * {channels}u + channel])");
@@ -187,7 +187,7 @@ fn weighted(
 fn spread(
     call: &OpCall<'_>,
     caps: Caps,
-    rule: fn(Scaling) -> InterpolationWeights,
+    rule: fn(Scaling) -> Result<InterpolationWeights>,
 ) -> Result<Option<Shader>> {
     let (from, shape) = (call.shape(0), call.output_shape(0)?);
     let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
@@ -215,10 +215,10 @@ fn spread(
         cut(call.outputs[0].dtype, "sum"),
     );
     let tables = found.iter().zip(sizes).map(|(&scaling, size)| {
-        let transposed = rule(scaling).transposed(size);
-        weight_table(transposed.iter().map(Vec::as_slice))
+        let transposed = rule(scaling)?.transposed(size);
+        Ok(weight_table(transposed.iter().map(Vec::as_slice)))
     });
-    let tables = tables.collect();
+    let tables: Result<_> = tables.collect();
     let shader = Shader::plain(inputs, vec![word], body, shape.num_elements());
-    Ok(Some(Shader { tables, ..shader }))
+    Ok(Some(Shader { tables: tables?, ..shader }))
 }

@@ -12,7 +12,7 @@ use crate::{
     resource::{Resource, ResourceHandle},
     runtime_call::infer_outputs,
 };
-use ferroflow_ir::{Code, Error as IrError, HostTensor, workspace};
+use ferroflow_ir::{Code, Error as IrError, HostTensor, budget, workspace};
 use ferroflow_kernels::{check_size, philox::Words};
 use smallvec::SmallVec;
 use std::{
@@ -82,6 +82,9 @@ fn draw(
     while drawn.len() < n {
         let class = classes.draw(words);
         n_tries += 1;
+        if n_tries.is_multiple_of(TRIES_BETWEEN_LOOKS) {
+            budget::tick();
+        }
         if !unique || seen.insert(class) {
             drawn.push(class);
         }
@@ -92,6 +95,9 @@ fn draw(
     }
     Ok((drawn, n_tries))
 }
+
+/// Tries between two looks at the budget of the call.
+const TRIES_BETWEEN_LOOKS: u64 = 1 << 16;
 
 /// As many tries as TensorFlow makes.
 const MOST_TRIES: u64 = i32::MAX as u64;
@@ -155,13 +161,35 @@ fn fixed(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let (shard, range) = (attrs.int("shard")?, attrs.int("range_max")?);
     let of_shard = |id: &i64| id % shards == shard;
     let distortion = attrs.float("distortion")?;
-    let blank = (0..reserved).filter(of_shard).take(usize::try_from(range).unwrap_or(0) + 1);
-    let mut own: Vec<f32> = blank.map(|_| 0.0).collect();
+    let n_blank = match shard < shards {
+        true => usize::try_from(reserved.saturating_sub(shard).max(0))
+            .unwrap_or(0)
+            .div_ceil(shards as usize),
+        false => 0,
+    };
+    if usize::try_from(range).is_ok_and(|range| n_blank > range) {
+        let expected = "at least the number of reserved ids";
+        return Err(wrong("range_max", expected, range.to_string()));
+    }
+    let mut own = workspace::filled(0.0f32, n_blank)?;
     let first = own.len() as i64;
     let listed = (first..).zip(&weights).filter(|(id, _)| of_shard(id));
     own.extend(listed.map(|(_, weight)| weight.powf(distortion)));
     if own.len() as i64 != range {
         return Err(wrong("range_max", "the number of weights", format!("{} weights", own.len())));
+    }
+    let is_weight = |weight: &f32| weight.is_finite() && *weight >= 0.0;
+    if let Some(weight) = own.iter().find(|weight| !is_weight(weight)) {
+        let expected = "of finite numbers, none of them negative";
+        return Err(wrong("unigrams", expected, format!("a weight of {weight}")));
+    }
+    // Different classes can be drawn only of those that have a weight.
+    let n_candidates = own.iter().filter(|&&weight| weight > 0.0).count();
+    let n = attrs.int("num_sampled")?;
+    let needed = if attrs.bool("unique")? { n } else { n.min(1) };
+    if usize::try_from(needed).is_ok_and(|needed| needed > n_candidates) {
+        let expected = format!("at most {n_candidates}, the number of classes with a weight");
+        return Err(wrong("num_sampled", &expected, n.to_string()));
     }
     sample(call, &WeightedClasses::new(own))
 }

@@ -22,7 +22,7 @@ fn sparse(call: &RuntimeCall<'_>) -> Result<Sparse> {
 }
 
 fn add(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    one(HostTensor::scalar(tensors(call)?.add(sparse(call)?)))
+    one(HostTensor::scalar(tensors(call)?.add(sparse(call)?)?))
 }
 
 fn add_many(call: &mut RuntimeCall<'_>) -> Result<Results> {

@@ -295,3 +295,67 @@ fn functions_of_other_numbers_of_results_are_refused() {
         }
     }
 }
+
+/// Weights and positions of a dimension take more memory than its elements.
+#[test]
+fn images_of_billions_of_columns_are_refused() {
+    let images = |dtype| zeros(dtype, &[1, 3, 4, 2]);
+    let sizes = || ints(&[2, i32::MAX]);
+    for op in ["ResizeNearestNeighbor", "QuantizedResizeBilinear"] {
+        let quantized = op.starts_with("Quantized");
+        let dtype = if quantized { DType::QU8 } else { DType::U8 };
+        let range = || HostTensor::scalar(1.0f32).into();
+        let mut inputs = vec![images(dtype), sizes()];
+        if quantized {
+            inputs.extend([range(), range()]);
+        }
+        let error = refused(op, Attrs::new().with("T", dtype), &inputs);
+        assert_eq!(error.code(), Code::ResourceExhausted, "{op}: {error}");
+    }
+}
+
+/// Weights of which no other class is ever drawn, and ids of a shard that does not exist.
+#[test]
+fn candidates_that_cannot_be_drawn_are_refused() {
+    let sample = |weights: Vec<f32>, n: i64, reserved: i64, shard: i64| {
+        let attrs = Attrs::new()
+            .with("num_true", 1i64)
+            .with("num_sampled", n)
+            .with("unique", true)
+            .with("range_max", weights.len() as i64)
+            .with("num_reserved_ids", reserved)
+            .with("shard", shard)
+            .with("unigrams", AttrValue::Floats(weights));
+        let classes = HostTensor::from_slice(Shape::new([1, 1]).unwrap(), &[0i64]).unwrap();
+        execute(&Context::new(), "FixedUnigramCandidateSampler", attrs, &[classes.into()])
+    };
+    assert_eq!(sample(vec![1.0, 2.0, 3.0], 3, 0, 0).unwrap()[0].shape()[..], [3]);
+    for (weights, n, reserved, shard) in [
+        (vec![1.0, 0.0, 2.0], 3, 0, 0),
+        (vec![1.0, f32::INFINITY, 2.0], 2, 0, 0),
+        (vec![1.0, -1e30, 2.0], 2, 0, 0),
+        (vec![1.0, 2.0, 3.0], 2, 1 << 33, 2),
+        (vec![1.0, 2.0, 3.0], 2, i64::MAX, 0),
+    ] {
+        let error = sample(weights.clone(), n, reserved, shard).expect_err("refused");
+        assert_eq!(error.code(), Code::InvalidArgument, "{weights:?}: {error}");
+    }
+}
+
+#[test]
+fn rows_of_millions_share_what_is_empty() {
+    let context = Context::new();
+    let inputs = [
+        HostTensor::from_slice(Shape::new([1, 2]).unwrap(), &[7i64, 1]).unwrap().into(),
+        HostTensor::vector(&[2.5f32]).unwrap().into(),
+        HostTensor::vector(&[1i64 << 20, 2]).unwrap().into(),
+    ];
+    let attrs = Attrs::new().with("shared_name", "rows");
+    let numbers = execute(&context, "AddManySparseToTensorsMap", attrs, &inputs).unwrap();
+    assert_eq!(numbers[0].shape()[..], [1 << 20]);
+    let attrs = Attrs::new().with("dtype", DType::F32).with("shared_name", "rows");
+    let wanted = HostTensor::vector(&[6i64, 7]).unwrap().into();
+    let found = execute(&context, "TakeManySparseFromTensorsMap", attrs, &[wanted]).unwrap();
+    assert_eq!(found[0].host().unwrap().as_slice::<i64>().unwrap(), [1, 1]);
+    assert_eq!(found[1].host().unwrap().as_slice::<f32>().unwrap(), [2.5]);
+}

@@ -12,7 +12,7 @@ use crate::{
     kernel::{Io, Kernel},
     number::Number,
     plan::interpolation::{
-        Filter, InterpolationWeights, Scaling, area, bicubic, bilinear, filtered, scalings,
+        Filter, InterpolationWeights, Scaling, area, bicubic, bilinear, filtered, of_each, scalings,
     },
     simd::{Vectorized, vectorize},
     threads::Threads,
@@ -34,7 +34,7 @@ pub(crate) const KERNELS: &[(&str, Build)] = &[
 ];
 
 /// A rule for weights.
-type Rule = fn(Scaling) -> InterpolationWeights;
+type Rule = fn(Scaling) -> Result<InterpolationWeights>;
 
 /// The sizes of images before they are resized.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +76,8 @@ pub(in crate::cpu) struct Resize {
 
 impl Resize {
     fn new(call: &OpCall<'_>, rule: Rule) -> Result<Resize> {
-        let [rows, columns] = scalings(call, call.shape(0), &call.output_shape(0)?)?.map(rule);
+        let scalings = scalings(call, call.shape(0), &call.output_shape(0)?)?;
+        let [rows, columns] = of_each(scalings, rule)?;
         Ok(Resize { size: Size::new(call.shape(0)), rows, columns })
     }
 
@@ -169,14 +170,17 @@ fn resize_grad(call: &OpCall<'_>, rule: Rule) -> Result<Option<Arc<dyn Kernel>>>
             Ok(())
         })
     }
-    let weights = scalings(call, call.shape(1), call.shape(0))?.map(rule);
+    let weights = of_each(scalings(call, call.shape(1), call.shape(0))?, rule)?;
     let size = Size::new(call.shape(1));
     Ok(with_real!(call.dtype(1), T => kernel::<T>(size, weights)))
 }
 
 /// For each position of the output the nearest one of the input.
-fn nearest_positions(scaling: Scaling) -> Vec<usize> {
-    (0..scaling.output).map(|index| scaling.nearest(index)).collect()
+fn nearest_positions([rows, columns]: [Scaling; 2]) -> Result<[Vec<usize>; 2]> {
+    let of = |scaling: Scaling| {
+        workspace::collected((0..scaling.output).map(move |index| scaling.nearest(index)))
+    };
+    Ok([of(rows)?, of(columns)?])
 }
 
 fn nearest(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
@@ -203,7 +207,7 @@ fn nearest(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         })
     }
     let shape = call.output_shape(0)?;
-    let positions = scalings(call, call.shape(0), &shape)?.map(nearest_positions);
+    let positions = nearest_positions(scalings(call, call.shape(0), &shape)?)?;
     let (dtype, size) = (call.dtype(0), Size::new(call.shape(0)));
     Ok(with_cell!(dtype, T => kernel::<T>(dtype, shape, size, positions)))
 }
@@ -231,7 +235,7 @@ fn nearest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         })
     }
     let shape = call.output_shape(0)?;
-    let positions = scalings(call, &shape, call.shape(0))?.map(nearest_positions);
+    let positions = nearest_positions(scalings(call, &shape, call.shape(0))?)?;
     let (batch, size) = (shape[0], Size::new(&shape));
     Ok(with_real!(call.dtype(0), T => kernel::<T>(batch, size, positions)))
 }
@@ -293,7 +297,7 @@ fn scale_and_translate(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 let sizes = (input, out[axis]);
                 filtered(filter, sizes, scale[axis], translation[axis], antialias)
             };
-            let (rows, columns) = (weights(0, size.height), weights(1, size.width));
+            let (rows, columns) = (weights(0, size.height)?, weights(1, size.width)?);
             let (x, out) = (to_floats::<T>(io.input(0)), io.output(0));
             Resize { size, rows, columns }.apply(io.threads(), &x, out);
             Ok(())
