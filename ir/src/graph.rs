@@ -583,3 +583,54 @@ pub struct NodeMut<'a> {
     /// The types of the results.
     pub outputs: &'a mut SmallVec<[ValueType; 2]>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str, inputs: impl IntoIterator<Item = Outlet>) -> NodeDef {
+        let op = crate::registry::find("IdentityN").expect("a known op");
+        NodeDef::new(name, op, Attrs::new()).with_inputs(inputs)
+    }
+
+    /// What edges say is what the nodes say.
+    fn check(graph: &Graph) {
+        let mut by_nodes: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+        for (user, node) in graph.iter() {
+            for (_, source) in node.sources() {
+                by_nodes.entry(source).or_default().push(user);
+            }
+        }
+        for id in graph.ids() {
+            let mut by_edges: Vec<NodeId> = graph.consumers(id).collect();
+            by_edges.sort();
+            assert_eq!(by_edges, by_nodes.remove(&id).unwrap_or_default(), "users of {id:?}");
+        }
+    }
+
+    #[test]
+    fn edges_tell_of_few_and_of_many_changes() {
+        let mut graph = Graph::new();
+        let first = graph.add(node("first", [])).unwrap();
+        let second = graph.add(node("second", [first.into()])).unwrap();
+        let n_users = 4 * FEW_NODES;
+        let inputs = [Outlet::new(first, 0), Outlet::new(first, 1), Outlet::new(second, 0)];
+        let user = |n: usize| node(&format!("user{n}"), inputs).with_controls([first]);
+        let users: Vec<NodeId> = (0..n_users).map(|n| graph.add(user(n)).unwrap()).collect();
+        check(&graph);
+        // A use as input goes, another and the one as control stay; and the other way round.
+        graph.connect(users[0], [inputs[0]], [first]).unwrap();
+        graph.connect(users[1], [inputs[2]], []).unwrap();
+        graph.connect(users[2], [inputs[2], inputs[2]], [first, first, second]).unwrap();
+        check(&graph);
+        graph.replace_uses(inputs[2], inputs[0]);
+        assert_eq!(graph.data_consumers(second).count(), 0);
+        check(&graph);
+        for kept in [n_users - 10, n_users - 2 * FEW_NODES, 1] {
+            let keep = [first, second].into_iter().chain(users[..kept].iter().copied());
+            graph.retain(&keep.collect()).unwrap();
+            assert_eq!(graph.len(), kept + 2);
+            check(&graph);
+        }
+    }
+}

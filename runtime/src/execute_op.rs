@@ -12,7 +12,7 @@ use crate::{
 };
 use ferroflow_ir::{
     Attrs, DType, Effect, Error as IrError, FunctionLibrary, HostTensor, Lowering, OpDef, Shape,
-    ValueType,
+    ValueType, budget,
     build::infer_attrs,
     emit::{self, Emit, ValueId},
     infer::InputFacts,
@@ -199,6 +199,8 @@ impl Emit for EagerEmit<'_> {
         attrs: Attrs,
         inputs: &[ValueId],
     ) -> ferroflow_ir::Result<SmallVec<[ValueId; 2]>> {
+        // A formula may have many calls, each of them on large tensors.
+        budget::tick();
         let inputs: SmallVec<[EagerTensor; 4]> =
             inputs.iter().map(|id| self.values[id.0 as usize].clone()).collect();
         let attrs = op.complete_attrs(attrs)?;

@@ -349,7 +349,10 @@ fn broadcast_to(context: &mut OpContext<'_>) -> Result<()> {
 
 fn broadcast_view(context: &OpContext<'_>) -> Result<Vec<StridedView>> {
     let input = context.known(0)?;
-    let output = context.output(0).known().unwrap_or_default();
+    let output = context.output(0).known();
+    // A size of -1 is one that is not known, which no data ever tells.
+    let output =
+        output.ok_or_else(|| context.wrong(1, "of no negative sizes", context.output(0)))?;
     let (strides, missing) = (input.strides(), output.rank() - input.rank());
     let dims = output.iter().enumerate().map(|(axis, &size)| {
         let own = axis.checked_sub(missing).filter(|&axis| input[axis] != 1);

@@ -240,6 +240,7 @@ fn fill_empty_rows_grad(context: &mut OpContext<'_>) -> Result<()> {
 fn gather(context: &mut OpContext<'_>) -> Result<()> {
     let n = check_splits(context, 2)?;
     context.check_rank_at_least(n, 1)?;
+    context.check_rank_at_least(n + 1, 1)?;
     let n_out = context.n_outputs() - 1;
     context.set_all(&PartialShape::vector(None));
     if let Some(dims) = context.shape(n + 1).dims() {

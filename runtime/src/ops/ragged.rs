@@ -34,9 +34,10 @@ fn from_variant(call: &mut RuntimeCall<'_>) -> Result<Results> {
     };
     let (n_inner, n_outer) =
         (call.attrs.int("input_ragged_rank")?, call.attrs.int("output_ragged_rank")?);
-    let n_inner = if n_inner == -1 { n_outer - dims.len() as i64 } else { n_inner };
-    if n_inner < -1 || n_inner + dims.len() as i64 != n_outer {
-        let expected = (n_inner.max(-1) + dims.len() as i64).to_string();
+    let rank = dims.len() as i64;
+    let n_inner = if n_inner == -1 { n_outer.saturating_sub(rank) } else { n_inner };
+    if n_inner < -1 || n_inner.checked_add(rank) != Some(n_outer) {
+        let expected = n_inner.max(-1).saturating_add(rank).to_string();
         return Err(wrong("output_ragged_rank", expected, n_outer));
     }
     let n_inner = usize::try_from(n_inner).ok();

@@ -62,7 +62,7 @@ fn writer(dtype: DType, shape: Shape, style: Style) -> Option<Arc<dyn Kernel>> {
             Some(Arc::new(move |io: &mut Io<'_>| {
                 let elements: &[$type] = io.input(0);
                 let texts = elements.iter().map(|&$x| Bytes::from($text));
-                put_strings(io, 0, &shape, texts.collect())
+                put_strings(io, 0, &shape, texts)
             }))
         }};
     }
@@ -96,7 +96,7 @@ fn writer(dtype: DType, shape: Shape, style: Style) -> Option<Arc<dyn Kernel>> {
                 }
                 Bytes::from(filled)
             });
-            put_strings(io, 0, &shape, texts.collect())
+            put_strings(io, 0, &shape, texts)
         })),
         _ => None,
     }

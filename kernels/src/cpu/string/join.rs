@@ -37,7 +37,7 @@ fn string_join(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let own = inputs.iter().zip(&scalars);
             joined(own.map(|(texts, &scalar)| &texts[if scalar { 0 } else { element }]), &separator)
         });
-        put_strings(io, 0, &shape, all.collect())
+        put_strings(io, 0, &shape, all)
     })))
 }
 
@@ -60,7 +60,7 @@ fn reduce_join(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let first = offset(element, &kept);
             joined((0..n_joined).map(|n| &texts[first + offset(n, &reduced)]), &separator)
         });
-        put_strings(io, 0, &shape, all.collect())
+        put_strings(io, 0, &shape, all)
     })))
 }
 

@@ -23,7 +23,7 @@ pub(super) mod unicode;
 use super::cell::Cell;
 use crate::{device::OpCall, error::Result, kernel::Io};
 use bytes::Bytes;
-use ferroflow_ir::{DType, Shape};
+use ferroflow_ir::{DType, Shape, budget};
 
 /// Sets output 0 to what `map` makes of each string of input 0.
 fn put_mapped<T: Cell>(
@@ -53,10 +53,22 @@ impl Mapped {
     }
 }
 
-/// Sets output 0 to strings.
-fn put_strings(io: &mut Io<'_>, output: usize, shape: &Shape, strings: Vec<Bytes>) -> Result<()> {
+/// Strings between two looks at the budget of the call.
+const STRINGS_BETWEEN_LOOKS: usize = 1 << 12;
+
+/// Sets an output to as many strings as its shape has elements.
+fn put_strings(
+    io: &mut Io<'_>,
+    output: usize,
+    shape: &Shape,
+    strings: impl IntoIterator<Item = Bytes>,
+) -> Result<()> {
     Bytes::write(io, output, DType::String, shape, |out| {
-        out.clone_from_slice(&strings);
+        let mut strings = strings.into_iter();
+        for part in out.chunks_mut(STRINGS_BETWEEN_LOOKS) {
+            budget::tick();
+            part.iter_mut().zip(&mut strings).for_each(|(element, string)| *element = string);
+        }
         Ok(())
     })
 }
