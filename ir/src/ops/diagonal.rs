@@ -194,6 +194,10 @@ pub(super) fn matrix_band_part(context: &mut OpContext<'_>) -> Result<()> {
 
 pub(super) fn matrix_diag(context: &mut OpContext<'_>) -> Result<()> {
     context.check_rank_at_least(0, 1)?;
+    let padding = if context.n_inputs() > 4 { context.shape(4).known() } else { None };
+    if let Some(padding) = padding.filter(|padding| padding.num_elements() != 1) {
+        return Err(context.wrong(4, "of one element", padding));
+    }
     if let Some(diagonal) = context.shape(0).known()
         && context.host_values_known()
     {

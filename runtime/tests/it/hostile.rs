@@ -359,3 +359,21 @@ fn rows_of_millions_share_what_is_empty() {
     assert_eq!(found[0].host().unwrap().as_slice::<i64>().unwrap(), [1, 1]);
     assert_eq!(found[1].host().unwrap().as_slice::<f32>().unwrap(), [2.5]);
 }
+
+/// What is wrong with shapes alone is found where these are known before a call, and where they are not.
+#[test]
+fn shapes_that_do_not_fit_are_refused_whenever_they_are_known() {
+    let rows = |row: i64| -> Vec<EagerTensor> {
+        let dims = HostTensor::vector(&[row]).unwrap().into();
+        vec![ints(&[3]), dims]
+    };
+    let broadcast = Attrs::new().with("Tidx", DType::I64);
+    refused("BroadcastTo", broadcast, &rows(-1));
+    let empty = zeros(DType::I32, &[0, 1, 2, 2]);
+    let scalar = || EagerTensor::scalar(0i32);
+    let inputs = [zeros(DType::I32, &[0]), scalar(), scalar(), scalar(), empty];
+    refused("MatrixDiagV3", Attrs::new(), &inputs);
+    let splits = || EagerTensor::from(HostTensor::vector(&[0i64, 1]).unwrap());
+    let attrs = Attrs::new().with("PARAMS_RAGGED_RANK", 1i64).with("OUTPUT_RAGGED_RANK", 0i64);
+    refused("RaggedGather", attrs, &[splits(), splits(), EagerTensor::scalar(0i64)]);
+}
