@@ -18,15 +18,16 @@ pub use account::{Charge, MemoryAccount};
 use crate::{
     clock::Instant,
     error::{Error, Result},
+    sync::{
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        thread_local,
+    },
 };
 use std::{
     cell::{Cell, RefCell},
     marker::PhantomData,
     panic,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::Arc,
 };
 
 /// Bounds of one call.
@@ -183,13 +184,13 @@ pub struct Entered {
 impl Entered {
     fn change(state: BoundState, budget: Option<Arc<CallBudget>>) -> Entered {
         let budget = CURRENT.with(|current| current.replace(budget));
-        Entered { state: STATE.replace(state), budget, thread: PhantomData }
+        Entered { state: STATE.with(|cell| cell.replace(state)), budget, thread: PhantomData }
     }
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        STATE.set(self.state);
+        STATE.with(|cell| cell.set(self.state));
         let before = self.budget.take();
         // A thread that is ending has no budget any more.
         let _ = CURRENT.try_with(|current| current.replace(before));
@@ -199,7 +200,7 @@ impl Drop for Entered {
 /// Whether a call in progress on this thread is bounded.
 #[inline]
 pub fn is_bounded() -> bool {
-    STATE.get() != BoundState::Unbounded
+    STATE.with(Cell::get) != BoundState::Unbounded
 }
 
 /// The budget of the thread.
@@ -220,7 +221,7 @@ impl SharedBounds {
     /// The bounds of this thread.
     #[inline]
     pub fn of_thread() -> SharedBounds {
-        SharedBounds(current().map(|budget| (STATE.get(), budget)))
+        SharedBounds(current().map(|budget| (STATE.with(Cell::get), budget)))
     }
 
     /// Whether there are none.
@@ -238,7 +239,7 @@ impl SharedBounds {
 /// Runs a change that no block may end half-way: [`tick`] does nothing in it.
 #[inline]
 pub fn masked<R>(change: impl FnOnce() -> R) -> R {
-    let _entered = match STATE.get() {
+    let _entered = match STATE.with(Cell::get) {
         BoundState::Unbounded | BoundState::Masked => None,
         BoundState::Bounded => Some(Entered::change(BoundState::Masked, current())),
     };
@@ -288,7 +289,7 @@ pub fn print(bytes: usize) -> Result<()> {
 /// of the call turns into an error. Where panics abort, kernels that have begun run to their end.
 #[inline]
 pub fn tick() {
-    if STATE.get() == BoundState::Bounded && cfg!(panic = "unwind") {
+    if STATE.with(Cell::get) == BoundState::Bounded && cfg!(panic = "unwind") {
         unwind();
     }
 }

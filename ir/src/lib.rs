@@ -87,6 +87,11 @@ pub mod registry;
 pub mod shape;
 pub mod spec;
 pub mod strided_slice;
+#[cfg(not(shuttle))]
+mod sync;
+#[cfg(shuttle)]
+#[doc(hidden)]
+pub mod sync;
 mod tensor_identity;
 pub mod tensor_name;
 pub mod trace_type;

@@ -68,6 +68,7 @@ mod scratch;
 )]
 mod shader;
 mod simd;
+mod sync;
 mod tensor_message;
 mod threads;
 #[cfg(feature = "wgpu")]

@@ -9,9 +9,9 @@ use crate::{
     execute::execute,
     resource::Resource,
     rows::{RowRun, join, row, stacked},
+    sync::{Condvar, Mutex},
 };
 use ferroflow_ir::{Attrs, DType, Error as IrError, HostTensor, PartialShape, ops::names};
-use parking_lot::{Condvar, Mutex};
 use std::{any::Any, cmp::Ordering, fmt, sync::Arc};
 
 /// An accumulator of gradients: dense ones, or sparse ones.

@@ -9,10 +9,10 @@ use crate::{
     error::{Error, Result},
     resource::Resource,
     rows::{RowRun, join, row, stacked},
+    sync::{Condvar, Mutex},
 };
 use bytes::Bytes;
 use ferroflow_ir::{Code, DType, Error as IrError, HostTensor, Shape};
-use parking_lot::{Condvar, Mutex};
 use std::{any::Any, collections::HashMap, sync::Arc};
 
 /// A barrier.

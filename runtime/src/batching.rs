@@ -6,9 +6,9 @@ use crate::{
     budget::{KeptTensors, wait, wait_until},
     error::{Error, Result},
     resource::Resource,
+    sync::{Condvar, Mutex, MutexGuard},
 };
 use ferroflow_ir::{Code, HostTensor, clock::Instant};
-use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
     any::Any,
     collections::{HashMap, HashSet},

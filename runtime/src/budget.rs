@@ -1,12 +1,14 @@
 //! Budgets of calls in the runtime: waits that end with a budget, and values that resources keep.
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    sync::{Condvar, MutexGuard},
+};
 use ferroflow_ir::{
     Code, HostTensor,
     budget::{self, Charge},
     clock::Instant,
 };
-use parking_lot::{Condvar, MutexGuard};
 use std::time::Duration;
 
 /// The time that a thread waits for others without a look at its budget.

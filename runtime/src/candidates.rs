@@ -2,10 +2,9 @@
 //!
 //! Sources: `range_sampler.cc`, `weighted_picker.cc` and `distribution_sampler.h` of TensorFlow.
 
-use crate::{error::Result, resource::Resource};
+use crate::{error::Result, resource::Resource, sync::Mutex};
 use ferroflow_ir::{DType, Error as IrError, Shape};
 use ferroflow_kernels::{check_size, philox::Words};
-use parking_lot::Mutex;
 use std::{any::Any, sync::Arc};
 
 /// A distribution over the classes `0..range`.

@@ -69,7 +69,7 @@ fn first(values: Vec<EagerTensor>) -> Result<EagerTensor> {
 mod tests {
     use super::*;
     use crate::ResourceVariable;
-    use parking_lot::Mutex;
+    use crate::sync::Mutex;
     use std::sync::Arc;
     use tracing::{
         Event, Metadata, Subscriber,

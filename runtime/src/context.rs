@@ -11,6 +11,7 @@ use crate::{
     registered_kernels::RegisteredKernels,
     resource::ResourceManager,
     runtime_call::{HostBody, RuntimeCall},
+    sync::{Mutex, RwLock},
 };
 use ferroflow_ir::{
     Limits, OpDef, OpRegistry,
@@ -18,7 +19,6 @@ use ferroflow_ir::{
     device_name::DeviceName,
 };
 use ferroflow_kernels::{CpuDevice, Device, Precision, Threads, instructions};
-use parking_lot::{Mutex, RwLock};
 use std::{
     collections::HashMap,
     fmt, mem,

@@ -1,9 +1,8 @@
 //! The devices of a context besides the CPU.
 
-use crate::placement::is_elsewhere;
+use crate::{placement::is_elsewhere, sync::RwLock};
 use ferroflow_ir::device_name::DeviceName;
 use ferroflow_kernels::{Device, KINDS, accelerators};
-use parking_lot::RwLock;
 use std::sync::Arc;
 
 /// Devices that were added, and those that are found when a call first asks for their kind.

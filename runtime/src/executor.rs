@@ -8,10 +8,10 @@ use crate::{
     plan::{ExecutionPlan, estimate::MemoryEstimate},
     run::ExecutableRun,
     scope::Scope,
+    sync::Mutex,
 };
 use ferroflow_ir::budget;
 use ferroflow_kernels::{Buffer, frame::Frame};
-use parking_lot::Mutex;
 
 /// A program ready to run, with the frames it runs in. Any number of threads may run it at once.
 #[derive(Debug)]

@@ -3,10 +3,9 @@
 //! Each node of a function has a generator of its own, as has each pair of seeds in eager code. It
 //! begins where the seeds say, and each call goes on where the last one ended.
 
-use crate::origin::NodeOrigin;
+use crate::{origin::NodeOrigin, sync::Mutex};
 use ferroflow_ir::entropy::unforeseen;
 use ferroflow_kernels::philox::Philox;
-use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
 
 /// The generators of one model, or of eager code.

@@ -80,6 +80,7 @@ pub mod sparse;
 mod specializations;
 mod staging;
 mod staging_map;
+mod sync;
 mod table;
 mod tensor_array;
 pub mod trackable;

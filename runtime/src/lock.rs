@@ -1,8 +1,12 @@
 //! Locks of critical sections: state that one holder at a time has, until it lets go.
 
-use crate::{budget::wait, error::Result, resource::Resource};
+use crate::{
+    budget::wait,
+    error::Result,
+    resource::Resource,
+    sync::{Condvar, Mutex},
+};
 use ferroflow_ir::Handle;
-use parking_lot::{Condvar, Mutex};
 use std::{any::Any, sync::Arc};
 
 /// A lock.

@@ -8,10 +8,10 @@ use crate::{
     execute_op::{complete, execute_op},
     scope::Scope,
     single_op::SingleOp,
+    sync::Mutex,
 };
 use ferroflow_ir::{Attrs, DType, Effect, Lowering, OpDef};
 use ferroflow_kernels::Device;
-use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
 
 /// Programs of single ops on devices.

@@ -1,9 +1,8 @@
 //! Record of a run and its cost, for callers that ask.
 
-use crate::{error::Result, origin::NodeOrigin};
+use crate::{error::Result, origin::NodeOrigin, sync::Mutex};
 use ferroflow_ir::clock::Instant;
 use ferroflow_kernels::Device;
-use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
 /// Level of detail of the record of a run.

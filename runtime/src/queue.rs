@@ -8,12 +8,12 @@ use crate::{
     generator::seeded,
     resource::Resource,
     rows::{RowRun, join, row, stacked},
+    sync::{Condvar, Mutex},
 };
 use ferroflow_ir::{
     Attrs, Code, DType, Error as IrError, HostTensor, PartialShape, Shape, ops::names,
 };
 use ferroflow_kernels::philox::Words;
-use parking_lot::{Condvar, Mutex};
 use std::{any::Any, collections::VecDeque, sync::Arc};
 
 /// Properties of a queue that are fixed when it is made.

@@ -1,9 +1,8 @@
 //! Kernels of ops of the user's own.
 
-use crate::{context::Context, error::Result};
+use crate::{context::Context, error::Result, sync::RwLock};
 use ferroflow_ir::{Lowering, OpDef};
 use ferroflow_kernels::{Kernel, OpCall};
-use parking_lot::RwLock;
 use std::{collections::HashMap, fmt, sync::Arc};
 
 /// A function that makes the kernel of a call.

@@ -9,9 +9,9 @@ use crate::{
     error::{Error, Result},
     generator::Generators,
     owned_cache::OwnedCache,
+    sync::Mutex,
 };
 use ferroflow_ir::{DType, Handle, HostTensor, TensorSpec, ValueType};
-use parking_lot::Mutex;
 use std::{
     any::Any,
     collections::HashMap,

@@ -5,9 +5,9 @@ use crate::{
     error::{Error, Result},
     resource::Resource,
     rows::{RowRun, join},
+    sync::Mutex,
 };
 use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape, budget, workspace};
-use parking_lot::Mutex;
 use std::{any::Any, collections::HashMap, fmt::Display, sync::Arc};
 
 /// A sparse tensor.

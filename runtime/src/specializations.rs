@@ -4,13 +4,21 @@
 //! and the one that was used longest ago is dropped where a new one exceeds the limit.
 
 use crate::{
-    compile::compile, eager_tensor::EagerTensor, error::Result, executor::Executable,
-    placement::PlacementRequest, resource::value_type, scope::Scope,
+    compile::compile,
+    eager_tensor::EagerTensor,
+    error::Result,
+    executor::Executable,
+    placement::PlacementRequest,
+    resource::value_type,
+    scope::Scope,
+    sync::{
+        Mutex, RwLock,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
 };
 use ferroflow_ir::{
     FunctionDef, FunctionLibrary, ValueType, hash::FastHasher, pass::specialize::Argument,
 };
-use parking_lot::{Mutex, RwLock};
 use smallvec::SmallVec;
 use std::{
     borrow::Borrow,
@@ -18,10 +26,7 @@ use std::{
     fmt,
     hash::Hasher,
     num::NonZeroUsize,
-    sync::{
-        Arc, OnceLock, Weak,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
+    sync::{Arc, OnceLock, Weak},
 };
 
 /// A function compiled for arguments of certain types.

@@ -5,9 +5,9 @@ use crate::{
     budget::{KeptTensors, wait},
     error::Result,
     resource::Resource,
+    sync::{Condvar, Mutex},
 };
 use ferroflow_ir::{Error as IrError, HostTensor};
-use parking_lot::{Condvar, Mutex};
 use std::{any::Any, collections::VecDeque, sync::Arc};
 
 type Tuple = Vec<HostTensor>;

@@ -8,9 +8,9 @@ use crate::{
     budget::{KeptTensors, wait},
     error::{Error, Result},
     resource::Resource,
+    sync::{Condvar, Mutex, MutexGuard},
 };
 use ferroflow_ir::{Code, Error as IrError, HostTensor};
-use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{any::Any, collections::BTreeMap, sync::Arc};
 
 /// A tuple of which some tensors may be missing.

@@ -3,10 +3,10 @@
 use crate::{
     error::{Error, Result},
     resource::Resource,
+    sync::{Mutex, MutexGuard},
     variant::tensor_list::checked_length,
 };
 use ferroflow_ir::{Code, DType, Error as IrError, HostTensor, PartialShape, Shape, workspace};
-use parking_lot::Mutex;
 use std::{any::Any, collections::HashMap, fmt, sync::Arc};
 
 /// Properties of an array that are fixed when it is made.
@@ -76,7 +76,7 @@ impl TensorArrayResource {
         Ok(TensorArrayResource { options, state: Mutex::new(state) })
     }
 
-    fn open(&self) -> Result<parking_lot::MutexGuard<'_, State>> {
+    fn open(&self) -> Result<MutexGuard<'_, State>> {
         let state = self.state.lock();
         if state.closed {
             return Err(wrong("array", "open", "one that was closed"));

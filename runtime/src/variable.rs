@@ -7,12 +7,12 @@ use crate::{
     error::{Error, Result},
     mirrored::{Annotations, VariableAggregation, VariableSynchronization, component, replicas},
     resource::{Resource, ResourceHandle},
+    sync::{Mutex, MutexGuard},
 };
 use ferroflow_ir::{
     Code, DType, HostTensor, Layout, PartialShape, Shape, TensorSpec, budget::masked,
 };
 use ferroflow_kernels::{Buffer, Device, DeviceBuffer};
-use parking_lot::{Mutex, MutexGuard};
 use pieces::Whole;
 pub use pieces::step_pieces;
 use smallvec::SmallVec;

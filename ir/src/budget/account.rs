@@ -1,10 +1,10 @@
 //! Accounts of memory: what calls hold of a bounded number of bytes.
 
-use crate::error::{Error, Result};
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use crate::{
+    error::{Error, Result},
+    sync::atomic::{AtomicUsize, Ordering},
 };
+use std::sync::Arc;
 
 /// The accounts that a charge counts in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

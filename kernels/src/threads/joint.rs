@@ -5,16 +5,16 @@
 //! that comes late, because it serves someone else or has lost its processor, finds the work
 //! closed.
 
-use ferroflow_ir::clock::Instant;
+use crate::sync::{
+    Instant, Mutex,
+    atomic::{AtomicUsize, Ordering},
+    hint,
+    thread::{self, Thread},
+};
 use std::{
     any::Any,
-    hint,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread::{self, Thread},
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 

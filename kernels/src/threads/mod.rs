@@ -1,25 +1,23 @@
 //! Intra-op parallelism: splitting one op's work over threads.
 
+#[cfg(all(test, shuttle))]
+mod interleavings;
 mod joint;
 mod recess;
 
-use ferroflow_ir::{
-    budget::{self, SharedBounds},
-    clock::Instant,
+use crate::sync::{
+    Instant, Mutex, ThreadPool, ThreadPoolBuilder, Yield,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+    hint, thread, thread_local, yield_now,
 };
+use ferroflow_ir::budget::{self, SharedBounds};
 use joint::Joint;
-use rayon::{ThreadPool, ThreadPoolBuilder, Yield};
 use recess::Recess;
 use std::{
     cell::Cell,
-    hint,
     num::NonZeroUsize,
     ops::Range,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    thread,
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
@@ -66,7 +64,7 @@ impl Drop for ActiveCall<'_> {
     fn drop(&mut self) {
         if let Some(calls) = self.0 {
             calls.fetch_sub(1, Ordering::Relaxed);
-            IS_CALLING.set(false);
+            IS_CALLING.with(|is_calling| is_calling.set(false));
         }
     }
 }
@@ -109,7 +107,10 @@ impl Threads {
     /// Notes that a call of several ops is in progress on this thread: callers at the same time
     /// share the threads. A call within a call counts once.
     pub fn active_call(&self) -> ActiveCall<'_> {
-        let helpers = self.helpers.as_ref().filter(|_| !IS_CALLING.replace(true));
+        let helpers = self
+            .helpers
+            .as_ref()
+            .filter(|_| !IS_CALLING.with(|is_calling| is_calling.replace(true)));
         ActiveCall(helpers.map(|team| {
             team.calls.fetch_add(1, Ordering::Relaxed);
             &*team.calls
@@ -275,17 +276,17 @@ impl Helpers {
         let (calls, count) = (Arc::clone(&self.calls), self.pool.current_num_threads() + 1);
         self.pool.spawn_broadcast(move |_| {
             // Who looks out for work may find this very job, and must not begin again inside.
-            if LOOKS_OUT.replace(true) {
+            if LOOKS_OUT.with(|looks_out| looks_out.replace(true)) {
                 return;
             }
             let mut last = Instant::now();
             while last.elapsed() < patience && calls.load(Ordering::Relaxed) < count {
-                match rayon::yield_now() {
+                match yield_now() {
                     Some(Yield::Executed) => last = Instant::now(),
                     _ => hint::spin_loop(),
                 }
             }
-            LOOKS_OUT.set(false);
+            LOOKS_OUT.with(|looks_out| looks_out.set(false));
             awake.store(false, Ordering::Relaxed);
         });
         false

@@ -6,11 +6,11 @@
 //! alone for a while: for longer each time if it happens again soon, as on a machine that is busy.
 
 use super::joint::Help;
-use ferroflow_ir::clock::Instant;
-use std::{
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
-    time::Duration,
+use crate::sync::{
+    Instant,
+    atomic::{AtomicU32, AtomicU64, Ordering},
 };
+use std::time::Duration;
 
 /// The first recess, about the time slice of a scheduler.
 const SHORTEST: Duration = Duration::from_millis(5);
@@ -121,5 +121,23 @@ mod tests {
         let past = Recess { epoch: Instant::now() - Duration::from_secs(1), ..Recess::new() };
         past.begin_at(Duration::from_millis(1));
         assert!(!past.is_on());
+    }
+
+    #[cfg(shuttle)]
+    #[test]
+    fn a_recess_that_several_callers_begin_is_of_a_length_that_one_would_choose() {
+        ferroflow_ir::sync::explore(1000, || {
+            let recess = Recess::new();
+            crate::sync::thread::scope(|scope| {
+                for help in [Help::Late, Help::Missed(SHORTEST), Help::Shared] {
+                    let recess = &recess;
+                    scope.spawn(move || (0..MISSES).for_each(|_| recess.note(help)));
+                }
+            });
+            let length = Duration::from_nanos(recess.length.load(Ordering::Relaxed));
+            assert!((0..7).any(|doublings| length == SHORTEST * (1 << doublings)), "{length:?}");
+            let end = Duration::from_nanos(recess.end.load(Ordering::Relaxed));
+            assert!(end > Duration::ZERO && end <= recess.epoch.elapsed() + LONGEST, "{end:?}");
+        });
     }
 }

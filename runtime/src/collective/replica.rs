@@ -4,6 +4,7 @@
 //! loaded functions alike. Everything a call does runs on the thread of the call, so that is enough.
 
 use super::Engine;
+use crate::sync::thread_local;
 use ferroflow_ir::Mesh;
 use std::{
     cell::RefCell,

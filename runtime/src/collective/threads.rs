@@ -11,9 +11,9 @@ use super::{
 use crate::{
     error::{Error, Result},
     panics::caught,
+    sync::{Condvar, Mutex, MutexGuard},
 };
 use ferroflow_ir::{DType, HostTensor};
-use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 /// The time between two checks whether a waiting call is to end.

@@ -10,9 +10,9 @@ use crate::{
     resource::value_type,
     scope::Scope,
     specializations::{Specialization, Specializations},
+    sync::Mutex,
 };
 use ferroflow_ir::{FunctionDef, ValueType, hash::FastHasher, pass::outline::OutlinedFunction};
-use parking_lot::Mutex;
 use std::{collections::HashMap, hash::Hasher, sync::Arc};
 
 /// Number of meetings after which shapes have an executable. Tests meet most shapes once.

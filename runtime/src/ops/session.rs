@@ -6,9 +6,9 @@ use crate::{
     eager_tensor::Results,
     error::{Error, Result},
     resource::{Resource, ResourceHandle},
+    sync::Mutex,
 };
 use ferroflow_ir::{Code, Error as IrError, HostTensor};
-use parking_lot::Mutex;
 use std::{any::Any, collections::HashMap, sync::Arc};
 
 /// The values that are kept under handles.

@@ -8,6 +8,7 @@ use crate::{
     error::{Error, Result},
     resource::Resource,
     rows::stacked,
+    sync::RwLock,
 };
 use buckets::Buckets;
 use bytes::Bytes;
@@ -16,7 +17,6 @@ use ferroflow_ir::{
     budget::{self, Charge},
 };
 use ferroflow_kernels::check_size;
-use parking_lot::RwLock;
 use smallvec::SmallVec;
 use std::{any::Any, collections::HashMap, fmt, sync::Arc};
 

@@ -1,8 +1,7 @@
 //! Values that wait for objects which do not exist yet.
 
 use super::{ObjectGraph, Trackable};
-use crate::error::Result;
-use parking_lot::Mutex;
+use crate::{error::Result, sync::Mutex};
 use std::{fmt, sync::Arc};
 
 /// Where a restored checkpoint waits for what an object makes later: an optimizer makes its slot

@@ -8,9 +8,9 @@ use crate::{
     collective::Replica,
     eager_tensor::EagerTensor,
     error::{Error, Result},
+    sync::MutexGuard,
 };
 use ferroflow_ir::{Code, HostTensor, Layout, PartialShape, budget::masked};
-use parking_lot::MutexGuard;
 use std::sync::Arc;
 
 impl ResourceVariable {

@@ -1,9 +1,8 @@
 //! Data sets that keep the elements of another once they were all there.
 
 use super::{Cardinality, Components, Dataset, DatasetSource, KeptBytes, Stream, iterator};
-use crate::{eager_tensor::Results, error::Result, ops::RuntimeCall};
+use crate::{eager_tensor::Results, error::Result, ops::RuntimeCall, sync::Mutex};
 use ferroflow_ir::Error as IrError;
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// All elements, once a run has come to the end.

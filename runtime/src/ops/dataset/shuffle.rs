@@ -9,10 +9,10 @@ use crate::{
     ops::{RuntimeCall, one},
     resource::{Resource, ResourceHandle},
     scope::Scope,
+    sync::Mutex,
 };
 use ferroflow_ir::{HostTensor, entropy::unforeseen};
 use ferroflow_kernels::philox::{Philox, Words};
-use parking_lot::Mutex;
 use std::{any::Any, collections::VecDeque, sync::Arc};
 
 /// A source of seeds, one pair for each run over a data set.
