@@ -88,6 +88,11 @@ impl CallableFunction {
         CallableFunction(Arc::new(Inner { scope, def, captures, specializations }))
     }
 
+    #[cfg(all(test, shuttle))]
+    pub(crate) fn specializations(&self) -> &Specializations {
+        &self.0.specializations
+    }
+
     /// The definition.
     pub fn def(&self) -> &Arc<FunctionDef> {
         &self.0.def

@@ -1,5 +1,8 @@
 //! Programs ready to run, and the frames that they run in.
 
+#[cfg(all(test, shuttle))]
+mod interleavings;
+
 use crate::{
     eager_tensor::EagerTensor,
     error::{Error, Result},

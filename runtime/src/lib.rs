@@ -56,6 +56,8 @@ mod execute_op;
 mod executor;
 mod generator;
 mod glob;
+#[cfg(all(test, shuttle))]
+mod interleavings;
 mod kernel_call;
 mod lock;
 pub mod mirrored;

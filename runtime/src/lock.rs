@@ -1,5 +1,8 @@
 //! Locks of critical sections: state that one holder at a time has, until it lets go.
 
+#[cfg(all(test, shuttle))]
+mod interleavings;
+
 use crate::{
     budget::wait,
     error::Result,

@@ -1,5 +1,8 @@
 //! Queues of tuples of tensors. Who finds one empty, or full, waits for others.
 
+#[cfg(all(test, shuttle))]
+mod interleavings;
+
 use crate::{
     budget::{KeptTensors, wait},
     context::Context,
@@ -8,7 +11,7 @@ use crate::{
     generator::seeded,
     resource::Resource,
     rows::{RowRun, join, row, stacked},
-    sync::{Condvar, Mutex},
+    sync::{Condvar, Mutex, MutexGuard},
 };
 use ferroflow_ir::{
     Attrs, Code, DType, Error as IrError, HostTensor, PartialShape, Shape, ops::names,
@@ -62,6 +65,32 @@ struct State {
     cancelled: bool,
     /// The numbers that choose tuples of a queue in random order.
     words: Option<Words>,
+    /// Calls that put tuples in, and calls that take some out.
+    putters: Turns,
+    takers: Turns,
+}
+
+/// Calls in progress in the order in which they began: each waits for those before it, as in TensorFlow.
+#[derive(Debug, Default)]
+struct Turns {
+    last: u64,
+    waiting: VecDeque<u64>,
+}
+
+impl Turns {
+    fn enter(&mut self) -> u64 {
+        self.last += 1;
+        self.waiting.push_back(self.last);
+        self.last
+    }
+
+    fn is_next(&self, turn: u64) -> bool {
+        self.waiting.front() == Some(&turn)
+    }
+
+    fn leave(&mut self, turn: u64) {
+        self.waiting.retain(|other| *other != turn);
+    }
 }
 
 fn wrong(
@@ -191,12 +220,25 @@ impl Queue {
         if state.closed {
             return Err(cancelled());
         }
+        let turn = state.putters.enter();
+        let outcome = self.put_at_turn(&mut state, turn, tuples);
+        state.putters.leave(turn);
+        self.changed.notify_all();
+        outcome
+    }
+
+    fn put_at_turn(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        turn: u64,
+        tuples: Vec<Tuple>,
+    ) -> Result<()> {
         for tuple in tuples {
-            while state.tuples.len() >= self.options.capacity {
+            while !state.putters.is_next(turn) || state.tuples.len() >= self.options.capacity {
                 if state.cancelled {
                     return Err(cancelled());
                 }
-                wait(&self.changed, &mut state)?;
+                wait(&self.changed, state)?;
             }
             let position = match self.options.kind {
                 QueueKind::Fifo | QueueKind::Padding | QueueKind::Shuffle { .. } => {
@@ -240,25 +282,42 @@ impl Queue {
 
     fn take(&self, n: usize, up_to: bool) -> Result<Vec<Tuple>> {
         let mut state = self.state.lock();
+        let turn = state.takers.enter();
+        let outcome = self.take_at_turn(&mut state, turn, n, up_to);
+        state.takers.leave(turn);
+        self.changed.notify_all();
+        outcome
+    }
+
+    fn take_at_turn(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        turn: u64,
+        n: usize,
+        up_to: bool,
+    ) -> Result<Vec<Tuple>> {
         let mut taken = Vec::new();
         loop {
-            while taken.len() < n
-                && let Some(tuple) = self.next(&mut state)
+            while state.takers.is_next(turn)
+                && taken.len() < n
+                && let Some(tuple) = self.next(state)
             {
                 taken.push(tuple);
                 self.changed.notify_all();
             }
-            if taken.len() == n || (up_to && state.closed && !taken.is_empty()) {
+            // Calls that wait to put something in are let in before a closed queue is at its end.
+            let is_over =
+                state.closed && state.takers.is_next(turn) && state.putters.waiting.is_empty();
+            if taken.len() == n || (up_to && is_over && !taken.is_empty()) {
                 return Ok(taken.into_iter().map(|tuple| tuple.value).collect());
             }
-            if state.closed {
+            if is_over {
                 let found = taken.len();
-                put_back(&mut state, taken);
+                put_back(state, taken);
                 return Err(closed(found, n));
             }
-            if let Err(error) = wait(&self.changed, &mut state) {
-                put_back(&mut state, taken);
-                self.changed.notify_all();
+            if let Err(error) = wait(&self.changed, state) {
+                put_back(state, taken);
                 return Err(error);
             }
         }

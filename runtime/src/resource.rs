@@ -4,6 +4,9 @@
 //! dtype resource, either owns it too (as those that ops make) or only knows of it (as those that
 //! functions capture).
 
+#[cfg(all(test, shuttle))]
+mod interleavings;
+
 use crate::{
     eager_tensor::EagerTensor,
     error::{Error, Result},
@@ -229,7 +232,10 @@ impl ResourceManager {
 
     /// Puts a resource under a name, in place of any other.
     pub fn insert(&self, container: &str, name: &str, resource: Arc<dyn Resource>) {
-        self.entries.lock().insert((container.to_string(), name.to_string()), resource);
+        let key = (container.to_string(), name.to_string());
+        let former = self.entries.lock().insert(key, resource);
+        // It may look for resources when it is dropped, so no lock is held then.
+        drop(former);
     }
 
     /// The resource of this name.

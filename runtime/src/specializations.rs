@@ -3,6 +3,9 @@
 //! The first one is found without a lock. The others are found by a hash of the types in constant time,
 //! and the one that was used longest ago is dropped where a new one exceeds the limit.
 
+#[cfg(all(test, shuttle))]
+mod interleavings;
+
 use crate::{
     compile::compile,
     eager_tensor::EagerTensor,
@@ -73,6 +76,11 @@ impl Specialization {
         args: &[T],
     ) -> Result<Vec<EagerTensor>> {
         self.executable.run(scope, args.iter().map(Borrow::borrow))
+    }
+
+    /// Whether it serves the same calls.
+    fn is_like(&self, other: &Specialization) -> bool {
+        self.types == other.types && self.device == other.device && self.args == other.args
     }
 
     fn is_placed(&self) -> bool {
@@ -197,14 +205,22 @@ impl Specializations {
         Some(found.clone())
     }
 
-    /// Keeps a specialization that was just compiled.
+    /// Keeps a specialization that was just compiled, unless another thread that missed it at the same time
+    /// was first.
     pub(crate) fn insert(&self, new: Arc<Specialization>) {
         self.compilations.fetch_add(1, Ordering::Relaxed);
         if !new.is_placed() && self.first.set(new.clone()).is_ok() {
             return;
         }
         new.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        if self.first.get().is_some_and(|first| first.is_like(&new)) {
+            return;
+        }
         let mut others = self.others.write();
+        let same_hash = others.by_hash.get(&new.hash());
+        if same_hash.is_some_and(|list| list.iter().any(|other| other.is_like(&new))) {
+            return;
+        }
         if others.len == self.limit.get() {
             others.drop_oldest();
         }

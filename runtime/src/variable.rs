@@ -1,5 +1,7 @@
 //! Variables: tensors that change.
 
+#[cfg(all(test, shuttle))]
+mod interleavings;
 mod pieces;
 
 use crate::{
@@ -37,7 +39,8 @@ pub struct VariableState {
     others: OnceLock<Vec<Component>>,
     /// The layout on a mesh whose devices have the components, and the shape of a piece.
     layout: OnceLock<(Layout, PartialShape)>,
-    /// Held by threads that read or change the whole of a value in pieces.
+    /// Held by threads that read or change all components: the whole of a value in pieces, or the value
+    /// of a mirrored variable outside replicas. Who has it may lock components, and not the other way.
     whole: Mutex<()>,
     annotations: Mutex<Annotations>,
 }
@@ -127,7 +130,7 @@ impl ResourceVariable {
     }
 
     /// Makes the variable have a value for each of `replicas` replicas of this process, all the one
-    /// it has; only the first call counts.
+    /// it has; only the first call counts. No other thread may assign to the variable meanwhile.
     ///
     /// # Errors
     ///
@@ -313,7 +316,13 @@ impl VariableState {
         component().is_none().then_some(others)
     }
 
+    /// The lock of all components, where this thread is outside replicas and there are several.
+    fn lock_from_outside(&self) -> Option<MutexGuard<'_, ()>> {
+        self.seen_from_outside().map(|_| self.whole.lock())
+    }
+
     fn mirror(&self, replicas: usize) -> Result<()> {
+        let _guard = self.whole.lock();
         let value = self.first.tensor();
         let others =
             self.others.get_or_init(|| (1..replicas).map(|_| Component::default()).collect());
@@ -368,8 +377,10 @@ impl VariableState {
         if let Some(layout) = self.seen_whole() {
             return self.read_whole(layout);
         }
-        if self.seen_from_outside().is_some() {
-            return self.across_replicas(self.pieces()?);
+        if let Some(guard) = self.lock_from_outside() {
+            let values = self.pieces()?;
+            drop(guard);
+            return self.across_replicas(values);
         }
         self.here().tensor().ok_or_else(|| self.uninitialized())
     }
@@ -436,6 +447,12 @@ impl VariableState {
         if let Some(layout) = self.seen_whole() {
             return self.change_whole(layout, |_| Ok((tensor.host()?.clone(), ())));
         }
+        let _guard = self.lock_from_outside();
+        self.set(tensor)
+    }
+
+    /// Sets the value that this thread sees; the caller holds the lock of all components if there are several.
+    fn set(&self, tensor: EagerTensor) -> Result<()> {
         self.here().set(tensor)?;
         self.spread()
     }
@@ -450,6 +467,7 @@ impl VariableState {
             let new = |old: &Whole<'_>| Ok((change(old.read()?.into())?.host()?.clone(), ()));
             return self.change_whole(layout, new);
         }
+        let _guard = self.lock_from_outside();
         let here = self.here();
         let mut value = here.value.lock();
         let old = value.tensor.clone().ok_or_else(|| self.uninitialized())?;
@@ -476,6 +494,7 @@ impl VariableState {
 
     /// Clears the value of the variable.
     pub fn clear(&self) {
+        let _guard = self.lock_from_outside();
         for component in self.components() {
             *component.value.lock() = Value::default();
         }
@@ -492,6 +511,7 @@ impl VariableState {
         if let Some(layout) = self.seen_whole() {
             return self.update_whole(layout, change);
         }
+        let _guard = self.lock_from_outside();
         let here = self.here();
         let mut value = here.value.lock();
         let tensor = value.host_mut()?.ok_or_else(|| self.uninitialized())?;
@@ -593,8 +613,10 @@ pub(crate) fn update_all<R>(
     if variables.iter().any(|variable| variable.seen_whole().is_some()) {
         let _guards: SmallVec<[MutexGuard<'_, ()>; 4]> =
             order.iter().map(|&index| variables[index].whole.lock()).collect();
-        return pieces::update_wholes(variables, change);
+        return pieces::update_wholes(variables, &order, change);
     }
+    let _guards: SmallVec<[MutexGuard<'_, ()>; 4]> =
+        order.iter().filter_map(|&index| variables[index].lock_from_outside()).collect();
     let mut locked: SmallVec<[(usize, MutexGuard<'_, Value>); 4]> =
         order.into_iter().map(|index| (index, variables[index].here().value.lock())).collect();
     locked.sort_unstable_by_key(|(index, _)| *index);

@@ -130,12 +130,14 @@ fn a_piece_that_panics_fails_its_caller_and_no_other() {
         let threads = pool(2);
         thread::scope(|scope| {
             scope.spawn(|| {
-                let _active = threads.active_call();
-                let range = |range: std::ops::Range<usize>| match range.start {
-                    1 => fail(1),
-                    _ => thread::yield_now(),
+                let call = || {
+                    let _active = threads.active_call();
+                    threads.for_each_range(3, 1, |range| match range.start {
+                        1 => fail(1),
+                        _ => thread::yield_now(),
+                    });
                 };
-                assert_eq!(failure(|| threads.for_each_range(3, 1, range)), Some(1));
+                assert_eq!(failure(call), Some(1));
             });
             let mut data = [0; 3];
             threads.for_each_piece(&mut data, 1, |index, piece| piece[0] = index + 1);

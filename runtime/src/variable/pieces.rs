@@ -220,25 +220,60 @@ impl Whole<'_> {
     }
 }
 
+/// A value to be changed: the joined whole of one in pieces, or a component that is locked.
+enum HeldValue<'a> {
+    Joined(&'a Layout, HostTensor),
+    Locked(MutexGuard<'a, Value>),
+}
+
 /// Changes the values of variables of which this thread sees some as a whole that is split; the caller holds
-/// their locks.
+/// their locks. Components are locked in this order, so that no two threads wait for each other.
 pub(super) fn update_wholes<R>(
     variables: &[Arc<VariableState>],
+    order: &[usize],
     change: impl FnOnce(Vec<&mut HostTensor>) -> Result<R>,
 ) -> Result<R> {
-    let read = |state: &Arc<VariableState>| match state.seen_whole() {
-        Some(layout) => state.joined(layout),
-        None => state.read(),
-    };
-    let mut values = variables.iter().map(read).collect::<Result<Vec<HostTensor>>>()?;
-    let result = masked(|| change(values.iter_mut().collect()));
-    for (state, value) in variables.iter().zip(values) {
-        state.check_spec(value.dtype(), value.shape())?;
-        match state.seen_whole() {
-            Some(layout) => state.assign_whole(layout, &value)?,
-            None => state.assign(value)?,
+    let mut held = Vec::with_capacity(variables.len());
+    for (index, state) in variables.iter().enumerate() {
+        if let Some(layout) = state.seen_whole() {
+            held.push((index, HeldValue::Joined(layout, state.joined(layout)?)));
         }
     }
+    for &index in order {
+        let state = &variables[index];
+        if state.seen_whole().is_none() {
+            held.push((index, HeldValue::Locked(state.here().value.lock())));
+        }
+    }
+    held.sort_unstable_by_key(|(index, _)| *index);
+    let values: Result<Vec<&mut HostTensor>> = held
+        .iter_mut()
+        .map(|(index, value)| match value {
+            HeldValue::Joined(_, value) => Ok(value),
+            HeldValue::Locked(value) => {
+                value.host_mut()?.ok_or_else(|| variables[*index].uninitialized())
+            }
+        })
+        .collect();
+    let values = values?;
+    let result = masked(|| change(values));
+    // No thread that has a component waits for those of another variable, but in the order above.
+    let mut wholes = Vec::new();
+    for (index, value) in held {
+        let state = &variables[index];
+        match value {
+            HeldValue::Joined(layout, value) => wholes.push((state, layout, value)),
+            HeldValue::Locked(mut value) => state.here().settle(&mut value)?,
+        }
+    }
+    for (state, layout, value) in wholes {
+        state.check_spec(value.dtype(), value.shape())?;
+        state.assign_whole(layout, &value)?;
+    }
+    variables
+        .iter()
+        .filter(|state| state.seen_whole().is_none())
+        .try_for_each(|state| state.spread())?;
     result
 }
 
