@@ -20,6 +20,6 @@ pub(crate) use std::{sync::atomic, thread_local};
 #[cfg(shuttle)]
 pub use {
     explore::explore,
-    model::{Condvar, Mutex, MutexGuard, RwLock},
+    model::{Condvar, Mutex, MutexGuard, ReentrantMutex, RwLock},
     shuttle::{sync::atomic, thread_local},
 };

@@ -8,6 +8,7 @@ use crate::{
     func_graph::{Call, Finished},
     function_spec::{ParameterSpec, bind, cast, shown, shown_named},
     recording,
+    sync::Mutex,
     tensor::{Repr, Tensor},
     value::{Aliases, NestedValue, TensorLeaves},
     variable::Variable,
@@ -19,7 +20,6 @@ use ferroflow_ir::{
 use ferroflow_runtime::{
     self as runtime, Context, EagerTensor, RunMetadata, RunOptions, VariableState,
 };
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::{
     collections::HashMap,

@@ -5,7 +5,7 @@
 
 use crate::{
     completed::Completed, error::Result, func_graph::FuncGraph, recording::ActiveTape,
-    tensor::Tensor,
+    sync::thread_local, tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, OpDef, device_name::DeviceName, error::SourceLocation};
 use ferroflow_runtime::{CallCache, Context, Device, EagerTensor, Results};

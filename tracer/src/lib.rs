@@ -89,6 +89,7 @@ mod retracing;
 pub mod slot;
 pub mod structs;
 pub mod summary;
+mod sync;
 pub mod tape;
 pub mod tensor;
 mod trackable;

@@ -52,10 +52,10 @@ use crate::{
     concrete_function::ConcreteFunction,
     error::{Error, Result},
     function::PolymorphicFunction,
+    sync::RwLock,
 };
 use ferroflow_ir::TraceType;
 use ferroflow_runtime::{self as runtime, trackable::ExportedFunction};
-use parking_lot::RwLock;
 use std::{fmt, ptr, sync::Arc};
 
 /// An object with methods that are traced.

@@ -2,6 +2,7 @@
 
 use crate::{
     context,
+    sync::Mutex,
     tensor::{Repr, Tensor},
     variable::Variable,
 };
@@ -12,7 +13,6 @@ use ferroflow_ir::{
     hash::FastMap,
 };
 use ferroflow_runtime::{ResourceHandle, VariableState};
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::{
     Arc,

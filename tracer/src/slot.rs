@@ -1,6 +1,6 @@
 //! Functions that are made when they are first called, and live as long as the program.
 
-use parking_lot::RwLock;
+use crate::sync::RwLock;
 use std::{
     any::{Any, TypeId},
     collections::BTreeMap,

@@ -7,6 +7,7 @@ use crate::{
     gradients::{GradientOptions, Sources, TensorGradient},
     nest::Nest,
     recording::{ActiveTape, TapeOptions, TapeState, TensorKey},
+    sync::Mutex,
     tensor::Tensor,
     value::{Aliases, TensorLeaves},
     variable::Variable,
@@ -18,7 +19,6 @@ use ferroflow_ir::{
     hash::FastMap,
     ops::names,
 };
-use parking_lot::Mutex;
 use std::{
     fmt,
     sync::{

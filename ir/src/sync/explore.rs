@@ -14,7 +14,8 @@ const PCT_DEPTH: usize = 3;
 const STACK_BYTES: usize = 1 << 21;
 
 /// Runs a model under so many schedules of each kind. A failure prints its schedule; the same seed finds it
-/// again.
+/// again. A thread that has a scope of shuttle's must not open another one inside: the first one to end wakes it
+/// in the other.
 ///
 /// `FERROFLOW_SCHEDULES` multiplies the number of schedules, `FERROFLOW_SEED` chooses others.
 ///

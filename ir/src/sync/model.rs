@@ -1,6 +1,9 @@
 //! Locks of the model checker with the methods of `parking_lot`: none is poisoned.
 
-use shuttle::{sync as checked, thread};
+use shuttle::{
+    sync as checked,
+    thread::{self, ThreadId},
+};
 use std::{
     ops::{Deref, DerefMut},
     sync::{PoisonError, TryLockError},
@@ -94,6 +97,71 @@ impl Condvar {
     /// Wakes all threads that wait.
     pub fn notify_all(&self) {
         self.0.notify_all();
+    }
+}
+
+/// A mutex that the thread that holds it may take again.
+#[derive(Debug, Default)]
+pub struct ReentrantMutex<T> {
+    owner: Mutex<Option<Owner>>,
+    released: Condvar,
+    value: T,
+}
+
+/// The thread that holds a mutex, and how many times.
+#[derive(Debug)]
+struct Owner {
+    thread: ThreadId,
+    depth: usize,
+}
+
+impl<T> ReentrantMutex<T> {
+    /// A mutex that no thread holds.
+    pub const fn new(value: T) -> ReentrantMutex<T> {
+        ReentrantMutex { owner: Mutex::new(None), released: Condvar::new(), value }
+    }
+
+    /// Waits for the mutex, unless this thread holds it.
+    pub fn lock(&self) -> ReentrantMutexGuard<'_, T> {
+        let this = thread::current().id();
+        let mut owner = self.owner.lock();
+        loop {
+            match &mut *owner {
+                Some(owner) if owner.thread == this => owner.depth += 1,
+                Some(_) => {
+                    self.released.wait(&mut owner);
+                    continue;
+                }
+                None => *owner = Some(Owner { thread: this, depth: 1 }),
+            }
+            return ReentrantMutexGuard(self);
+        }
+    }
+}
+
+/// A reentrant mutex that is held.
+#[derive(Debug)]
+pub struct ReentrantMutexGuard<'a, T>(&'a ReentrantMutex<T>);
+
+impl<T> Deref for ReentrantMutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0.value
+    }
+}
+
+impl<T> Drop for ReentrantMutexGuard<'_, T> {
+    fn drop(&mut self) {
+        let mut owner = self.0.owner.lock();
+        let depth = owner.as_mut().map_or(0, |owner| {
+            owner.depth -= 1;
+            owner.depth
+        });
+        if depth == 0 {
+            *owner = None;
+            self.0.released.notify_one();
+        }
     }
 }
 

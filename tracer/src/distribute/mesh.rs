@@ -8,6 +8,7 @@ use crate::{
     error::{Error, Result},
     function::Function,
     nest::Nest,
+    sync::Mutex,
     tensor::Tensor,
     variable::{Variable, VariableOptions},
 };
@@ -16,7 +17,6 @@ use ferroflow_runtime::{
     Context,
     collective::{Replica, Replicas},
 };
-use parking_lot::Mutex;
 use std::{collections::HashMap, fmt, sync::Arc};
 
 /// The devices of a mesh, each of which runs its part of functions that are written for whole tensors. Clones

@@ -51,6 +51,8 @@
 //! promised: measure, and leave code eager where there is none.
 
 mod arguments;
+#[cfg(all(test, shuttle))]
+mod interleavings;
 mod options;
 mod polymorphic;
 

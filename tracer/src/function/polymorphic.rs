@@ -16,11 +16,11 @@ use crate::{
     lift,
     nest::Nest,
     retracing::{self, Detector},
+    sync::{Mutex, ReentrantMutex, RwLock},
     value::{NestedValue, TensorLeaves},
 };
 use ferroflow_ir::{FunctionType, TraceType};
 use ferroflow_runtime::{RunMetadata, RunOptions};
-use parking_lot::{Mutex, ReentrantMutex, RwLock};
 use std::{
     fmt,
     sync::{
@@ -68,7 +68,12 @@ pub(crate) type FunctionCode<'a> = &'a dyn Fn(Vec<NestedValue>) -> Result<Nested
 
 /// Tracing happens one function at a time, so that threads that call first at once share a trace
 /// and no two of them wait for each other.
+#[cfg(not(shuttle))]
 static TRACING: ReentrantMutex<()> = ReentrantMutex::new(());
+#[cfg(shuttle)]
+shuttle::lazy_static! {
+    static ref TRACING: ReentrantMutex<()> = ReentrantMutex::new(());
+}
 
 impl PolymorphicFunction {
     /// A function of `n_parameters` that has not been called yet.
@@ -332,13 +337,18 @@ impl PolymorphicFunction {
             let found = cache.traces_here().find(|trace| trace.types == types);
             found.map(|trace| trace.concrete.clone())
         };
-        if let Some(concrete) = exact(&self.cache.read()) {
+        let find = || {
+            let exact = exact(&self.cache.read());
+            exact.or_else(|| self.cache.write().find(&ty).map(|trace| trace.concrete.clone()))
+        };
+        if let Some(concrete) = find() {
             return Ok(concrete);
         }
-        if let Some(trace) = self.cache.write().find(&ty) {
-            return Ok(trace.concrete.clone());
-        }
         let _tracing = TRACING.lock();
+        // Another thread may have traced it meanwhile.
+        if let Some(concrete) = find() {
+            return Ok(concrete);
+        }
         let _open = self.open(&types)?;
         let concrete = self.trace(&types, None, &code)?;
         Ok(self.keep(types, concrete).concrete.clone())
