@@ -11,6 +11,7 @@ mod command;
 mod conformance;
 mod functions;
 mod fuzz;
+mod interleavings;
 mod metrics;
 mod msrv;
 mod op_names;
@@ -49,6 +50,8 @@ enum Verb {
     /// Run random programs and compare.
     #[command(subcommand)]
     Fuzz(fuzz::FuzzVerb),
+    /// Run models of concurrency under many schedules.
+    Interleavings(interleavings::InterleavingFlags),
     /// Print measures of the source.
     Metrics(metrics::Flags),
     /// Check the crates that are published by the oldest compiler that they promise.
@@ -88,6 +91,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Codegen(flags) => codegen::run(&root, &flags),
         Verb::Conformance(flags) => conformance::run(&root, &flags),
         Verb::Fuzz(verb) => fuzz::run(&root, &verb),
+        Verb::Interleavings(flags) => interleavings::run(&root, &flags),
         Verb::Metrics(flags) => metrics::run(&root, &flags),
         Verb::Msrv => msrv::run(&root),
         Verb::Package => package::run(&root),

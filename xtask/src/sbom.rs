@@ -52,14 +52,16 @@ fn text<'a>(value: &'a Value, key: &str) -> Result<&'a str> {
     value[key].as_str().with_context(|| format!("cargo tells no `{key}`"))
 }
 
-/// The packages that the root package needs when it is built and run, tests left out.
+/// The packages that the root package needs when it is built and run, tests and models left out.
 fn needed(metadata: &Value) -> Result<BTreeMap<String, Vec<String>>> {
     let nodes = metadata["resolve"]["nodes"].as_array().context("cargo resolves dependencies")?;
     let mut all = BTreeMap::new();
     for node in nodes {
         let is_built = |dep: &&Value| {
             let kinds = dep["dep_kinds"].as_array();
-            kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind["kind"] != "dev"))
+            let is_needed =
+                |kind: &Value| kind["kind"] != "dev" && kind["target"] != "cfg(shuttle)";
+            kinds.is_some_and(|kinds| kinds.iter().any(is_needed))
         };
         let deps = node["deps"].as_array().into_iter().flatten().filter(is_built);
         let deps = deps.map(|dep| text(dep, "pkg").map(String::from));

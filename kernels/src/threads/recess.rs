@@ -122,8 +122,13 @@ mod tests {
         past.begin_at(Duration::from_millis(1));
         assert!(!past.is_on());
     }
+}
 
-    #[cfg(shuttle)]
+/// Models of recesses.
+#[cfg(all(test, shuttle))]
+mod interleavings {
+    use super::*;
+
     #[test]
     fn a_recess_that_several_callers_begin_is_of_a_length_that_one_would_choose() {
         ferroflow_ir::sync::explore(1000, || {

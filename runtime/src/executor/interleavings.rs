@@ -68,6 +68,8 @@ fn the_frame_of_a_panic_is_dropped_and_no_other() {
     explore(400, || {
         let (context, library) = (context(ContextOptions::default()), Arc::default());
         let function = compiled(&context, &library);
+        call_at_once(&context, &function, &[FAILS]);
+        assert_eq!(n_resting(&function.executable), 0);
         call_at_once(&context, &function, &[FAILS, 2.0]);
         let n_frames = n_resting(&function.executable);
         assert!(n_frames <= 2, "{n_frames} frames");
