@@ -593,7 +593,7 @@ mod tests {
         NodeDef::new(name, op, Attrs::new()).with_inputs(inputs)
     }
 
-    /// What edges say is what the nodes say.
+    /// Compares the edges with the inputs of the nodes.
     fn check(graph: &Graph) {
         let mut by_nodes: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
         for (user, node) in graph.iter() {

@@ -11,7 +11,7 @@ use crate::{
     scope::OwnedScope,
 };
 use ferroflow_ir::{
-    FunctionDef, Graph, HostTensor, Limits, NodeDef, Outlet, ValueType,
+    FunctionDef, Graph, HostTensor, Limits, NodeDef, Outlet, ValueType, budget,
     pass::{
         attention::attention,
         cse::cse,
@@ -57,11 +57,15 @@ pub(crate) fn optimize(
     let types: Vec<ValueType> = (0..specialized.results.len())
         .map_while(|index| specialized.result_type(index).cloned())
         .collect();
-    let check = |specialized: &Specialized, after: &'static str| match options.verify {
-        true => verify(specialized, after)
+    let check = |specialized: &Specialized, after: &'static str| {
+        // Each pass goes on to its end, and takes a time that is linear in the number of nodes.
+        budget::tick();
+        if !options.verify {
+            return Ok(());
+        }
+        verify(specialized, after)
             .and_then(|()| verify_devices(specialized, after))
-            .and_then(|()| verify_results(specialized, &types, after)),
-        false => Ok(()),
+            .and_then(|()| verify_results(specialized, &types, after))
     };
     // Shapes of arguments that are not known are those of an outlined function that runs op by op.
     let all_known = args.iter().all(|arg| arg.ty.shape.known().is_some());
@@ -115,6 +119,7 @@ pub(crate) fn optimize(
         }
         prune_body(body, &results)?;
         if options.fuse {
+            budget::tick();
             widen(&mut body.graph)?;
             pad_in_convolutions(&mut body.graph)?;
             fuse(&mut body.graph, &results, supports)?;
@@ -125,6 +130,7 @@ pub(crate) fn optimize(
         }
         prune_body(body, &results)?;
         if options.regions {
+            budget::tick();
             body.results = results;
             split_epilogues(body, is_profitable)?;
             results = std::mem::take(&mut body.results);

@@ -360,7 +360,7 @@ fn rows_of_millions_share_what_is_empty() {
     assert_eq!(found[1].host().unwrap().as_slice::<f32>().unwrap(), [2.5]);
 }
 
-/// What is wrong with shapes alone is found where these are known before a call, and where they are not.
+/// Wrong shapes are found whether they are known before a call or not.
 #[test]
 fn shapes_that_do_not_fit_are_refused_whenever_they_are_known() {
     let rows = |row: i64| -> Vec<EagerTensor> {
