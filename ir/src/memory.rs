@@ -128,13 +128,26 @@ fn boxed(charge: Option<Charge>) -> Option<Box<Charge>> {
     charge.map(Box::new)
 }
 
-/// A block of zeros from the system.
+/// Lines that are set to zero between two looks at the budget of the call.
+const LINES_BETWEEN_LOOKS: usize = (64 << 20) / ALIGNMENT;
+
+/// A block of zeros from the system. Setting gigabytes to zero takes seconds, so it ends by the budget.
 fn fresh(len: usize) -> Result<Box<[Line]>> {
     let n_lines = if len < SHARED_FROM { len.div_ceil(ALIGNMENT) } else { size_class(len) };
-    bytemuck::allocation::try_zeroed_slice_box(n_lines).map_err(|()| {
+    let refused = || {
         let limit = isize::MAX as u64;
         Error::Limit { what: "host memory".into(), needed: format!("{len} bytes"), limit }
-    })
+    };
+    if n_lines <= LINES_BETWEEN_LOOKS {
+        return bytemuck::allocation::try_zeroed_slice_box(n_lines).map_err(|()| refused());
+    }
+    let mut lines: Vec<Line> = Vec::new();
+    lines.try_reserve_exact(n_lines).map_err(|_| refused())?;
+    while lines.len() < n_lines {
+        budget::tick();
+        lines.resize(n_lines.min(lines.len() + LINES_BETWEEN_LOOKS), Line::zeroed());
+    }
+    Ok(lines.into_boxed_slice())
 }
 
 impl Drop for HostMemory {
@@ -267,6 +280,21 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_blocks_end_by_the_budget() {
+        let cancellation = budget::Cancellation::new();
+        let options = budget::CallOptions {
+            cancellation: Some(cancellation.clone()),
+            ..budget::CallOptions::default()
+        };
+        let _entered = budget::CallBudget::new(options, None).enter();
+        let len = (LINES_BETWEEN_LOOKS + 1) * ALIGNMENT;
+        assert!(fresh(len).unwrap().len() > LINES_BETWEEN_LOOKS);
+        cancellation.cancel();
+        let ended = std::panic::catch_unwind(|| fresh(len).map(drop)).unwrap_err();
+        assert!(ended.is::<budget::Interruption>());
+    }
 
     #[test]
     fn blocks_are_aligned_and_sized() {
