@@ -220,9 +220,20 @@ impl Queue {
         if state.closed {
             return Err(cancelled());
         }
-        let turn = state.putters.enter();
-        let outcome = self.put_at_turn(&mut state, turn, tuples);
-        state.putters.leave(turn);
+        let put = |state: &mut MutexGuard<'_, State>, turn| self.put_at_turn(state, turn, tuples);
+        self.in_turn(&mut state, |state| &mut state.putters, put)
+    }
+
+    /// Runs a call with the number of its turn, which ends with it.
+    fn in_turn<R>(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        turns: fn(&mut State) -> &mut Turns,
+        call: impl FnOnce(&mut MutexGuard<'_, State>, u64) -> R,
+    ) -> R {
+        let turn = turns(state).enter();
+        let outcome = call(state, turn);
+        turns(state).leave(turn);
         self.changed.notify_all();
         outcome
     }
@@ -282,11 +293,9 @@ impl Queue {
 
     fn take(&self, n: usize, up_to: bool) -> Result<Vec<Tuple>> {
         let mut state = self.state.lock();
-        let turn = state.takers.enter();
-        let outcome = self.take_at_turn(&mut state, turn, n, up_to);
-        state.takers.leave(turn);
-        self.changed.notify_all();
-        outcome
+        let take =
+            |state: &mut MutexGuard<'_, State>, turn| self.take_at_turn(state, turn, n, up_to);
+        self.in_turn(&mut state, |state| &mut state.takers, take)
     }
 
     fn take_at_turn(

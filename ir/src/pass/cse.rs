@@ -90,6 +90,7 @@ fn fingerprint(attrs: &Attrs) -> u64 {
         name.hash(&mut hasher);
         match value {
             AttrValue::Int(int) => int.hash(&mut hasher),
+            AttrValue::Float(float) => float.to_bits().hash(&mut hasher),
             AttrValue::Ints(ints) => ints.hash(&mut hasher),
             AttrValue::String(string) => string.hash(&mut hasher),
             AttrValue::Tensor(tensor) if tensor.is_plain() => {

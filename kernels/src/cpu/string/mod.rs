@@ -67,7 +67,9 @@ fn put_strings(
         let mut strings = strings.into_iter();
         for part in out.chunks_mut(STRINGS_BETWEEN_LOOKS) {
             budget::tick();
-            part.iter_mut().zip(&mut strings).for_each(|(element, string)| *element = string);
+            for element in part {
+                *element = strings.next().expect("a string for each element of the shape");
+            }
         }
         Ok(())
     })
