@@ -2,7 +2,8 @@
 //!
 //! Kernels take the widest vectors that the processor has. The environment variable `FERROFLOW_CPU`
 //! narrows that for a whole process, to test or to measure the code for other processors: `portable`
-//! for the code of every processor, `avx2`, or `avx512`, the default, for everything. Results of
+//! for the code of every processor, `avx2`, or `avx512`, the default, for everything; so does
+//! [`restrict`]. Results of
 //! different instruction sets differ by the order in which sums are rounded, those of `Erf` by a few
 //! units in the last place.
 
@@ -41,14 +42,33 @@ impl InstructionLevel {
     }
 }
 
-/// The highest level that kernels of this process may use, whatever the processor has. It is read
-/// once; a name that is no level allows everything, and [`unknown_name`] returns it.
+static ALLOWED: OnceLock<InstructionLevel> = OnceLock::new();
+
+/// The highest level that kernels of this process may use, whatever the processor has. It is settled
+/// once, by the first call of this or of [`restrict`]; a name that is no level allows everything, and
+/// [`unknown_name`] returns it.
 pub fn allowed() -> InstructionLevel {
-    static ALLOWED: OnceLock<InstructionLevel> = OnceLock::new();
-    *ALLOWED.get_or_init(|| {
-        let name = env::var(VARIABLE).ok();
-        name.and_then(|name| InstructionLevel::parse(&name)).unwrap_or(InstructionLevel::Avx512)
-    })
+    *ALLOWED.get_or_init(of_environment)
+}
+
+/// Narrows the instruction sets of this process to a level, or to that of the environment if it is
+/// lower. It returns the level that is settled: an earlier one, if kernels or another call asked
+/// before, because memory may be laid out for it.
+///
+/// ```
+/// use ferroflow_kernels::instructions::{InstructionLevel, allowed, restrict};
+///
+/// let settled = restrict(InstructionLevel::Avx2);
+/// assert!(settled <= InstructionLevel::Avx2);
+/// assert_eq!((restrict(InstructionLevel::Avx512), allowed()), (settled, settled));
+/// ```
+pub fn restrict(level: InstructionLevel) -> InstructionLevel {
+    *ALLOWED.get_or_init(|| level.min(of_environment()))
+}
+
+fn of_environment() -> InstructionLevel {
+    let name = env::var(VARIABLE).ok();
+    name.and_then(|name| InstructionLevel::parse(&name)).unwrap_or(InstructionLevel::Avx512)
 }
 
 /// The value of [`VARIABLE`] if it names no level.

@@ -18,7 +18,10 @@ use ferroflow_ir::{
     budget::{self, CallBudget, CallOptions, Entered, MemoryAccount},
     device_name::DeviceName,
 };
-use ferroflow_kernels::{CpuDevice, Device, Precision, Threads, instructions};
+use ferroflow_kernels::{
+    CpuDevice, Device, Precision, Threads,
+    instructions::{self, InstructionLevel},
+};
 use std::{
     collections::HashMap,
     fmt, mem,
@@ -57,6 +60,11 @@ pub struct ContextOptions {
     /// `tf.config.set_logical_device_configuration` says it; 1 if `None`. They share memory and
     /// threads: replicas of a strategy run on them.
     pub logical_cpus: Option<NonZeroUsize>,
+    /// The widest instruction sets of the processor that CPU kernels may use, to test or to measure
+    /// the code for other processors. They are the whole process's, as packed constants are laid out
+    /// for them: the first context that asks, before any kernel has run, settles them, and
+    /// [`Context::instructions`] tells. `FERROFLOW_CPU` narrows them further.
+    pub instructions: Option<InstructionLevel>,
 }
 
 /// A service that is passed images of some hundred sizes compiles each size once.
@@ -149,6 +157,12 @@ impl Context {
     /// A context made to order.
     pub fn with_options(options: ContextOptions) -> Context {
         warn_of_unknown_level();
+        if let Some(asked) = options.instructions {
+            let settled = instructions::restrict(asked);
+            if settled > asked {
+                tracing::warn!("kernels of this process use {settled:?} already, not {asked:?}");
+            }
+        }
         let threads = options.threads.map_or_else(Threads::available, Threads::new);
         let devices = Devices::default();
         let default = options.device.as_ref().and_then(|name| devices.find(name));
@@ -382,6 +396,23 @@ impl Context {
     /// Precision of matmuls and convolutions of `float32` on devices.
     pub fn precision(&self) -> Precision {
         self.0.precision
+    }
+
+    /// The widest instruction sets that CPU kernels of this process may use; a processor may have
+    /// fewer. See [`ContextOptions::instructions`].
+    ///
+    /// ```
+    /// use ferroflow_kernels::instructions::InstructionLevel;
+    /// use ferroflow_runtime::{Context, ContextOptions};
+    ///
+    /// let instructions = Some(InstructionLevel::Portable);
+    /// let context = Context::with_options(ContextOptions { instructions, ..Default::default() });
+    /// assert_eq!(context.instructions(), InstructionLevel::Portable);
+    /// // It is the process's.
+    /// assert_eq!(Context::new().instructions(), InstructionLevel::Portable);
+    /// ```
+    pub fn instructions(&self) -> InstructionLevel {
+        instructions::allowed()
     }
 
     /// The resources that eager calls create by name.

@@ -102,7 +102,7 @@ pub use ferroflow_ir::{
     files,
 };
 pub use ferroflow_kernels as kernels;
-pub use ferroflow_kernels::{Device, Precision, fingerprint64};
+pub use ferroflow_kernels::{Device, Precision, fingerprint64, instructions::InstructionLevel};
 pub use placement::Placement;
 pub use plan::estimate::MemoryEstimate;
 pub use profile::{OpStats, RunMetadata, RunOptions, TraceLevel};
