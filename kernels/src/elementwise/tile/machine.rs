@@ -294,9 +294,24 @@ macro_rules! operation {
             // SAFETY: the program was checked when it was made: operands are places, and since it
             // ends with a store there is a next operation; see `TileMachine::run`.
             unsafe {
+                #[cfg(not(debug_assertions))]
+                use bodies::$body as apply;
+                /// In builds that are not optimised, operations stay on the stack: not so what
+                /// they compute in, which takes up to 25 KB for a register.
+                ///
+                /// # Safety
+                ///
+                /// As for the operation.
+                #[cfg(debug_assertions)]
+                #[inline(never)]
+                #[target_feature(enable = $features)]
+                unsafe fn apply(a: *mut u8, b: *mut u8, register: usize, x: $vector) -> $vector {
+                    // SAFETY: as for the operation.
+                    unsafe { bodies::$body(a, b, register, x) }
+                }
                 // Once for all registers, which stores would not allow.
                 let (a, b) = (slot_pointer(frame, (*pc).a), slot_pointer(frame, (*pc).b));
-                $(let $v = bodies::$body(a, b, $n, $v);)*
+                $(let $v = apply(a, b, $n, $v);)*
                 let next = pc.add(1);
                 ((*next).run)(next, frame, $($v),*)
             }

@@ -340,3 +340,35 @@ fn loops_of_whole_programs_give_the_bits_of_their_operations() {
     check_whole_loops::<Avx2, 64>();
     check_whole_loops::<Avx512, 128>();
 }
+
+#[test]
+fn long_programs_fit_the_stack_of_a_thread() {
+    fn chain<M: TileMachine<N>, const N: usize>() {
+        if !M::detected() {
+            return;
+        }
+        let x = floats([1, 300], 1);
+        let log = registry::find("Log1p").expect("a built-in record");
+        let log = Expr::of(log, &Attrs::new(), &[DType::F32], DType::F32).expect("a formula");
+        let mut expr = log.clone();
+        let longest = || access(x.shape(), x.shape());
+        while let next = log.substitute(&[Replacement::Expr(&expr)])
+            && compile_for::<M, N>(&next, &[DType::F32], &[longest()]).is_some()
+        {
+            expr = next;
+        }
+        assert!(expr.nodes().len() > 200);
+        let kernel = compile_for::<M, N>(&expr, &[DType::F32], &[longest()]).expect("a kernel");
+        let mut out = vec![0; x.bytes().len()];
+        let threads = Threads::single();
+        let (operands, target) = ([Operand::Tensor(&x)], [Target::Plain(&mut out)]);
+        let mut io = Io::new(operands.into_iter(), target, &threads, usize::MAX);
+        kernel.run(&mut io).expect("a result");
+    }
+    let small = std::thread::Builder::new().stack_size(2 << 20);
+    let run = small.spawn(|| {
+        chain::<Avx2, 64>();
+        chain::<Avx512, 128>();
+    });
+    run.expect("a thread").join().expect("a stack that is large enough");
+}
