@@ -65,6 +65,7 @@ pub mod expr;
 mod facts;
 pub mod files;
 mod format;
+pub mod free_name;
 pub mod function;
 pub mod function_type;
 pub mod gradient;

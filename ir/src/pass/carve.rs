@@ -3,6 +3,7 @@
 use crate::{
     attr::Attrs,
     error::{Error, Result},
+    free_name::free_name,
     function::FunctionDef,
     graph::{Graph, NodeDef, NodeId, Outlet},
     op::Effect,
@@ -126,9 +127,7 @@ impl Copy {
             self.graph.find(name).is_some()
                 || source.find(name).is_some_and(|id| needed.contains(&id))
         };
-        let numbered = (1..).map(|number| format!("{base}_{number}"));
-        let mut names = std::iter::once(base.to_string()).chain(numbered);
-        let name = names.find(|name| !is_taken(name)).expect("there are more numbers than nodes");
+        let name = free_name(base, is_taken);
         let op = registry::find(names::ARG).expect("a built-in record");
         let attrs = Attrs::new().with("T", feed.ty.dtype).with("index", index as i64);
         let node = NodeDef::new(name, op, attrs).with_outputs([feed.ty.clone()]);

@@ -15,7 +15,7 @@ use crate::{
     read_message,
     session::Session,
 };
-use ferroflow_ir::tensor_name;
+use ferroflow_ir::{free_name::free_name, tensor_name};
 use ferroflow_runtime::EagerTensor;
 use std::{fmt, path::Path, sync::Arc};
 
@@ -197,9 +197,7 @@ fn summary_op(meta_graph: &mut MetaGraphDef) -> Result<Vec<String>> {
     }
     let graph = meta_graph.graph_def.get_or_insert_default();
     let is_taken = |name: &str| graph.node.iter().any(|node| node.name == name);
-    let numbered = (1..).map(|number| format!("Merge/MergeSummary_{number}"));
-    let names = std::iter::once("Merge/MergeSummary".to_string()).chain(numbered);
-    let name = names.into_iter().find(|name| !is_taken(name)).unwrap_or_default();
+    let name = free_name("Merge/MergeSummary", is_taken);
     let n = proto::attr_value::Value::I(i64::try_from(summaries.len()).unwrap_or(i64::MAX));
     graph.node.push(proto::NodeDef {
         name: name.clone(),

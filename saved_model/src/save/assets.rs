@@ -4,8 +4,12 @@ use crate::{
     error::{Error, Result},
     output_file::copy_file,
 };
+use ferroflow_ir::free_name::free_name;
 use ferroflow_runtime::{files, trackable::Asset};
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+};
 
 /// Folders of a model that no part of the program knows: what a server warms up with, and where in
 /// the source nodes come from.
@@ -15,16 +19,14 @@ const EXTRA: [&str; 2] = ["assets.extra", "debug"];
 /// that is there several times is copied once.
 pub(super) fn names<'a>(assets: impl Iterator<Item = &'a Asset>) -> Vec<String> {
     let mut by_path: HashMap<&Path, String> = HashMap::new();
-    let mut names: Vec<String> = Vec::new();
+    let (mut names, mut taken) = (Vec::new(), HashSet::new());
     for asset in assets {
         let name = by_path.get(asset.path()).cloned().unwrap_or_else(|| {
             let own = asset.path().file_name().map(|name| name.to_string_lossy().into_owned());
             let own = own.unwrap_or_else(|| "asset".into());
-            let numbered = (1..).map(|number| format!("{own}_{number}"));
-            let mut all = std::iter::once(own.clone()).chain(numbered);
-            let free = all.find(|name| !names.contains(name));
-            free.expect("there are more numbers than files")
+            free_name(&own, |name| taken.contains(name))
         });
+        taken.insert(name.clone());
         by_path.insert(asset.path(), name.clone());
         names.push(name);
     }

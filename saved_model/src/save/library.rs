@@ -11,7 +11,7 @@ use crate::{
     model::Model,
     proto::{self, attr_value::Value},
 };
-use ferroflow_ir::{FunctionDef, FunctionLibrary, OpRegistry};
+use ferroflow_ir::{FunctionDef, FunctionLibrary, OpRegistry, free_name::free_number};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
@@ -30,6 +30,7 @@ pub(super) struct SavedLibrary {
     /// The names of functions traced here, by where they are. They are kept, so that no other comes
     /// to be there.
     traced: HashMap<usize, (Arc<FunctionDef>, String)>,
+    traced_names: HashSet<String>,
     /// The names of functions of loaded models.
     loaded: HashMap<(usize, String), String>,
     /// The interfaces of loaded models whose implementations are added.
@@ -53,13 +54,12 @@ impl SavedLibrary {
 
     /// A name made of this one and a number, that no function has.
     pub(super) fn numbered(&self, base: &str) -> String {
-        let names = (0..).map(|number| format!("{base}_{number}"));
-        let mut free = names.skip_while(|name| self.is_taken(name));
-        free.next().expect("there are more numbers than functions")
+        let name = |number: usize| format!("{base}_{number}");
+        name(free_number(0, |number| self.is_taken(&name(number))))
     }
 
     fn is_taken(&self, name: &str) -> bool {
-        self.functions.contains_key(name) || self.traced.values().any(|(_, taken)| taken == name)
+        self.functions.contains_key(name) || self.traced_names.contains(name)
     }
 
     /// Adds a traced function with all it calls, and returns its name.
@@ -102,9 +102,8 @@ impl SavedLibrary {
 
     /// An op type made of this one and a number, that no gradient is registered for.
     fn free_op_type(&self, base: &str) -> String {
-        let names = (0..).map(|number| format!("{base}-{number}"));
-        let mut free = names.skip_while(|name| self.registered.contains_key(name));
-        free.next().expect("there are more numbers than gradients")
+        let name = |number: usize| format!("{base}-{number}");
+        name(free_number(0, |number| self.registered.contains_key(&name(number))))
     }
 
     pub(super) fn add_traced_gradient(&mut self, gradient: TracedGradient) {
@@ -127,6 +126,7 @@ impl SavedLibrary {
         }
         let base = def.name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');
         let name = self.numbered(base);
+        self.traced_names.insert(name.clone());
         self.traced.insert(address, (def.clone(), name.clone()));
         waiting.push(def.clone());
         name

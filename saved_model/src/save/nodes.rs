@@ -5,7 +5,7 @@ use crate::{
     error::Result,
     proto::{self, op_def::ArgDef},
 };
-use ferroflow_ir::{Attrs, DType, HostTensor, NameAttrList, PartialShape};
+use ferroflow_ir::{Attrs, DType, HostTensor, NameAttrList, PartialShape, free_name::free_name};
 use std::collections::{BTreeMap, HashSet};
 
 /// A node; inputs are named as the graph it is in names them.
@@ -60,10 +60,7 @@ impl Nodes {
     /// A name made of this one that no node has.
     pub(super) fn free_name(&mut self, name: &str) -> String {
         let clean = crate::convert::clean_name(name);
-        let numbered = (1..).map(|number| format!("{clean}_{number}"));
-        let mut names = std::iter::once(clean.clone()).chain(numbered);
-        let free = names.find(|name| !self.taken.contains(name));
-        let free = free.expect("there are more numbers than names");
+        let free = free_name(&clean, |name| self.taken.contains(name));
         self.taken.insert(free.clone());
         free
     }

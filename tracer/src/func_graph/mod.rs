@@ -16,6 +16,7 @@ use crate::{
 };
 use ferroflow_ir::{
     Attrs, FunctionDef, FunctionLibrary, NodeId, OpDef, Outlet, ValueType, error::SourceLocation,
+    free_name::free_name,
 };
 use ferroflow_runtime::Context;
 use smallvec::SmallVec;
@@ -206,15 +207,11 @@ impl FuncGraph {
     /// The name of a new variable for which this one is asked: in code with the semantics of
     /// TensorFlow 1, one that no variable has yet.
     pub(crate) fn variable_name(&self, base: String) -> String {
-        let created = self.root().state.with(|state| state.created.clone());
-        let is_free = |name: &String| created.iter().all(|c| c.variable.name() != name);
-        match self.semantics {
-            Semantics::Graph if !is_free(&base) => {
-                let names = (1..).map(|number: u64| format!("{base}_{number}"));
-                names.into_iter().find(is_free).expect("there are more numbers than variables")
-            }
-            Semantics::Graph | Semantics::Program => base,
+        if self.semantics == Semantics::Program {
+            return base;
         }
+        let created = self.root().state.with(|state| state.created.clone());
+        free_name(&base, |name| created.iter().any(|c| c.variable.name() == name))
     }
 
     /// Notes a variable that the function creates.

@@ -28,6 +28,7 @@ mod outline;
 
 use crate::{
     error::{Error, Result},
+    free_name::free_name,
     function::{FunctionDef, FunctionLibrary},
     graph::{Graph, NodeDef, NodeId},
     limits::Limits,
@@ -189,10 +190,7 @@ impl Scope<'_> {
 
     /// A name like `base` that is neither in the library nor among `taken`.
     fn free_name(&self, base: &Arc<str>, taken: &HashSet<Arc<str>>) -> Arc<str> {
-        let others = (1usize..).map(|number| format!("{base}_{number}").into());
-        let mut names = std::iter::once(base.clone()).chain(others);
-        let is_free = |name: &Arc<str>| !self.library.contains(name) && !taken.contains(name);
-        names.find(is_free).expect("there are more numbers than functions")
+        free_name(base, |name| self.library.contains(name) || taken.contains(name)).into()
     }
 
     fn check_depth(&self, depth: usize) -> Result<()> {

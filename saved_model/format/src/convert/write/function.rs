@@ -7,7 +7,7 @@ use crate::{
 };
 use ferroflow_ir::{
     Attrs, Effect, Error, FunctionDef, FunctionLibrary, Graph, NodeId, Outlet, Result, ValueType,
-    function::callees,
+    free_name::free_name, function::callees,
 };
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet, btree_map::Entry},
@@ -119,14 +119,14 @@ impl<'a> Body<'a> {
         let mut taken: HashSet<String> = nodes.map(|(_, node)| node.name.to_string()).collect();
         let mut args = HashMap::new();
         for &arg in &function.args {
-            args.insert(arg, free_name(&graph[arg].name, &mut taken));
+            args.insert(arg, arg_name(&graph[arg].name, &mut taken));
         }
         Body { graph, args }
     }
 
     fn result_names(&self, function: &FunctionDef) -> Vec<String> {
         let mut taken = HashSet::new();
-        function.results.iter().map(|(name, _)| free_name(name, &mut taken)).collect()
+        function.results.iter().map(|(name, _)| arg_name(name, &mut taken)).collect()
     }
 
     fn input_args(&self, function: &FunctionDef) -> Vec<ArgDef> {
@@ -214,16 +214,14 @@ fn arg_attrs(function: &FunctionDef) -> Result<BTreeMap<u32, ArgAttrs>> {
 }
 
 /// A name for an argument or a result that is not `taken` yet, and is from then on.
-fn free_name(name: &str, taken: &mut HashSet<String>) -> String {
+fn arg_name(name: &str, taken: &mut HashSet<String>) -> String {
     let lower = name.chars().map(|c| c.to_ascii_lowercase());
     let clean: String = lower
         .skip_while(|c| !c.is_ascii_lowercase())
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
         .collect();
     let base = if clean.is_empty() { "unknown".into() } else { clean };
-    let numbered = (1..).map(|number| format!("{base}_{number}"));
-    let mut names = std::iter::once(base.clone()).chain(numbered);
-    let free = names.find(|name| !taken.contains(name)).expect("there are more numbers than names");
+    let free = free_name(&base, |name| taken.contains(name));
     taken.insert(free.clone());
     free
 }
