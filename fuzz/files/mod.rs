@@ -16,7 +16,13 @@ use crate::programs::rng::FuzzRng;
 use anyhow::{Context as _, Result, ensure};
 use mutate::mutate;
 use serde_json::{Value, json};
-use std::{fs, path::Path};
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+    rc::Rc,
+};
 use targets::{FileTarget, TARGETS};
 
 /// Runs mutants `from` to `to` of the files of a target, or writes one to a file if the job names one.
@@ -25,7 +31,9 @@ pub(crate) fn run(job: &Value, report: &mut dyn FnMut(Value) -> Result<()>) -> R
     let name = job["target"].as_str().context("a target")?;
     let root = Path::new(job["root"].as_str().context("a folder `root`")?);
     let target = TARGETS.iter().find(|target| target.name == name).context("a known target")?;
-    let seeds = seeds::of(target.source, root)?;
+    let corpus = job["corpus"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let corpus: Vec<PathBuf> = corpus.map(PathBuf::from).collect();
+    let seeds = cached_seeds(target, root, &corpus)?;
     ensure!(!seeds.is_empty(), "{name} has files to begin with");
     let (seed, from, to) = (number("seed")?, number("from")?, number("to")?);
     hook::keep_panics();
@@ -43,6 +51,22 @@ pub(crate) fn run(job: &Value, report: &mut dyn FnMut(Value) -> Result<()>) -> R
         }
     }
     Ok(json!({ "count": to - from }))
+}
+
+/// The files that mutants of a target begin as. A worker does thousands of mutants of them, in jobs of
+/// some hundred.
+fn cached_seeds(target: &FileTarget, root: &Path, corpus: &[PathBuf]) -> Result<Rc<[Vec<u8>]>> {
+    type Key = (&'static str, PathBuf, Vec<PathBuf>);
+    thread_local! {
+        static CACHE: RefCell<HashMap<Key, Rc<[Vec<u8>]>>> = RefCell::default();
+    }
+    let key = (target.name, root.to_path_buf(), corpus.to_vec());
+    if let Some(seeds) = CACHE.with_borrow(|cache| cache.get(&key).cloned()) {
+        return Ok(seeds);
+    }
+    let seeds: Rc<[Vec<u8>]> = seeds::of(target.source, root, corpus)?.into();
+    CACHE.with_borrow_mut(|cache| cache.insert(key, seeds.clone()));
+    Ok(seeds)
 }
 
 /// The names of all targets.

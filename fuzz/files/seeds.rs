@@ -18,12 +18,13 @@ use std::{
 /// No larger file is mutated: it makes slow mutants, and shows nothing that a small one does not.
 const LARGEST: u64 = 1 << 17;
 
-/// The files that a source has.
-pub(super) fn of(source: SeedSource, root: &Path) -> Result<Vec<Vec<u8>>> {
+/// The files that a source has, and those of further folders.
+pub(super) fn of(source: SeedSource, root: &Path, corpus: &[PathBuf]) -> Result<Vec<Vec<u8>>> {
+    let own = ["tests", "saved_model/format/tests", "examples"].map(|folder| root.join(folder));
     let read = |end: &str| -> Result<Vec<Vec<u8>>> {
         let mut found = Vec::new();
-        for folder in ["tests", "saved_model/format/tests", "examples"] {
-            collect(&root.join(folder), end, &mut found)?;
+        for folder in own.iter().chain(corpus) {
+            collect(folder, end, &mut found)?;
         }
         found.sort();
         Ok(found.iter().map(fs::read).collect::<std::io::Result<_>>()?)

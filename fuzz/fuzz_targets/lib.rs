@@ -55,7 +55,7 @@ pub fn mutated(name: &str, data: &mut [u8], size: usize, most: usize, seed: u32)
 /// Writes the files that mutants begin as to a folder, which is the corpus of a target.
 pub fn write_seeds(name: &str, root: &Path, corpus: &Path) -> anyhow::Result<usize> {
     std::fs::create_dir_all(corpus)?;
-    let seeds = seeds::of(find(name).source, root)?;
+    let seeds = seeds::of(find(name).source, root, &[])?;
     for (number, seed) in seeds.iter().enumerate() {
         std::fs::write(corpus.join(format!("seed-{number:03}")), seed)?;
     }

@@ -30,6 +30,9 @@ pub(crate) struct FileFlags {
     /// Only these targets.
     #[arg(long, value_delimiter = ',')]
     targets: Vec<String>,
+    /// A folder of further files that mutants begin as; the option may come several times.
+    #[arg(long)]
+    corpus: Vec<PathBuf>,
     /// Write the mutant of this number to `mutant` and read none; it takes one target.
     #[arg(long)]
     write: bool,
@@ -53,6 +56,9 @@ pub(crate) struct FileFlags {
 /// Mutants that a worker is passed at once.
 const CHUNK: u64 = 500;
 
+/// Longest time of a worker before the first mutant of a job, in seconds.
+const SETUP: u64 = 60;
+
 /// A fault: a panic's position and message or how the worker was lost, and the mutant.
 struct FileFault {
     what: String,
@@ -73,6 +79,12 @@ pub(crate) fn run(root: &Path, flags: &FileFlags) -> Result<()> {
         None => command::build_workers(root, "fuzz", &["fuzz"], profile)?,
     };
     let worker = bounded(&path, flags.memory);
+    let absolute =
+        |folder: &PathBuf| fs::canonicalize(folder).with_context(|| format!("{folder:?}"));
+    let flags = &FileFlags {
+        corpus: flags.corpus.iter().map(absolute).collect::<Result<_>>()?,
+        ..flags.clone()
+    };
     let targets = match flags.targets.is_empty() {
         true => known(&worker)?,
         false => flags.targets.clone(),
@@ -138,6 +150,7 @@ fn job(root: &Path, target: &str, numbers: &Range<u64>, flags: &FileFlags) -> Va
         "kind": "files",
         "root": root,
         "target": target,
+        "corpus": flags.corpus,
         "seed": flags.seed,
         "from": numbers.start,
         "to": numbers.end,
@@ -162,7 +175,9 @@ fn part(
         worker.send(&job(root, target, &(from..numbers.end), flags))?;
         let mut at = None;
         from = loop {
-            match worker.next(Duration::from_secs(flags.patience))? {
+            // The first one comes after the files that mutants begin as have been read.
+            let patience = if at.is_none() { SETUP.max(flags.patience) } else { flags.patience };
+            match worker.next(Duration::from_secs(patience))? {
                 Reply::Line(line) if !line["done"].is_null() => break numbers.end,
                 Reply::Line(line) => {
                     if let Value::String(what) = &line["panic"] {
