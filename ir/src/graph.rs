@@ -398,6 +398,18 @@ impl Graph {
         }
     }
 
+    /// Makes a node use the values that some of its inputs have been replaced by.
+    pub fn replace_inputs(&mut self, id: NodeId, replaced: &HashMap<Outlet, Outlet>) {
+        let node = &self[id];
+        if !node.inputs.iter().any(|input| replaced.contains_key(input)) {
+            return;
+        }
+        let new = |input: &Outlet| replaced.get(input).copied().unwrap_or(*input);
+        let inputs: SmallVec<[Outlet; 3]> = node.inputs.iter().map(new).collect();
+        let controls = node.controls.clone();
+        self.connect(id, inputs, controls).expect("the new sources are in the graph");
+    }
+
     /// Makes every node that runs after `from` run after `to` instead.
     pub fn replace_controls(&mut self, from: NodeId, to: &[NodeId]) {
         let users: Vec<NodeId> = self.consumers(from).collect();

@@ -31,6 +31,17 @@ pub(crate) fn passed_argument(
     Search { library, left: VISITED_NODES, depth: 0 }.origin(graph, args, value)
 }
 
+/// The position of a node among the arguments. Most have it as their attribute.
+fn argument_index(graph: &Graph, args: &[NodeId], id: NodeId) -> Option<usize> {
+    let node = &graph[id];
+    let noted = node.attrs.int("index").ok().and_then(|index| usize::try_from(index).ok());
+    match noted.filter(|&index| args.get(index) == Some(&id)) {
+        Some(index) => Some(index),
+        None if node.inputs().is_empty() => args.iter().position(|&arg| arg == id),
+        None => None,
+    }
+}
+
 struct Search<'a> {
     library: &'a FunctionLibrary,
     left: usize,
@@ -51,7 +62,7 @@ impl Search<'_> {
 
     fn origin(&mut self, graph: &Graph, args: &[NodeId], mut value: Outlet) -> Option<usize> {
         loop {
-            if let Some(index) = args.iter().position(|&arg| arg == value.node) {
+            if let Some(index) = argument_index(graph, args, value.node) {
                 return Some(index);
             }
             self.left = self.left.checked_sub(1)?;

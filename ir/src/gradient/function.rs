@@ -21,7 +21,7 @@ use crate::{
     pass::infer_types::infer_types,
     passthrough::passed_argument,
 };
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 /// A function, and the function that takes gradients of its results to gradients of its arguments.
 #[derive(Debug, Clone)]
@@ -133,14 +133,17 @@ pub(super) fn differentiate_within(
         .zip(&def.results)
         .map(|(&outlet, (name, _))| (name.clone(), outlet))
         .collect();
+    let mut positions: HashMap<Outlet, usize> = HashMap::new();
+    for (index, (_, outlet)) in all_results.iter().enumerate() {
+        positions.entry(*outlet).or_insert(index);
+    }
     let mut kept = Vec::with_capacity(needed.len());
     for outlet in needed {
         if let Some(index) = passed_argument(library, &graph, &arg_nodes, outlet) {
             kept.push(Kept::Argument(index));
             continue;
         }
-        let position = all_results.iter().position(|(_, result)| *result == outlet);
-        kept.push(Kept::Result(position.unwrap_or_else(|| {
+        kept.push(Kept::Result(*positions.entry(outlet).or_insert_with(|| {
             all_results.push((format!("kept_{}", all_results.len()), outlet));
             all_results.len() - 1
         })));

@@ -19,7 +19,8 @@ pub fn cse(graph: &mut Graph, results: &mut [Outlet]) {
     let mut first: HashMap<Key, Vec<NodeId>> = HashMap::new();
     let mut moved: HashMap<Outlet, Outlet> = HashMap::new();
     let ids: Vec<NodeId> = graph.ids().collect();
-    for id in ids {
+    for &id in &ids {
+        graph.replace_inputs(id, &moved);
         let node = &graph[id];
         if !is_mergeable(node) {
             continue;
@@ -31,12 +32,11 @@ pub fn cse(graph: &mut Graph, results: &mut [Outlet]) {
                 for index in 0..node.outputs().len() {
                     moved.insert(Outlet::new(id, index), Outlet::new(other, index));
                 }
-                for index in 0..graph[id].outputs().len() {
-                    graph.replace_uses(Outlet::new(id, index), Outlet::new(other, index));
-                }
             }
         }
     }
+    // Nodes that come before those that they use.
+    ids.into_iter().for_each(|id| graph.replace_inputs(id, &moved));
     for outlet in results {
         *outlet = moved.get(outlet).copied().unwrap_or(*outlet);
     }

@@ -132,7 +132,8 @@ impl Group {
 
     /// Takes in a call that feeds the group; `false` if it does not fit.
     fn join(&mut self, graph: &Graph, id: NodeId, candidate: &Candidate) -> bool {
-        if candidate.shape != self.shape {
+        // A call that joins takes the place of at most one input.
+        if candidate.shape != self.shape || self.inputs.len() > MAX_INPUTS + 1 {
             return false;
         }
         let (own, own_inputs) = absorb_constants(graph, id, &candidate.expr);
@@ -206,7 +207,7 @@ pub(super) fn fused_node(
 
 /// The call's expression with one-element constants made part of it, and the inputs that remain.
 fn absorb_constants(graph: &Graph, id: NodeId, expr: &Expr) -> (Expr, Vec<Outlet>) {
-    let mut inputs: Vec<Outlet> = Vec::new();
+    let mut inputs = Inputs::default();
     let replacements: Vec<Replacement<'_>> = graph[id]
         .inputs()
         .iter()
@@ -215,15 +216,29 @@ fn absorb_constants(graph: &Graph, id: NodeId, expr: &Expr) -> (Expr, Vec<Outlet
             if let Some((constant, dtype)) = constant {
                 return Replacement::Const(constant, dtype);
             }
-            let position = inputs.iter().position(|&known| known == input).unwrap_or_else(|| {
-                inputs.push(input);
-                inputs.len() - 1
-            });
-            Replacement::Input(position, graph.ty(input).map_or(DType::F32, |ty| ty.dtype))
+            let dtype = graph.ty(input).map_or(DType::F32, |ty| ty.dtype);
+            Replacement::Input(inputs.position(input), dtype)
         })
         .collect();
     let expr = expr.substitute(&replacements);
-    (expr, inputs)
+    (expr, inputs.all)
+}
+
+/// Inputs of an expression, in the order in which they are met.
+#[derive(Default)]
+pub(super) struct Inputs {
+    pub(super) all: Vec<Outlet>,
+    numbers: HashMap<Outlet, usize>,
+}
+
+impl Inputs {
+    /// The position of an input, which is added if it is new.
+    pub(super) fn position(&mut self, outlet: Outlet) -> usize {
+        *self.numbers.entry(outlet).or_insert_with(|| {
+            self.all.push(outlet);
+            self.all.len() - 1
+        })
+    }
 }
 
 fn constant(graph: &Graph, outlet: Outlet) -> Option<(Constant, DType)> {

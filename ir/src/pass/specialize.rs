@@ -9,6 +9,7 @@
 use super::placement::Reason;
 use crate::{
     attr::{Attrs, NameAttrList},
+    budget,
     dtype::DType,
     emit::{self, Emit, ValueId},
     error::{Error, Result, SourceLocation},
@@ -265,6 +266,7 @@ impl Body<'_> {
         }
         let live = function.live_nodes(self.specializer.library);
         for id in function.graph.topological_order()? {
+            budget::tick();
             if !live.contains(&id) || moved.contains_key(&id) {
                 continue;
             }

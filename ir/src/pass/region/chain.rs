@@ -67,7 +67,7 @@ fn chain_to(search: &Search<'_>, last: NodeId) -> Vec<NodeId> {
         chain.push(id);
         let input = graph[id].inputs()[0];
         let is_operand = graph[id].inputs()[1..].contains(&input);
-        let may_join = search.may_join(input.node, last, &HashSet::from([id]));
+        let may_join = search.may_join(input.node, last, |reader| reader == id);
         next = Some(input.node).filter(|_| may_join && !is_operand && chain.len() < LONGEST);
     }
     chain.reverse();

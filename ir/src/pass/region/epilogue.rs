@@ -64,7 +64,8 @@ impl AnchorEpilogue {
         for &input in &self.inputs {
             let small = search.shape(input).filter(|shape| shape.num_elements() <= largest);
             let found = small.and_then(|_| {
-                let may_join = input != self.anchor && search.may_join(input.node, root, &members);
+                let is_in = |reader: NodeId| members.contains(&reader);
+                let may_join = input != self.anchor && search.may_join(input.node, root, is_in);
                 formula(graph, input.node).filter(|_| may_join)
             });
             let mut moved = |input: Outlet| Some((all.position(input), graph.ty(input)?.dtype));
@@ -138,5 +139,5 @@ pub(super) fn is_anchor(
     is_kernel
         && shape.is_some()
         && shape == search.shape(root.into())
-        && search.may_join(value.node, root, members)
+        && search.may_join(value.node, root, |reader| members.contains(&reader))
 }

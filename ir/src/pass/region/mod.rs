@@ -24,7 +24,7 @@ pub use chain::convolution_chains;
 pub use rows::softmax;
 pub use split::split_epilogues;
 
-use super::fuse::{dtypes, formula};
+use super::fuse::{Inputs, dtypes, formula};
 use crate::{
     attr::Attrs,
     error::Result,
@@ -35,10 +35,7 @@ use crate::{
     registry,
     shape::Shape,
 };
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashSet, sync::Arc};
 
 /// A region has at most this many inputs and scalar operations.
 const MAX_INPUTS: usize = 12;
@@ -121,31 +118,14 @@ impl Search<'_> {
         self.graph.ty(outlet)?.shape.known()
     }
 
-    /// Whether a node may be a part of a region of `members` that ends with `root`.
-    fn may_join(&self, id: NodeId, root: NodeId, members: &HashSet<NodeId>) -> bool {
+    /// Whether a node may be a part of a region that ends with `root`, and that its readers are in.
+    fn may_join(&self, id: NodeId, root: NodeId, is_in: impl Fn(NodeId) -> bool) -> bool {
         let node = &self.graph[id];
         !self.kept.contains(&id)
             && node.outputs().len() == 1
             && node.controls().is_empty()
             && node.device == self.graph[root].device
-            && self.graph.consumers(id).all(|reader| members.contains(&reader))
+            && self.graph.consumers(id).all(is_in)
             && self.graph.consumers(id).all(|reader| !self.graph[reader].controls().contains(&id))
-    }
-}
-
-/// Inputs of a region, in the order in which they are met.
-#[derive(Default)]
-struct Inputs {
-    all: Vec<Outlet>,
-    numbers: HashMap<Outlet, usize>,
-}
-
-impl Inputs {
-    /// The position of an input, which is added if it is new.
-    fn position(&mut self, outlet: Outlet) -> usize {
-        *self.numbers.entry(outlet).or_insert_with(|| {
-            self.all.push(outlet);
-            self.all.len() - 1
-        })
     }
 }

@@ -16,7 +16,7 @@ use crate::{
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Nodes that are looked at for a reduction.
+/// Nodes that are looked at for a reduction, and those of a region.
 const MOST_LOOKED_AT: usize = 64;
 
 /// The elements of a region, and the axes along which it reduces.
@@ -109,40 +109,42 @@ fn is_elementwise(search: &Search<'_>, id: NodeId) -> bool {
     op.is_some_and(|op| matches!(op.lowering, Lowering::Elementwise(_) | Lowering::Fused))
 }
 
-/// The nodes of the region: all that only it reads, and that its space allows.
+/// The nodes of the region: all that only it reads, and that its space allows, those near its end
+/// first. A node that has readers outside is looked at again when one of them joins.
 fn absorb(search: &Search<'_>, root: NodeId, space: &Space) -> HashSet<NodeId> {
-    let mut members = HashSet::from([root]);
-    let rows = space.rows();
-    loop {
-        let inputs = members.iter().flat_map(|&id| search.graph[id].inputs());
-        let next = inputs.map(|input| input.node).find(|&id| {
-            let joins = |id: NodeId, members: &HashSet<NodeId>| {
-                !members.contains(&id) && search.may_join(id, root, members)
-            };
-            if let Some(reduced) = kept(search, id) {
-                let is_own = reduction(search, reduced).is_some_and(|(_, own)| own == *space);
-                let with: HashSet<NodeId> = members.iter().copied().chain([id]).collect();
-                return is_own && joins(id, &members) && joins(reduced, &with);
+    let (mut members, rows) = (HashSet::from([root]), space.rows());
+    let fits = |id: NodeId| match reduction(search, id) {
+        Some((Reduction::Op { keep_dims: false, .. }, _)) => false,
+        Some((_, own)) => own == *space,
+        None => {
+            let shape = search.shape(id.into());
+            let fits = shape.as_ref() == Some(&space.shape) || shape == rows;
+            fits && formula(search.graph, id).is_some()
+        }
+    };
+    let sources = |id: NodeId| search.graph[id].inputs().iter().map(|input| input.node);
+    let mut queue: VecDeque<NodeId> = sources(root).collect();
+    while let Some(id) = queue.pop_front() {
+        if members.len() >= MOST_LOOKED_AT || members.contains(&id) {
+            continue;
+        }
+        let is_in = |reader: NodeId| members.contains(&reader);
+        let joins = |id: NodeId| search.may_join(id, root, is_in);
+        let joins_with = |id: NodeId, other: NodeId| {
+            search.may_join(id, root, |reader| reader == other || is_in(reader))
+        };
+        if let Some(reduced) = kept(search, id) {
+            let is_own = reduction(search, reduced).is_some_and(|(_, own)| own == *space);
+            if is_own && joins(id) && joins_with(reduced, id) {
+                members.extend([id, reduced]);
+                queue.extend(sources(reduced));
             }
-            let fits = || match reduction(search, id) {
-                Some((Reduction::Op { keep_dims: false, .. }, _)) => false,
-                Some((_, own)) => own == *space,
-                None => {
-                    let shape = search.shape(id.into());
-                    let fits = shape.as_ref() == Some(&space.shape) || shape == rows;
-                    fits && formula(search.graph, id).is_some()
-                }
-            };
-            joins(id, &members) && fits()
-        });
-        match next {
-            Some(id) => {
-                members.insert(id);
-                members.extend(kept(search, id));
-            }
-            None => return members,
+        } else if joins(id) && fits(id) {
+            members.insert(id);
+            queue.extend(sources(id));
         }
     }
+    members
 }
 
 /// The reduction whose dimensions a node brings back, with size 1: a reshape or the like, as the

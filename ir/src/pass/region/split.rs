@@ -6,7 +6,7 @@
 //! that one's epilogue first; the rest reads its result.
 
 use super::{
-    Region, Search, dtypes,
+    MAX_INPUTS, Region, Search, dtypes,
     epilogue::{AnchorEpilogue, is_anchor},
     formula,
 };
@@ -76,7 +76,9 @@ struct Split {
 impl Split {
     fn of(search: &Search<'_>, root: NodeId) -> Option<Split> {
         let (graph, node) = (search.graph, &search.graph[root]);
-        if !node.controls().is_empty() || !node.device.is_empty() {
+        // Fused expressions have no more inputs, and a sum of many has nothing to split.
+        let is_small = node.inputs().len() <= MAX_INPUTS;
+        if !node.controls().is_empty() || !node.device.is_empty() || !is_small {
             return None;
         }
         let members = HashSet::from([root]);
