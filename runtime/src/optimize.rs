@@ -93,11 +93,13 @@ pub(crate) fn optimize(
     let supports = |graph: &Graph, node: &NodeDef| match device(node) {
         None => true,
         Some(device) => {
+            budget::tick();
             let support = with_call(context, graph, node, |call| device.support(call));
             support.is_some_and(|support| support != Support::Missing)
         }
     };
     let is_profitable = |graph: &Graph, node: &NodeDef| {
+        budget::tick();
         let support = |call: &OpCall<'_>| match device(node) {
             None => context.cpu().support(call),
             Some(device) => device.support(call),

@@ -183,7 +183,7 @@ pub(super) struct ScalarCall {
 }
 
 /// The memory of a value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum ValueLocation {
     /// Bytes of the arena; while a function is planned, of the addresses of a buffer.
     Arena(ArenaRange),

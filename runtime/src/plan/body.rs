@@ -47,6 +47,8 @@ pub(super) struct PlannedBody<'a> {
     pub(super) function: &'a Specialized,
     pub(super) places: HashMap<Outlet, ValueLocation>,
     pub(super) executions: HashMap<NodeId, Execution>,
+    /// The outlets that results of aliases are other names for.
+    pub(super) aliased: HashMap<NodeId, Outlet>,
     /// Results that are to be tensors in slots.
     pub(super) wanted: HashSet<Outlet>,
     pub(super) actions: Vec<Scheduled>,
@@ -55,11 +57,7 @@ pub(super) struct PlannedBody<'a> {
 impl PlannedBody<'_> {
     /// The outlet whose location this one shares.
     pub(super) fn origin_of(&self, outlet: Outlet) -> Outlet {
-        let mut outlet = outlet;
-        while self.executions.get(&outlet.node) == Some(&Execution::Alias) {
-            outlet = self.function.graph[outlet.node].inputs()[0];
-        }
-        outlet
+        self.aliased.get(&outlet.node).copied().unwrap_or(outlet)
     }
 
     /// A value as an operand that leaves its slot as it is.

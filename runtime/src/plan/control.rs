@@ -16,6 +16,8 @@ use ferroflow_ir::{
     pass::{execution::Execution, specialize::Specialized},
 };
 use ferroflow_kernels::check_size;
+use smallvec::SmallVec;
+use std::collections::HashMap;
 
 impl Planner<'_> {
     pub(super) fn call(
@@ -164,11 +166,13 @@ impl Planner<'_> {
     ) -> Result<()> {
         let mut results: Vec<(usize, TensorOperand)> =
             results.into_iter().enumerate().filter(|(index, _)| !fixed(*index)).collect();
+        let mut by_root: HashMap<Root, SmallVec<[usize; 1]>> = HashMap::new();
+        for (variable, place) in variables.iter().enumerate().filter(|(index, _)| !fixed(*index)) {
+            by_root.entry(Root::of(place, &self.buffers)).or_default().push(variable);
+        }
         for (index, result) in &mut results {
-            let root = Root::of(&result.place, &self.buffers);
-            let other = variables.iter().enumerate().any(|(variable, place)| {
-                variable != *index && !fixed(variable) && Root::of(place, &self.buffers) == root
-            });
+            let written = by_root.get(&Root::of(&result.place, &self.buffers));
+            let other = written.is_some_and(|written| written.iter().any(|other| other != index));
             if !other || is_planted(PlanFault::AssignInOrder) {
                 continue;
             }

@@ -105,15 +105,17 @@ pub(super) fn first_position(actions: &[Scheduled]) -> usize {
 pub(super) struct Deaths(HashMap<usize, SmallVec<[usize; 4]>>);
 
 impl Deaths {
-    /// The deaths of all slots but those `kept` says to keep, such as slots of constants. `results`
-    /// are read after all actions.
+    /// The deaths of all slots but those `kept` says to keep, such as slots of constants, which may be
+    /// many: nothing is noted of them. `results` are read after all actions.
     pub(super) fn of(
         actions: &[Scheduled],
         results: &[TensorOperand],
         kept: &dyn Fn(usize) -> bool,
     ) -> Deaths {
-        let mut walk = Backward { deaths: Deaths::default(), kept, loops: 0 };
-        let mut live: Live = results.iter().filter_map(|result| result.place.slot()).collect();
+        let mortal = Mortal { kept };
+        let mut walk = Backward { deaths: Deaths::default(), mortal, loops: 0 };
+        let mut live: Live =
+            results.iter().filter_map(|result| mortal.slot(&result.place)).collect();
         walk.actions(actions, &mut live);
         walk.deaths
     }
@@ -126,10 +128,23 @@ impl Deaths {
 
 type Live = BTreeSet<usize>;
 
+/// The slots that may die.
+#[derive(Clone, Copy)]
+struct Mortal<'a> {
+    kept: &'a dyn Fn(usize) -> bool,
+}
+
+impl Mortal<'_> {
+    /// The slot of a location, if it is one that may die.
+    fn slot(&self, place: &ValueLocation) -> Option<usize> {
+        place.slot().filter(|&slot| !(self.kept)(slot))
+    }
+}
+
 /// The walk from the last action to the first.
 struct Backward<'a> {
     deaths: Deaths,
-    kept: &'a dyn Fn(usize) -> bool,
+    mortal: Mortal<'a>,
     /// The number of loops around the action at hand.
     loops: usize,
 }
@@ -146,14 +161,14 @@ impl Backward<'_> {
             Action::While(repeat) => {
                 let WhileAction { condition, test, body, .. } = &**repeat;
                 let after = live.clone();
-                let summary = Summary::of_loop(repeat);
+                let summary = Summary::of_loop(repeat, self.mortal);
                 let head = summary.before(&after);
                 let mut before_body = head.clone();
                 self.loops += 1;
                 self.actions(body, &mut before_body);
                 self.loops -= 1;
                 *live = &after | &before_body;
-                live.extend(test.place.slot());
+                live.extend(self.mortal.slot(&test.place));
                 self.actions(condition, live);
                 // The summary is the fixed point: one more round adds nothing.
                 debug_assert!(live.is_subset(&head), "a slot is live that the summary missed");
@@ -165,16 +180,17 @@ impl Backward<'_> {
                 for branch in &branch.branches {
                     let mut before = after.clone();
                     self.actions(branch, &mut before);
-                    live.append(&mut before);
+                    // Of many branches each adds little to what lives.
+                    live.extend(before);
                 }
-                live.extend(branch.index.place.slot());
-                let summary = Summary::of(std::iter::once(scheduled));
+                live.extend(self.mortal.slot(&branch.index.place));
+                let summary = Summary::of(std::iter::once(scheduled), self.mortal);
                 self.die(*position, summary.touched.difference(&after).copied());
             }
             _ => {
                 let mut touched: SmallVec<[(ActionAccess, usize); 8]> = SmallVec::new();
                 action.for_each_access(&mut |access, place| {
-                    touched.extend(place.slot().map(|slot| (access, slot)));
+                    touched.extend(self.mortal.slot(place).map(|slot| (access, slot)));
                 });
                 let is_faulty = self.loops > 0 && is_planted(PlanFault::TakeInvariant);
                 let is_dead = |(access, slot): &&(ActionAccess, usize)| {
@@ -193,7 +209,7 @@ impl Backward<'_> {
     }
 
     fn die(&mut self, position: usize, slots: impl Iterator<Item = usize>) {
-        for slot in slots.filter(|slot| !(self.kept)(*slot)) {
+        for slot in slots {
             let dead = self.deaths.0.entry(position).or_default();
             if !dead.contains(&slot) {
                 dead.push(slot);
@@ -214,25 +230,26 @@ struct Summary {
 }
 
 impl Summary {
-    fn of<'p>(actions: impl Iterator<Item = &'p Scheduled>) -> Summary {
+    fn of<'p>(actions: impl Iterator<Item = &'p Scheduled>, mortal: Mortal<'_>) -> Summary {
         let mut summary = Summary::default();
         for Scheduled { action, .. } in actions {
             match action {
-                Action::While(repeat) => summary.then(Summary::of_loop(repeat)),
+                Action::While(repeat) => summary.then(Summary::of_loop(repeat, mortal)),
                 Action::Branch(branch) => {
-                    summary.read(branch.index.place.slot());
-                    let mut all = branch.branches.iter().map(|branch| Summary::of(branch.iter()));
+                    summary.read(mortal.slot(&branch.index.place));
+                    let branches = branch.branches.iter();
+                    let mut all = branches.map(|branch| Summary::of(branch.iter(), mortal));
                     let mut joined = all.next().unwrap_or_default();
-                    for mut other in all {
-                        joined.exposed.append(&mut other.exposed);
-                        joined.touched.append(&mut other.touched);
-                        joined.killed = &joined.killed & &other.killed;
+                    for other in all {
+                        joined.exposed.extend(other.exposed);
+                        joined.touched.extend(other.touched);
+                        joined.killed.retain(|slot| other.killed.contains(slot));
                     }
                     summary.then(joined);
                 }
                 _ => action.for_each_access(&mut |access, value| match access {
-                    ActionAccess::Read => summary.read(value.slot()),
-                    ActionAccess::Write => summary.write(value.slot()),
+                    ActionAccess::Read => summary.read(mortal.slot(value)),
+                    ActionAccess::Write => summary.write(mortal.slot(value)),
                 }),
             }
         }
@@ -240,11 +257,11 @@ impl Summary {
     }
 
     /// A loop runs its condition at least once, its body perhaps never.
-    fn of_loop(repeat: &WhileAction) -> Summary {
-        let mut summary = Summary::of(repeat.condition.iter());
-        summary.read(repeat.test.place.slot());
+    fn of_loop(repeat: &WhileAction, mortal: Mortal<'_>) -> Summary {
+        let mut summary = Summary::of(repeat.condition.iter(), mortal);
+        summary.read(mortal.slot(&repeat.test.place));
         let killed = summary.killed.clone();
-        summary.then(Summary::of(repeat.body.iter()));
+        summary.then(Summary::of(repeat.body.iter(), mortal));
         summary.killed = killed;
         summary
     }
@@ -263,10 +280,10 @@ impl Summary {
     }
 
     /// Appends what comes after.
-    fn then(&mut self, mut next: Summary) {
+    fn then(&mut self, next: Summary) {
         self.exposed.extend(next.exposed.difference(&self.killed).copied());
-        self.killed.append(&mut next.killed);
-        self.touched.append(&mut next.touched);
+        self.killed.extend(next.killed);
+        self.touched.extend(next.touched);
     }
 
     /// Live slots before the actions, from those after them.

@@ -12,6 +12,10 @@ use super::{
 };
 use ferroflow_ir::memory::ALIGNMENT;
 use ferroflow_kernels::frame::{ArenaRange, LaunchStep, StepSink, StepSource};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
+};
 
 /// The offset of every buffer, and the bytes of all.
 #[derive(Debug)]
@@ -130,25 +134,89 @@ fn assigned(
     let mut order: Vec<(usize, Interval)> = used.collect();
     order.sort_by_key(|(_, interval)| interval.first);
     let mut offsets = vec![0; buffers.len()];
-    let mut total = 0;
-    // What is in use, by offset.
-    let mut live: Vec<(usize, usize)> = Vec::new();
+    let mut space = ArenaSpace::default();
+    // What is in use, by the last position, earliest first.
+    let mut live: BinaryHeap<Reverse<(usize, usize)>> = BinaryHeap::new();
     for (id, interval) in order {
-        if reuse {
-            live.retain(|&(_, last)| last >= interval.first);
+        while let Some(Reverse((last, other))) = live.peek().copied().filter(|_| reuse)
+            && last < interval.first
+        {
+            live.pop();
+            space.free(offsets[other], buffers.size(other).next_multiple_of(ALIGNMENT));
         }
-        let size = buffers.size(id).next_multiple_of(ALIGNMENT);
-        let (mut offset, mut at) = (0, live.len());
-        for (index, &(other, _)) in live.iter().enumerate() {
-            if offsets[other] >= offset + size {
-                at = index;
-                break;
-            }
-            offset = offset.max(offsets[other] + buffers.size(other).next_multiple_of(ALIGNMENT));
-        }
-        offsets[id] = offset;
-        live.insert(at, (id, interval.last));
-        total = total.max(offset + size);
+        offsets[id] = space.take(buffers.size(id).next_multiple_of(ALIGNMENT));
+        live.push(Reverse((interval.last, id)));
     }
-    (offsets, total)
+    (offsets, space.total)
+}
+
+/// The bytes of an arena that are free.
+#[derive(Debug, Default)]
+struct ArenaSpace {
+    /// Where free ranges below `top` end, by where they begin. They do not touch each other.
+    gaps: BTreeMap<usize, usize>,
+    /// From here on all is free.
+    top: usize,
+    /// The largest `top` there was.
+    total: usize,
+}
+
+impl ArenaSpace {
+    /// Takes the first range of so many bytes that is free.
+    fn take(&mut self, size: usize) -> usize {
+        if size == 0 {
+            return 0;
+        }
+        let fits = |(&start, &end): (&usize, &usize)| (end - start >= size).then_some((start, end));
+        let Some((start, end)) = self.gaps.iter().find_map(fits) else {
+            self.top += size;
+            self.total = self.total.max(self.top);
+            return self.top - size;
+        };
+        self.gaps.remove(&start);
+        if start + size < end {
+            self.gaps.insert(start + size, end);
+        }
+        start
+    }
+
+    fn free(&mut self, offset: usize, size: usize) {
+        if size == 0 {
+            return;
+        }
+        let (mut start, mut end) = (offset, offset + size);
+        if let Some((&before, _)) =
+            self.gaps.range(..start).next_back().filter(|gap| *gap.1 == start)
+        {
+            self.gaps.remove(&before);
+            start = before;
+        }
+        if let Some(after) = self.gaps.remove(&end) {
+            end = after;
+        }
+        if end == self.top {
+            self.top = start;
+        } else {
+            self.gaps.insert(start, end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn space_is_taken_where_it_is_free_first() {
+        let mut space = ArenaSpace::default();
+        let starts = [64, 128, 64, 0, 64].map(|size| space.take(size));
+        assert_eq!(starts, [0, 64, 192, 0, 256]);
+        space.free(64, 128);
+        space.free(192, 64);
+        assert_eq!((space.take(128), space.take(128), space.take(64)), (64, 320, 192));
+        for (offset, size) in [(0, 64), (320, 128), (64, 128), (256, 64), (192, 64)] {
+            space.free(offset, size);
+        }
+        assert_eq!((space.top, space.total, space.gaps.len()), (0, 448, 0));
+    }
 }

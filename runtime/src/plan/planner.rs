@@ -16,7 +16,7 @@ use crate::{
     placement::Placement,
 };
 use ferroflow_ir::{
-    HostTensor, Lowering, NodeDef, NodeId, OpDef, Outlet,
+    HostTensor, Lowering, NodeDef, NodeId, OpDef, Outlet, budget,
     op::CallKind,
     pass::{execution::Execution, placement::location, specialize::Specialized},
 };
@@ -138,12 +138,17 @@ impl Planner<'_> {
             function,
             places: function.args.iter().copied().zip(args).collect(),
             executions: HashMap::new(),
+            aliased: HashMap::new(),
             wanted: HashSet::new(),
             actions: Vec::new(),
         };
         let order: Vec<NodeId> = graph.ids().collect();
         for &id in &order {
-            body.executions.insert(id, Execution::of(graph, &graph[id])?);
+            let execution = Execution::of(graph, &graph[id])?;
+            if execution == Execution::Alias {
+                body.aliased.insert(id, body.origin_of(graph[id].inputs()[0]));
+            }
+            body.executions.insert(id, execution);
         }
         let wanted = function.results.iter().enumerate().filter(|(index, _)| wants_tensor(*index));
         body.wanted = wanted.map(|(_, outlet)| body.origin_of(*outlet)).collect();
@@ -153,6 +158,7 @@ impl Planner<'_> {
             body.wanted.extend(origins);
         }
         for &id in &order {
+            budget::tick();
             let node = &graph[id];
             self.node(&mut body, id).map_err(|error| origin(id, node).locate(error))?;
         }

@@ -2,7 +2,9 @@
 
 use crate::support::*;
 use ferroflow_ir::{
-    AttrValue, Attrs, Code, DType, Effect, HostTensor, Lowering, OpDef, Shape, infer,
+    AttrValue, Attrs, Code, DType, Effect, HostTensor, Lowering, OpDef, Outlet, Shape,
+    build::GraphBuilder,
+    infer,
     op::{ArgDef, ArgKind, ArgType, arg_of},
     registry,
 };
@@ -376,4 +378,41 @@ fn shapes_that_do_not_fit_are_refused_whenever_they_are_known() {
     let splits = || EagerTensor::from(HostTensor::vector(&[0i64, 1]).unwrap());
     let attrs = Attrs::new().with("PARAMS_RAGGED_RANK", 1i64).with("OUTPUT_RAGGED_RANK", 0i64);
     refused("RaggedGather", attrs, &[splits(), splits(), EagerTensor::scalar(0i64)]);
+}
+
+#[test]
+fn views_of_views_may_be_many() {
+    const LEVELS: usize = 3000;
+    let build = |builder: &mut GraphBuilder, args: &[Outlet]| {
+        let begin = builder.constant("begin", HostTensor::vector(&[1i32])?)?;
+        let size = builder.constant("size", HostTensor::vector(&[-1i32])?)?;
+        let mut at = args[0];
+        for level in 0..LEVELS {
+            at = builder.call("Slice", &format!("view{level}"), &[at, begin, size])?[0];
+        }
+        builder.call("Neg", "last", &[at])
+    };
+    let def = function("views", &[("x", f32s(&[LEVELS + 2]))], build);
+    let function = concrete(&context(), def, Vec::new(), Vec::new());
+    let numbers: Vec<f32> = (0..LEVELS + 2).map(|number| number as f32).collect();
+    let results = function.call(&[vector(&numbers)]).unwrap();
+    assert_eq!(results[0].host().unwrap().as_slice::<f32>().unwrap(), [-3000.0, -3001.0]);
+}
+
+#[test]
+fn sums_may_have_thousands_of_terms() {
+    const TERMS: usize = 3000;
+    let build = |builder: &mut GraphBuilder, args: &[Outlet]| {
+        let mut terms = Vec::new();
+        for term in 0..TERMS {
+            let factor = HostTensor::scalar((term % 3) as f32);
+            let factor = builder.constant(&format!("factor{term}"), factor)?;
+            terms.push(builder.call("Mul", &format!("term{term}"), &[args[0], factor])?[0]);
+        }
+        builder.call("AddN", "sum", &terms)
+    };
+    let def = function("sum", &[("x", f32s(&[2]))], build);
+    let function = concrete(&context(), def, Vec::new(), Vec::new());
+    let results = function.call(&[vector(&[1.0, -2.0])]).unwrap();
+    assert_eq!(results[0].host().unwrap().as_slice::<f32>().unwrap(), [3000.0, -6000.0]);
 }

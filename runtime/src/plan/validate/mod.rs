@@ -40,7 +40,7 @@ pub(crate) fn validate(
     constants: &HashMap<usize, HostTensor>,
 ) -> Result<()> {
     let mut numbers = ValueNumbering::default();
-    let mut memory = SymbolicMemory::new(program.n_slots);
+    let mut memory = SymbolicMemory::new(program.arena, program.n_slots);
     for (slot, value) in constants {
         let content = MemoryContent { number: numbers.constant(value), start: 0 };
         memory.write(&ValueLocation::Slot(*slot, None), content);

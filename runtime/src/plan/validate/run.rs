@@ -11,8 +11,9 @@ use super::{
     wrong,
 };
 use crate::{error::Result, origin::NodeOrigin};
-use ferroflow_ir::{Effect, NodeId, Outlet, pass::specialize::Specialized};
+use ferroflow_ir::{Effect, NodeId, Outlet, budget, pass::specialize::Specialized};
 use ferroflow_kernels::frame::{ArenaRange, LaunchStep};
+use std::collections::HashMap;
 
 /// A loop whose memory still changes after so many rounds is a defect of the validator.
 const MAX_ROUNDS: usize = 64;
@@ -59,6 +60,7 @@ impl<'n> SymbolicRun<'n> {
         effects: &mut Effects,
     ) -> Result<bool> {
         for Scheduled { action, dead, .. } in actions {
+            budget::tick();
             if let Some(id) = covered(action)
                 && let Some(later) = effects.run(environment, self.numbers, id)
             {
@@ -370,7 +372,7 @@ impl<'n> SymbolicRun<'n> {
         }
         self.expect(&action.index.place, outer, node.inputs()[0], &name)?;
         let before = self.memory.clone();
-        let mut ends: Vec<ArmEnd> = Vec::new();
+        let mut end: Option<ArmsEnd> = None;
         for (arm, actions) in arms.iter().zip(&action.branches) {
             self.memory = before.clone();
             let mut environment = Environment::of(arm);
@@ -389,12 +391,18 @@ impl<'n> SymbolicRun<'n> {
                     self.expect(place, &mut environment, result, &String::new).is_ok()
                 })
             });
-            ends.push(ArmEnd { held: held.collect(), memory: self.memory.clone() });
+            let own = ArmsEnd { held: held.collect(), memory: self.memory.clone() };
+            match &mut end {
+                Some(end) => end.meet(&own),
+                None => end = Some(own),
+            }
         }
-        self.memory = before;
-        let goes_on = !ends.is_empty();
-        self.join(id, action, ends, outer);
-        Ok(goes_on)
+        let Some(end) = end else {
+            self.memory = before;
+            return Ok(false);
+        };
+        self.join(id, action, end, outer);
+        Ok(true)
     }
 
     /// Joins the ends of arms: a result is where all of them leave it. Results that one location holds
@@ -403,43 +411,36 @@ impl<'n> SymbolicRun<'n> {
         &mut self,
         id: NodeId,
         action: &BranchAction,
-        ends: Vec<ArmEnd>,
+        end: ArmsEnd,
         outer: &mut Environment<'_>,
     ) {
-        let results = &action.results;
-        let is_held = |index: usize| ends.iter().all(|end| end.held[index]);
-        let held: Vec<usize> = (0..results.len()).filter(|&index| is_held(index)).collect();
-        let mut numbers = Vec::with_capacity(results.len());
-        for (index, place) in results.iter().enumerate() {
-            let is_equal = |other: &&usize| results[**other] == *place;
-            let equal = held.iter().find(is_equal).filter(|_| held.contains(&index));
-            let outlet = Outlet::new(id, equal.copied().unwrap_or(index));
-            let number = self.numbers.result(outer.function, outlet);
+        self.memory = end.memory;
+        let mut by_location: HashMap<&ValueLocation, usize> = HashMap::new();
+        for (index, place) in action.results.iter().enumerate() {
+            let is_held = end.held[index];
+            let first = if is_held { *by_location.entry(place).or_insert(index) } else { index };
+            let number = self.numbers.result(outer.function, Outlet::new(id, first));
             outer.define(Outlet::new(id, index), SymbolicValue::whole(number));
-            numbers.push(number);
-        }
-        let ends = ends.into_iter().map(|ArmEnd { mut memory, .. }| {
-            for &index in &held {
-                let content = MemoryContent { number: numbers[index], start: 0 };
-                memory.write(&results[index], content);
+            if is_held {
+                self.memory.write(place, MemoryContent { number, start: 0 });
             }
-            memory
-        });
-        let joined = ends.reduce(|mut joined, memory| {
-            joined.meet(&memory);
-            joined
-        });
-        if let Some(joined) = joined {
-            self.memory = joined;
         }
     }
 }
 
-/// The end of an arm that goes on.
-struct ArmEnd {
+/// The end of the arms that go on.
+struct ArmsEnd {
     /// The results that are where the branch leaves them.
     held: Vec<bool>,
     memory: SymbolicMemory,
+}
+
+impl ArmsEnd {
+    /// Keeps only what another arm leaves as well.
+    fn meet(&mut self, other: &ArmsEnd) {
+        self.held.iter_mut().zip(&other.held).for_each(|(own, other)| *own &= other);
+        self.memory.meet(&other.memory);
+    }
 }
 
 /// Whether a node or a result of a body reads a value.

@@ -123,12 +123,26 @@ impl<'a> Environment<'a> {
         outlet: Outlet,
         numbers: &mut ValueNumbering,
     ) -> Option<SymbolicValue> {
-        if let Some(value) = self.values.get(&outlet) {
-            return Some(value.clone());
+        // Views of views may be many, so they are followed first.
+        let (mut names, mut last) = (Vec::new(), outlet);
+        while !self.values.contains_key(&last) {
+            names.push(last);
+            let Some(input) = self.viewed(last) else { break };
+            last = input;
         }
-        let value = self.derived(outlet, numbers)?;
-        self.values.insert(outlet, value.clone());
-        Some(value)
+        while let Some(name) = names.pop() {
+            let value = self.derived(name, numbers)?;
+            self.values.insert(name, value);
+        }
+        self.values.get(&outlet).cloned()
+    }
+
+    /// The outlet that one which needs no step is another name for, or a window of.
+    fn viewed(&self, outlet: Outlet) -> Option<Outlet> {
+        let node = &self.function.graph[outlet.node];
+        let op = node.op.def().filter(|_| !self.computed.contains(&outlet.node))?;
+        let is_view = matches!(op.lowering, Lowering::Alias(_) | Lowering::View(_));
+        node.inputs().first().copied().filter(|_| is_view)
     }
 
     /// The value of an outlet that needs no step: a constant, or another name for a value.
@@ -161,13 +175,17 @@ impl<'a> Environment<'a> {
             node.inputs().iter().map(|&input| self.spec(input)).collect::<Option<_>>()?;
         let call = OpCall::new(op, &node.attrs, &specs, None).ok()?;
         let views = call.with_context(rule).ok()?;
-        let view = views.get(outlet.index as usize).filter(|view| view.is_contiguous())?;
         let size = call.dtype(0).size()?;
         let source = self.value(node.inputs()[0], numbers)?;
-        let offset = if view.num_elements() == 0 { 0 } else { view.offset as usize * size };
-        let start = source.start() + offset;
-        let bytes = start..start + view.num_elements() * size;
-        Some(SymbolicValue { number: source.number, bytes: Some(bytes) })
+        // The windows of all outputs: there may be thousands.
+        for (index, view) in views.iter().enumerate().filter(|(_, view)| view.is_contiguous()) {
+            let offset = if view.num_elements() == 0 { 0 } else { view.offset as usize * size };
+            let start = source.start() + offset;
+            let bytes = Some(start..start + view.num_elements() * size);
+            let value = SymbolicValue { number: source.number, bytes };
+            self.values.entry(Outlet::new(outlet.node, index)).or_insert(value);
+        }
+        self.values.get(&outlet).cloned()
     }
 
     /// Whether an outlet is a constant.
