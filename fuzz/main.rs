@@ -7,11 +7,13 @@
 //! `{"kind": "shrink", "text": PROGRAM}` looks for the smallest program with the same fault,
 //! `{"kind": "variants", "text": PROGRAM}` lists programs that are smaller in one respect, and
 //! `{"kind": "files", "target": NAME, "root": FOLDER, "seed": SEED, "from": A, "to": B}` reads mutated files,
+//! `{"kind": "growth", "family": NAME, "nodes": N}` measures the stages of a graph,
 //! `{"kind": "print", "profile": NAME, "seed": SEED}` shows one. Without a profile each
 //! seed has one of all in turn. The last line of an answer has
 //! `done`.
 
 mod files;
+mod growth;
 mod kills;
 mod programs;
 
@@ -45,6 +47,8 @@ fn main() -> Result<()> {
             Some("watch") => kills::watch(&job)?,
             Some("leftovers") => kills::leftovers(&job)?,
             Some("files") => files::run(&job, &mut report)?,
+            Some("growth") => growth::run(&job)?,
+            Some("families") => json!({ "families": growth::names() }),
             Some("targets") => json!({ "targets": files::names() }),
             Some("check") => verdict(&mut program(&job)?, RunSettings::All),
             Some("shrink") => shrunk(&job)?,

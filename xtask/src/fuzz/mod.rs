@@ -4,6 +4,7 @@ mod calls;
 mod files;
 mod functions;
 mod graphs;
+mod growth;
 mod kills;
 mod programs;
 mod shrink;
@@ -25,6 +26,8 @@ pub(crate) enum FuzzVerb {
     Calls(calls::CallFlags),
     /// Read mutated files of every kind: a panic, an abort or a hang is a fault.
     Files(files::FileFlags),
+    /// Read, compile and run graphs of two sizes: a stage whose time grows faster than the nodes is a fault.
+    Growth(growth::GrowthFlags),
     /// Kill savers of checkpoints at random moments: a reader must find a whole one at every moment.
     Kills(kills::KillFlags),
 }
@@ -36,6 +39,7 @@ pub(crate) fn run(root: &Path, verb: &FuzzVerb) -> Result<()> {
         FuzzVerb::Functions(flags) => functions::run(root, flags),
         FuzzVerb::Calls(flags) => calls::run(root, flags),
         FuzzVerb::Files(flags) => files::run(root, flags),
+        FuzzVerb::Growth(flags) => growth::run(root, flags),
         FuzzVerb::Kills(flags) => kills::run(root, flags),
     }
 }
