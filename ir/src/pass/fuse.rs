@@ -228,15 +228,29 @@ fn absorb_constants(graph: &Graph, id: NodeId, expr: &Expr) -> (Expr, Vec<Outlet
 #[derive(Default)]
 pub(super) struct Inputs {
     pub(super) all: Vec<Outlet>,
-    numbers: HashMap<Outlet, usize>,
+    /// Their positions, once there are many.
+    positions: HashMap<Outlet, usize>,
 }
 
 impl Inputs {
+    /// Up to so many are compared one by one.
+    const FEW: usize = 16;
+
     /// The position of an input, which is added if it is new.
     pub(super) fn position(&mut self, outlet: Outlet) -> usize {
-        *self.numbers.entry(outlet).or_insert_with(|| {
+        let n = self.all.len();
+        let known = match n <= Inputs::FEW {
+            true => self.all.iter().position(|&input| input == outlet),
+            false => self.positions.get(&outlet).copied(),
+        };
+        known.unwrap_or_else(|| {
             self.all.push(outlet);
-            self.all.len() - 1
+            if n >= Inputs::FEW {
+                let all = self.all.iter().copied().enumerate();
+                let new = all.skip(if n == Inputs::FEW { 0 } else { n });
+                self.positions.extend(new.map(|(position, input)| (input, position)));
+            }
+            n
         })
     }
 }
@@ -260,4 +274,25 @@ fn element(tensor: &HostTensor) -> Option<Constant> {
         dtype if dtype.is_integer() => Constant::Int(i128::from(*tensor.to_i64s().ok()?.first()?)),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{build::GraphBuilder, shape::PartialShape};
+
+    #[test]
+    fn inputs_keep_their_positions_however_many_they_are() {
+        let mut builder = GraphBuilder::new();
+        let mut placeholder = |index: usize| {
+            builder.placeholder(&format!("x{index}"), DType::F32, PartialShape::scalar()).unwrap()
+        };
+        let outlets: Vec<Outlet> = (0..3 * Inputs::FEW).map(&mut placeholder).collect();
+        let mut inputs = Inputs::default();
+        for (index, &outlet) in outlets.iter().enumerate() {
+            assert_eq!(inputs.position(outlet), index);
+            assert_eq!(inputs.position(outlets[index / 2]), index / 2);
+        }
+        assert_eq!(inputs.all, outlets);
+    }
 }

@@ -34,7 +34,8 @@ impl Slots {
     const PART: usize = 64;
 
     fn new(n: usize) -> Slots {
-        Slots(vec![Arc::new([None; Slots::PART]); n.div_ceil(Slots::PART)])
+        let empty = Arc::new([None; Slots::PART]);
+        Slots(vec![empty; n.div_ceil(Slots::PART)])
     }
 
     fn get(&self, slot: usize) -> Option<MemoryContent> {
@@ -125,7 +126,8 @@ impl Segments {
 
     fn new(bytes: usize) -> Segments {
         let width = bytes.div_ceil(Segments::MOST_PARTS).max(Segments::LEAST_WIDTH);
-        Segments { width, parts: vec![Arc::default(); bytes / width + 1] }
+        let empty = Arc::default();
+        Segments { width, parts: vec![empty; bytes / width + 1] }
     }
 
     /// The segment with a byte, and where it begins.
