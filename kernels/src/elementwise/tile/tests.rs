@@ -362,7 +362,7 @@ fn long_programs_fit_the_stack_of_a_thread() {
         let mut out = vec![0; x.bytes().len()];
         let threads = Threads::single();
         let (operands, target) = ([Operand::Tensor(&x)], [Target::Plain(&mut out)]);
-        let mut io = Io::new(operands.into_iter(), target, &threads, usize::MAX);
+        let mut io = Io::new(operands, target, &threads, usize::MAX);
         kernel.run(&mut io).expect("a result");
     }
     let small = std::thread::Builder::new().stack_size(2 << 20);
