@@ -130,6 +130,16 @@ fn repeated(n: usize, mut each: impl FnMut(&mut GraphText, usize, &str) -> Strin
     graph.fetch(&at)
 }
 
+/// Products of a vector and constants.
+fn products(graph: &mut GraphText, n: usize) -> Vec<String> {
+    let x = graph.vector();
+    let product = |index| {
+        let value = graph.float(&format!("c{index}"), index as f32);
+        graph.node(&format!("m{index}"), "Mul", &[&x, &value], &[F])
+    };
+    (0..n).map(product).collect()
+}
+
 fn sum(graph: &mut GraphText, values: &[String]) -> String {
     graph.node("sum", "AddN", &refs(values), &[F, ("N", &count(values.len()))])
 }
@@ -140,13 +150,7 @@ fn chain(n: usize) -> GraphText {
 
 fn tree(n: usize) -> GraphText {
     let mut graph = GraphText::default();
-    let x = graph.vector();
-    let mut level: Vec<String> = (0..n / 2)
-        .map(|index| {
-            let value = graph.float(&format!("c{index}"), index as f32);
-            graph.node(&format!("m{index}"), "Mul", &[&x, &value], &[F])
-        })
-        .collect();
+    let mut level = products(&mut graph, n / 2);
     let mut depth = 0;
     while level.len() > 1 {
         let pairs = level.chunks(2).enumerate().map(|(index, pair)| match pair {
@@ -170,13 +174,7 @@ fn fibonacci(n: usize) -> GraphText {
 
 fn fan_out(n: usize) -> GraphText {
     let mut graph = GraphText::default();
-    let x = graph.vector();
-    let values: Vec<String> = (0..n / 2)
-        .map(|index| {
-            let value = graph.float(&format!("c{index}"), index as f32);
-            graph.node(&format!("m{index}"), "Mul", &[&x, &value], &[F])
-        })
-        .collect();
+    let values = products(&mut graph, n / 2);
     let sum = sum(&mut graph, &values);
     graph.fetch(&sum)
 }
@@ -315,12 +313,8 @@ fn args(n: usize) -> GraphText {
 
 fn results(n: usize) -> GraphText {
     let mut graph = GraphText::default();
-    let x = graph.vector();
-    for index in 0..n / 2 {
-        let value = graph.float(&format!("c{index}"), index as f32);
-        let name = graph.node(&format!("m{index}"), "Mul", &[&x, &value], &[F]);
-        graph.fetches.push(format!("{name}:0"));
-    }
+    let values = products(&mut graph, n / 2);
+    graph.fetches.extend(values.iter().map(|name| format!("{name}:0")));
     graph
 }
 
@@ -528,13 +522,7 @@ fn loops(n: usize) -> GraphText {
 
 fn loop_variables_v1(n: usize) -> GraphText {
     let mut graph = GraphText::default();
-    let x = graph.vector();
-    let values: Vec<String> = (0..n / 7)
-        .map(|index| {
-            let value = graph.float(&format!("c{index}"), index as f32);
-            graph.node(&format!("v{index}"), "Mul", &[&x, &value], &[F])
-        })
-        .collect();
+    let values = products(&mut graph, n / 7);
     let exits = loop_v1(&mut graph, "loop", &values);
     let sum = sum(&mut graph, &exits);
     graph.fetch(&sum)

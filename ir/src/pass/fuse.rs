@@ -246,8 +246,7 @@ impl Inputs {
         known.unwrap_or_else(|| {
             self.all.push(outlet);
             if n >= Inputs::FEW {
-                let all = self.all.iter().copied().enumerate();
-                let new = all.skip(if n == Inputs::FEW { 0 } else { n });
+                let new = self.all.iter().copied().enumerate().skip(self.positions.len());
                 self.positions.extend(new.map(|(position, input)| (input, position)));
             }
             n
