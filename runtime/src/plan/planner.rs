@@ -5,7 +5,9 @@ use super::{
     action::{Action, OpAction, OpOutput, Scheduled, TensorOperand, ValueLocation, VariableId},
     body::{PlannedBody, PlannedSlot, origin},
     buffers::Buffers,
+    control, device,
     layout::MemoryLayout,
+    step,
     validate::validate,
 };
 use crate::{
@@ -99,6 +101,21 @@ pub(super) struct Planner<'a> {
 }
 
 impl Planner<'_> {
+    /// The number of the device of this name; `None` for the host.
+    pub(super) fn device(&self, name: &str) -> Option<usize> {
+        self.devices.iter().position(|device| device.name() == name)
+    }
+
+    /// The device whose memory a value is in; the host's if `None`.
+    pub(super) fn location(&self, body: &PlannedBody<'_>, outlet: Outlet) -> Option<usize> {
+        self.device(location(&body.function.graph, outlet))
+    }
+
+    /// The device of a location; the host if `None`.
+    pub(super) fn device_of(&self, place: &ValueLocation) -> Option<usize> {
+        self.slots[place.slot()?].device
+    }
+
     /// A slot of its own for one value, in the memory of a device or of the host.
     pub(super) fn slot(&mut self, device: Option<usize>) -> usize {
         self.slots.push(PlannedSlot { is_constant: false, device });
@@ -178,16 +195,16 @@ impl Planner<'_> {
         let node = &body.function.graph[id];
         let device = self.device(&node.device);
         match (body.executions[&id], device) {
-            (Execution::Source, Some(device)) => self.device_constant(body, id, device)?,
+            (Execution::Source, Some(device)) => device::constant(self, body, id, device)?,
             (Execution::Source, None) => self.source(body, id, node),
             (Execution::Alias, _) => {
                 let location = body.places[&node.inputs()[0]].clone();
                 body.places.insert(Outlet::from(id), location);
             }
-            (Execution::Copy, _) => self.copy_node(body, id, node),
-            (Execution::Kernel, _) => return self.kernel(body, id, node),
+            (Execution::Copy, _) => device::copy(self, body, id, node),
+            (Execution::Kernel, _) => return step::kernel(self, body, id, node),
             (Execution::Op, device) => self.op(body, id, node, device),
-            (Execution::Call, _) => return self.call(body, id, node),
+            (Execution::Call, _) => return control::call(self, body, id, node),
         }
         Ok(())
     }

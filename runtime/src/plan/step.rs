@@ -3,6 +3,7 @@
 use super::{
     action::{Action, KernelAction, ScalarCall, ValueLocation},
     body::{PlannedBody, origin},
+    device,
     planner::Planner,
 };
 use crate::{error::Result, kernel_call::compile};
@@ -13,100 +14,103 @@ use ferroflow_kernels::{
 };
 use smallvec::SmallVec;
 
-impl Planner<'_> {
-    pub(super) fn kernel(
-        &mut self,
-        body: &mut PlannedBody<'_>,
-        id: NodeId,
-        node: &NodeDef,
-    ) -> Result<()> {
-        let Some(op) = node.op.def() else { return Ok(()) };
-        let specs = body.specs(node)?;
-        let call = OpCall::new(op, &node.attrs, &specs, node.expr.as_deref())?;
-        if let Some(device) = self.device(&node.device) {
-            return self.device_kernel(body, id, node, call, device);
+pub(super) fn kernel(
+    planner: &mut Planner<'_>,
+    body: &mut PlannedBody<'_>,
+    id: NodeId,
+    node: &NodeDef,
+) -> Result<()> {
+    let Some(op) = node.op.def() else { return Ok(()) };
+    let specs = body.specs(node)?;
+    let call = OpCall::new(op, &node.attrs, &specs, node.expr.as_deref())?;
+    if let Some(device) = planner.device(&node.device) {
+        return device::kernel(planner, body, id, node, call, device);
+    }
+    if let Lowering::View(rule) = op.lowering
+        && let Some(places) = windows(planner, body, node, &call, rule)?
+    {
+        for (index, place) in places.into_iter().enumerate() {
+            body.places.insert(Outlet::new(id, index), place);
         }
-        if let Lowering::View(rule) = op.lowering
-            && let Some(places) = self.windows(body, node, &call, rule)?
-        {
-            for (index, place) in places.into_iter().enumerate() {
-                body.places.insert(Outlet::new(id, index), place);
+        return Ok(());
+    }
+    let kernel = match compile(planner.context, &call) {
+        Ok(kernel) => kernel,
+        Err(error) => {
+            let error = origin(id, node).locate(error);
+            if planner.depth == 0 {
+                return Err(error);
             }
+            planner.push(body, Action::Fail(error));
+            planner.op(body, id, node, None); // Never reached; it gives the results a place.
             return Ok(());
         }
-        let kernel = match compile(self.context, &call) {
-            Ok(kernel) => kernel,
-            Err(error) => {
-                let error = origin(id, node).locate(error);
-                if self.depth == 0 {
-                    return Err(error);
-                }
-                self.push(body, Action::Fail(error));
-                self.op(body, id, node, None); // Never reached; it gives the results a place.
-                return Ok(());
-            }
-        };
-        let sources = node.inputs().iter().map(|input| match body.places[input].clone() {
-            ValueLocation::Arena(region) => StepSource::Arena(region),
-            ValueLocation::Slot(slot, None) => StepSource::Slot(slot),
-            ValueLocation::Slot(slot, Some(bytes)) => StepSource::SlotBytes(slot, bytes),
-        });
-        let sources: SmallVec<[StepSource; 3]> = sources.collect();
-        let mut sinks: SmallVec<[StepSink; 1]> = SmallVec::new();
-        for (index, ty) in call.outputs.iter().enumerate() {
-            let outlet = Outlet::new(id, index);
-            let sink = self.sink(body, outlet, ty)?;
-            body.places.insert(outlet, ValueLocation::of_sink(&sink));
-            sinks.push(sink);
-        }
-        let scalar = ScalarCall::of(&call, &node.attrs, &node.expr).map(Box::new);
-        let (step, origin) = (LaunchStep::new(kernel, sources, sinks), origin(id, node));
-        self.push(body, Action::Kernel(KernelAction { step, scalar, origin }));
-        Ok(())
+    };
+    let sources = node.inputs().iter().map(|input| match body.places[input].clone() {
+        ValueLocation::Arena(region) => StepSource::Arena(region),
+        ValueLocation::Slot(slot, None) => StepSource::Slot(slot),
+        ValueLocation::Slot(slot, Some(bytes)) => StepSource::SlotBytes(slot, bytes),
+    });
+    let sources: SmallVec<[StepSource; 3]> = sources.collect();
+    let mut sinks: SmallVec<[StepSink; 1]> = SmallVec::new();
+    for (index, ty) in call.outputs.iter().enumerate() {
+        let outlet = Outlet::new(id, index);
+        let sink = sink(planner, body, outlet, ty)?;
+        body.places.insert(outlet, ValueLocation::of_sink(&sink));
+        sinks.push(sink);
     }
+    let scalar = ScalarCall::of(&call, &node.attrs, &node.expr).map(Box::new);
+    let (step, origin) = (LaunchStep::new(kernel, sources, sinks), origin(id, node));
+    planner.push(body, Action::Kernel(KernelAction { step, scalar, origin }));
+    Ok(())
+}
 
-    /// The locations of the windows of a view, if all of them are contiguous.
-    fn windows(
-        &mut self,
-        body: &PlannedBody<'_>,
-        node: &NodeDef,
-        call: &OpCall<'_>,
-        rule: fn(
-            &ferroflow_ir::infer::OpContext<'_>,
-        ) -> ferroflow_ir::Result<Vec<ferroflow_ir::StridedView>>,
-    ) -> Result<Option<Vec<ValueLocation>>> {
-        let Some(size) = call.dtype(0).size() else { return Ok(None) };
-        let views = call.with_context(rule)?;
-        if !views.iter().all(ferroflow_ir::StridedView::is_contiguous) {
-            return Ok(None);
-        }
-        let source = &body.places[&node.inputs()[0]];
-        let offset = |view: &ferroflow_ir::StridedView| {
-            let start = if view.num_elements() == 0 { 0 } else { view.offset as usize * size };
-            let bytes = start..start + view.num_elements() * size;
-            match source {
-                ValueLocation::Arena(own) => {
-                    ValueLocation::Arena(own.start + bytes.start..own.start + bytes.end)
-                }
-                ValueLocation::Slot(slot, own) => {
-                    let base = own.as_ref().map_or(0, |own| own.start);
-                    ValueLocation::Slot(*slot, Some(base + bytes.start..base + bytes.end))
-                }
+/// The locations of the windows of a view, if all of them are contiguous.
+fn windows(
+    planner: &mut Planner<'_>,
+    body: &PlannedBody<'_>,
+    node: &NodeDef,
+    call: &OpCall<'_>,
+    rule: fn(
+        &ferroflow_ir::infer::OpContext<'_>,
+    ) -> ferroflow_ir::Result<Vec<ferroflow_ir::StridedView>>,
+) -> Result<Option<Vec<ValueLocation>>> {
+    let Some(size) = call.dtype(0).size() else { return Ok(None) };
+    let views = call.with_context(rule)?;
+    if !views.iter().all(ferroflow_ir::StridedView::is_contiguous) {
+        return Ok(None);
+    }
+    let source = &body.places[&node.inputs()[0]];
+    let offset = |view: &ferroflow_ir::StridedView| {
+        let start = if view.num_elements() == 0 { 0 } else { view.offset as usize * size };
+        let bytes = start..start + view.num_elements() * size;
+        match source {
+            ValueLocation::Arena(own) => {
+                ValueLocation::Arena(own.start + bytes.start..own.start + bytes.end)
             }
-        };
-        Ok(Some(views.iter().map(offset).collect()))
-    }
-
-    /// The value that a kernel's output becomes: a tensor in a slot where one is wanted, or where
-    /// the size is unknown; otherwise a buffer.
-    fn sink(&mut self, body: &PlannedBody<'_>, outlet: Outlet, ty: &ValueType) -> Result<StepSink> {
-        let Some(shape) = ty.shape.known().filter(|_| ty.dtype.size().is_some()) else {
-            return Ok(StepSink::Unknown(self.slot(None)));
-        };
-        check_size(ty.dtype, &shape, self.context.limits().tensor_bytes)?;
-        if body.wanted.contains(&outlet) {
-            return Ok(StepSink::Slot(self.slot(None), ty.dtype, shape));
+            ValueLocation::Slot(slot, own) => {
+                let base = own.as_ref().map_or(0, |own| own.start);
+                ValueLocation::Slot(*slot, Some(base + bytes.start..base + bytes.end))
+            }
         }
-        Ok(StepSink::Arena(self.buffers.add(byte_len(ty.dtype, &shape)?)?))
+    };
+    Ok(Some(views.iter().map(offset).collect()))
+}
+
+/// The value that a kernel's output becomes: a tensor in a slot where one is wanted, or where
+/// the size is unknown; otherwise a buffer.
+fn sink(
+    planner: &mut Planner<'_>,
+    body: &PlannedBody<'_>,
+    outlet: Outlet,
+    ty: &ValueType,
+) -> Result<StepSink> {
+    let Some(shape) = ty.shape.known().filter(|_| ty.dtype.size().is_some()) else {
+        return Ok(StepSink::Unknown(planner.slot(None)));
+    };
+    check_size(ty.dtype, &shape, planner.context.limits().tensor_bytes)?;
+    if body.wanted.contains(&outlet) {
+        return Ok(StepSink::Slot(planner.slot(None), ty.dtype, shape));
     }
+    Ok(StepSink::Arena(planner.buffers.add(byte_len(ty.dtype, &shape)?)?))
 }
