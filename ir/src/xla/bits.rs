@@ -67,9 +67,30 @@ pub enum Shift {
     RightArithmetic,
 }
 
+/// The bits of elements narrower than a byte as bytes, zeros above them; `None` for wider elements.
+fn narrow_bits(x: Value<'_>) -> Option<Value<'_>> {
+    let width = width(x.dtype());
+    let bytes = || x.cast(DType::U8);
+    (x.dtype() != DType::Bool && width < 8)
+        .then(|| call("BitwiseAnd", [bytes(), x.literal((1u8 << width) - 1)]))
+}
+
 /// Shifted bits. An amount that is negative or not below the width moves all bits out.
 pub fn shift<'e>(x: Value<'e>, amount: Value<'e>, direction: Shift) -> Value<'e> {
     let dtype = x.dtype();
+    if let (Some(bits), Some(by)) = (narrow_bits(x), narrow_bits(amount)) {
+        let shifted = match direction {
+            Shift::Left | Shift::RightLogical => shift(bits, by, direction),
+            Shift::RightArithmetic => {
+                let above = bits.like((8 - width(dtype)) as f64);
+                let signed = same_bits(shift(bits, above, Shift::Left), DType::I8);
+                let above = same_bits(above, DType::I8);
+                let whole = shift(signed, above, Shift::RightArithmetic);
+                shift(whole, same_bits(by, DType::I8), Shift::RightArithmetic)
+            }
+        };
+        return shifted.cast(dtype);
+    }
     let plain = unsigned(dtype);
     let bits = same_bits(x, plain);
     let by = same_bits(amount, plain);
@@ -93,12 +114,16 @@ pub fn shift<'e>(x: Value<'e>, amount: Value<'e>, direction: Shift) -> Value<'e>
 
 /// The number of one bits.
 pub fn population_count<'e>(x: Value<'e>) -> Value<'e> {
-    call("PopulationCount", [x]).cast(x.dtype())
+    call("PopulationCount", [narrow_bits(x).unwrap_or(x)]).cast(x.dtype())
 }
 
 /// The number of zero bits before the first one.
 pub fn leading_zeros<'e>(x: Value<'e>) -> Value<'e> {
     let dtype = x.dtype();
+    if let Some(bits) = narrow_bits(x) {
+        let zeros = leading_zeros(bits);
+        return (zeros - zeros.like((8 - width(dtype)) as f64)).cast(dtype);
+    }
     let mut bits = same_bits(x, unsigned(dtype));
     let mut step = 1;
     while step < width(dtype) {
@@ -120,7 +145,48 @@ pub fn bitcast_convert<'e>(x: Value<'e>, dtype: DType) -> Value<'e> {
     if from == DType::Bool || to == DType::Bool {
         return x.cast(to);
     }
-    same_bits(x, to)
+    match (width(from) < 8, width(to) < 8) {
+        (false, false) => same_bits(x, to),
+        (true, true) if width(from) == width(to) => narrow_bits(x).unwrap_or(x).cast(to),
+        (true, true) => bitcast_convert(bitcast_convert(x, DType::U8), to),
+        (true, false) => joined(x, to),
+        (false, true) => parted(x, to),
+    }
+}
+
+/// Elements narrower than a byte, of which the last axis counts the parts of an element of `to`, the
+/// lowest first.
+fn joined<'e>(x: Value<'e>, to: DType) -> Value<'e> {
+    let Some(bits) = narrow_bits(x) else { return x };
+    let parts = 8 / width(x.dtype());
+    let n_bytes = width(to) / 8;
+    let mut shape = sizes(bits);
+    shape.pop();
+    let whole = shape.clone();
+    shape.extend([Size::Known(n_bytes), Size::Known(parts)]);
+    let bits = reshape(bits, &shape);
+    let n = shape.len();
+    let part = |at: i64| {
+        let mut begin = vec![Size::Known(0); n];
+        begin[n - 1] = Size::Known(at);
+        let mut size = shape.clone();
+        size[n - 1] = Size::Known(1);
+        let part = reshape(super::size::window(bits, &begin, &size), &shape[..n - 1]);
+        shift(part, part.like((at * width(x.dtype())) as f64), Shift::Left)
+    };
+    let bytes = (1..parts).fold(part(0), |bytes, at| call("BitwiseOr", [bytes, part(at)]));
+    let bytes = if n_bytes == 1 { reshape(bytes, &whole) } else { bytes };
+    same_bits(bytes, to)
+}
+
+/// The parts of elements in a new last axis, the lowest first.
+fn parted<'e>(x: Value<'e>, to: DType) -> Value<'e> {
+    let bytes = same_bits(x, DType::U8);
+    let part = |at: i64| shift(bytes, bytes.like((at * width(to)) as f64), Shift::RightLogical);
+    let parts: Vec<Value<'e>> = (0..8 / width(to)).map(part).collect();
+    let mut shape = sizes(x);
+    shape.push(Size::Known(width(x.dtype()) / width(to)));
+    reshape(interleaved(&parts).cast(to), &shape)
 }
 
 /// Floats with fewer bits of exponent and fraction, rounded to the nearest, halves to even.

@@ -3,6 +3,7 @@
 //! The tensors are laid out as `Conv2D` and `Conv3D` have theirs, which then do the work.
 
 use super::{
+    bits::{Shift, same_bits, shift, unsigned, width},
     dot::sum_type,
     pad::{AxisPadding, pad},
     size::{Size, reshape, sizes_of_rank, transpose},
@@ -11,7 +12,7 @@ use super::{
 use crate::{
     attr::Attrs,
     dtype::DType,
-    emit::{Value, call_with},
+    emit::{Value, call, call_with},
 };
 
 /// The axes of image, kernel and result.
@@ -93,15 +94,56 @@ pub fn convolution<'e>(
     if axes.input_spatial.len() > 3 || groups > MOST_GROUPS {
         return None;
     }
-    let sum = match sum_type(result, [lhs.dtype(), rhs.dtype()]) {
-        DType::C64 | DType::C128 => return complex(lhs, rhs, axes, window, result),
-        dtype if dtype.is_float() => dtype,
-        // Products of up to 26 bits each are exact in doubles.
-        _ => DType::F64,
+    let of = |lhs: Value<'e>, rhs: Value<'e>, sum: DType| {
+        let image = image(lhs.cast(sum), axes, window);
+        let kernel = kernel(rhs.cast(sum), axes, window);
+        arranged(convolved(image, kernel, window), axes)
     };
-    let image = image(lhs.cast(sum), axes, window);
-    let kernel = kernel(rhs.cast(sum), axes, window);
-    Some(arranged(convolved(image, kernel, window), axes).cast(result))
+    match sum_type(result, [lhs.dtype(), rhs.dtype()]) {
+        DType::C64 | DType::C128 => complex(lhs, rhs, axes, window, result),
+        dtype if dtype.is_float() => Some(of(lhs, rhs, dtype).cast(result)),
+        _ => Some(integers(lhs, rhs, result, &|lhs, rhs| of(lhs, rhs, DType::F64))),
+    }
+}
+
+/// A sum of products of integers, modulo the range of `result`, from sums of products of their parts
+/// of up to 16 bits, of which doubles have 2^21 without loss.
+fn integers<'e>(
+    lhs: Value<'e>,
+    rhs: Value<'e>,
+    result: DType,
+    sums: &dyn Fn(Value<'e>, Value<'e>) -> Value<'e>,
+) -> Value<'e> {
+    const BITS: i64 = 16;
+    let parts = |x: Value<'e>| -> Vec<Value<'e>> {
+        let n = width(x.dtype()) / BITS;
+        if n <= 1 {
+            return vec![x];
+        }
+        let bits = same_bits(x, unsigned(x.dtype()));
+        let part = |at: i64| {
+            let lowered = shift(bits, bits.like((at * BITS) as f64), Shift::RightLogical);
+            call("BitwiseAnd", [lowered, bits.like(f64::from(u16::MAX))])
+        };
+        (0..n).map(part).collect()
+    };
+    let (lhs, rhs) = (parts(lhs), parts(rhs));
+    let mut total: Option<Value<'e>> = None;
+    for (i, &a) in lhs.iter().enumerate() {
+        for (j, &b) in rhs.iter().enumerate() {
+            let above = (i + j) as i64 * BITS;
+            if above >= width(result) {
+                continue;
+            }
+            let sum = sums(a, b).cast(DType::I64);
+            let sum = match above {
+                0 => sum,
+                _ => shift(sum, sum.like(above as f64), Shift::Left),
+            };
+            total = Some(total.map_or(sum, |total| total + sum));
+        }
+    }
+    total.unwrap_or_else(|| sums(lhs[0], rhs[0])).cast(result)
 }
 
 /// Complex numbers by four convolutions of real ones.

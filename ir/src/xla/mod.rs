@@ -11,6 +11,7 @@
 //! openxla/stablehlo); where it leaves a choice, that of XLA on a CPU.
 
 pub mod bits;
+pub mod carrier;
 pub mod conv;
 pub mod dot;
 pub(crate) mod draw;

@@ -1,6 +1,7 @@
 //! `reduce`: elements along axes combined by a function.
 
 use super::{
+    carrier::widened,
     region::Monoid,
     size::{Size, product, rank, reshape, sizes, transpose},
 };
@@ -28,7 +29,7 @@ pub fn reduce_by<'e>(
         _ => return None,
     };
     let listed: Vec<i64> = axes.iter().map(|&axis| axis as i64).collect();
-    let reduced = call_with(op, Attrs::new(), [x, x.int_vector(&listed)]);
+    let reduced = call_with(op, Attrs::new(), [widened(x), x.int_vector(&listed)]).cast(dtype);
     Some(match is_identity(monoid, initial) {
         true => reduced,
         false => combine(monoid, reduced, initial),
@@ -50,7 +51,7 @@ pub fn combine<'e>(monoid: Monoid, a: Value<'e>, b: Value<'e>) -> Value<'e> {
         (Monoid::First, _) => return a,
         (Monoid::Second, _) => return b,
     };
-    call(op, [a, b])
+    call(op, [widened(a), widened(b)]).cast(a.dtype())
 }
 
 /// Whether combining with a value changes nothing; false if that is not known.

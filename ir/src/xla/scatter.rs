@@ -3,6 +3,7 @@
 //! A slice that is not inside as a whole is left out, as XLA does on every platform.
 
 use super::{
+    carrier::carrier,
     gather::{batch_position, component, vectors_last},
     region::Monoid,
     size::{Size, broadcast, product, range_along, reshape, sizes, sizes_of_rank, transpose},
@@ -190,7 +191,7 @@ pub fn scatter_by<'e>(
         (_, Monoid::Or | Monoid::Max | Monoid::Add, crate::DType::Bool) => {
             ("TensorScatterMax", Some(crate::DType::U8))
         }
-        (Some(op), _, _) => (op, None),
+        (Some(op), _, _) => (op, carrier(dtype)),
         (None, _, _) => return None,
     };
     let rows = ScatterRows::new(operand, indices, updates, axes);

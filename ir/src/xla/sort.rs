@@ -2,6 +2,7 @@
 
 use super::{
     bits::total_order,
+    carrier::widened,
     size::{Size, broadcast, range, rank, reshape, sizes, sizes_of_rank, transpose},
 };
 use crate::{
@@ -57,6 +58,7 @@ pub fn sort_by_keys<'e>(xs: &[Value<'e>], axis: usize, keys: &[SortKey<'e>]) -> 
 /// The indices of elements along the last axis, smallest (or largest) first, equal ones as they
 /// are.
 fn ascending_order<'e>(x: Value<'e>, descending: bool) -> Value<'e> {
+    let x = widened(x);
     let integers = match x.dtype() {
         DType::Bool => x.cast(DType::U8),
         dtype if dtype.is_float() => total_order(x),
@@ -103,10 +105,10 @@ pub fn sort_by<'e>(xs: &[Value<'e>], axis: usize, before: Before<'_, 'e>) -> Vec
 /// floats: NaN first.
 pub fn top_k<'e>(x: Value<'e>, k: Size<'e>) -> [Value<'e>; 2] {
     let n = rank(x);
-    let keys = match x.dtype() {
-        dtype if dtype.is_float() => total_order(x),
-        DType::Bool => x.cast(DType::U8),
-        _ => x,
+    let keys = match widened(x) {
+        wide if wide.dtype().is_float() => total_order(wide),
+        wide if wide.dtype() == DType::Bool => wide.cast(DType::U8),
+        wide => wide,
     };
     let attrs = Attrs::new().with("Tk", DType::I64).with("index_type", DType::I32);
     let order = calls_with("TopKV2", attrs, &[keys, k.value(x)]).at(1);

@@ -12,6 +12,7 @@ use ferroflow_ir::{
     emit::{Value, call, call_with},
     xla::{
         bits::{self, Shift},
+        carrier::{carrier, widened},
         size,
     },
 };
@@ -23,13 +24,12 @@ pub(super) fn elementwise<'e>(
     op: &HloOp,
     x: &[Value<'e>],
 ) -> Result<Option<Value<'e>>> {
-    if moves(op) || !x.iter().any(|value| carrier(value.dtype()).is_some()) {
+    let carried = x.iter().any(|value| carrier(value.dtype()).is_some());
+    if !carried || moves(op) || counts_bits(op) {
         return plain(scope, op, x);
     }
-    if counts_bits(op) && x.iter().any(|value| bits::width(value.dtype()) < 8) {
-        return Err(unsupported(op, "elements narrower than a byte"));
-    }
-    let Some(result) = plain(scope, op, &widened(x))? else { return Ok(None) };
+    let wide: Vec<Value<'e>> = x.iter().map(|&value| widened(value)).collect();
+    let Some(result) = plain(scope, op, &wide)? else { return Ok(None) };
     Ok(Some(result.cast(dtype(op.result_type(0)?.element)?)))
 }
 
@@ -41,31 +41,10 @@ fn moves(op: &HloOp) -> bool {
     )
 }
 
-/// Whether a result depends on the number of bits of an element, beyond its sign.
+/// Whether a result depends on the number of bits of an element.
 fn counts_bits(op: &HloOp) -> bool {
-    matches!(&*op.name, "count_leading_zeros" | "popcnt" | "shift_right_logical")
-}
-
-/// The dtype that ops compute with instead of a narrower one, which has all its values:
-/// floats of 8 bits or fewer as `f32`, integers of fewer bits as bytes.
-pub(super) fn carrier(dtype: DType) -> Option<DType> {
-    match dtype {
-        DType::F8E5M2
-        | DType::F8E4M3FN
-        | DType::F8E4M3FNUZ
-        | DType::F8E4M3B11FNUZ
-        | DType::F8E5M2FNUZ
-        | DType::F4E2M1FN => Some(DType::F32),
-        DType::I4 | DType::I2 => Some(DType::I8),
-        DType::U4 | DType::U2 => Some(DType::U8),
-        _ => None,
-    }
-}
-
-/// Values as their carriers.
-pub(super) fn widened<'e>(x: &[Value<'e>]) -> Vec<Value<'e>> {
-    let of = |&value: &Value<'e>| carrier(value.dtype()).map_or(value, |wide| value.cast(wide));
-    x.iter().map(of).collect()
+    let name = &*op.name;
+    matches!(name, "count_leading_zeros" | "popcnt") || name.starts_with("shift_")
 }
 
 fn plain<'e>(scope: ImportScope<'e>, op: &HloOp, x: &[Value<'e>]) -> Result<Option<Value<'e>>> {
@@ -354,13 +333,6 @@ fn bitcast<'e>(scope: ImportScope<'e>, op: &HloOp, x: Value<'e>) -> Result<Value
     let same = bits::width(x.dtype()) == bits::width(to);
     if scope.elementwise && !same {
         return Err(unsupported(op, "parts of elements in a function of scalars"));
-    }
-    if x.dtype().is_complex() || to.is_complex() || same {
-        return Ok(bits::bitcast_convert(x, to));
-    }
-    let narrow = |dtype: DType| bits::width(dtype) < 8;
-    if narrow(x.dtype()) || narrow(to) {
-        return Err(unsupported(op, "elements narrower than a byte"));
     }
     Ok(bits::bitcast_convert(x, to))
 }

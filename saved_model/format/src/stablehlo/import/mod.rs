@@ -21,6 +21,7 @@ use ferroflow_ir::{
     Result, ValueType,
     build::Sketch,
     emit::{Emit, Emitter, Value, ValueId},
+    xla::carrier::{carrier, widened},
 };
 use std::{
     cell::{Cell, RefCell},
@@ -447,7 +448,7 @@ impl<'m> Import<'m> {
         if scope.elementwise {
             return Err(super::constant::unsupported(op, "in a function of scalars"));
         }
-        let narrow = x.iter().any(|x| elementwise::carrier(x.dtype()).is_some());
+        let narrow = x.iter().any(|x| carrier(x.dtype()).is_some());
         if narrow && op.regions.is_empty() && &*op.name != "custom_call" {
             return self.by_carriers(scope, op, x, env);
         }
@@ -479,7 +480,8 @@ impl<'m> Import<'m> {
         x: &[Value<'e>],
         env: &HloEnv<'e>,
     ) -> Result<Vec<Value<'e>>> {
-        let results = self.tensors(scope, op, &elementwise::widened(x), env)?;
+        let wide: Vec<Value<'e>> = x.iter().map(|&x| widened(x)).collect();
+        let results = self.tensors(scope, op, &wide, env)?;
         let numbered = results.into_iter().enumerate();
         numbered
             .map(|(index, value)| {

@@ -12,6 +12,7 @@ use ferroflow_ir::{
     emit::Value,
     xla::{
         bits::total_order,
+        carrier::widened,
         size::rank,
         sort::{SortKey, sort_by, sort_by_keys},
     },
@@ -232,10 +233,11 @@ impl Import<'_> {
                         name: "the key of a comparison".into(),
                     });
                 };
+                let value = widened(*value);
                 let value = match value.dtype().is_float() && !total(order) {
                     // Adding zero makes the zeros equal.
-                    true => total_order(*value + 0.0),
-                    false => *value,
+                    true => total_order(value + 0.0),
+                    false => value,
                 };
                 Ok(SortKey { value, descending: order.descending })
             })
