@@ -145,14 +145,36 @@ pub(crate) fn nearest(scaling: Scaling) -> Result<InterpolationWeights> {
     InterpolationWeights::new(scaling.output, |index| [(scaling.nearest(index), 1.0)])
 }
 
-/// Linear interpolation between two positions.
-pub(crate) fn bilinear(scaling: Scaling) -> Result<InterpolationWeights> {
-    InterpolationWeights::new(scaling.output, |index| {
+/// The positions on both sides of one of the output.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Neighbours {
+    pub(crate) low: usize,
+    pub(crate) high: usize,
+    /// The share of the way from the low one to the high one.
+    pub(crate) part: f32,
+}
+
+/// The neighbours of each position of the output.
+///
+/// # Errors
+///
+/// [`Error::Limit`](ferroflow_ir::Error::Limit) when they are too many.
+pub(crate) fn neighbours(scaling: Scaling) -> Result<Vec<Neighbours>> {
+    let of = |index: usize| {
         let source_position = scaling.source_position(index);
         let (floor, last) = (source_position.floor(), scaling.input - 1);
         let high = (source_position.ceil().max(0.0) as usize).min(last);
         let low = (floor.max(0.0) as usize).min(high);
-        let part = source_position - floor;
+        Neighbours { low, high, part: source_position - floor }
+    };
+    Ok(workspace::collected((0..scaling.output).map(of))?)
+}
+
+/// Linear interpolation between two positions.
+pub(crate) fn bilinear(scaling: Scaling) -> Result<InterpolationWeights> {
+    let neighbours = neighbours(scaling)?;
+    InterpolationWeights::new(scaling.output, |index| {
+        let Neighbours { low, high, part } = neighbours[index];
         let part = if low == high { 0.0 } else { part };
         [(low, 1.0 - part), (high, part)]
     })
@@ -164,14 +186,15 @@ const STEPS: i64 = 1 << 10;
 /// Cubic interpolation between four positions (Keys 1981). Between centres with `a = -0.5` and
 /// without positions outside, otherwise with `a = -0.75` and the nearest positions inside.
 pub(crate) fn bicubic(scaling: Scaling) -> Result<InterpolationWeights> {
-    let a = if scaling.centred { -0.5f32 } else { -0.75 };
+    let a = if scaling.centred { -0.5f64 } else { -0.75 };
+    // Computed in doubles, as there, and then rounded.
     let near = |step: i64| {
-        let x = step as f32 / STEPS as f32;
-        ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+        let x = step as f64 / STEPS as f64;
+        (((a + 2.0) * x - (a + 3.0)) * x * x + 1.0) as f32
     };
     let far = |step: i64| {
-        let x = step as f32 / STEPS as f32 + 1.0;
-        ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a
+        let x = step as f64 / STEPS as f64 + 1.0;
+        (((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a) as f32
     };
     let last = scaling.input as i64 - 1;
     InterpolationWeights::new(scaling.output, |index| {
@@ -193,17 +216,24 @@ pub(crate) fn bicubic(scaling: Scaling) -> Result<InterpolationWeights> {
     })
 }
 
-/// Scales weights so that their sum is 1, unless it is about 0.
-fn normalize(taps: &mut [(usize, f32)]) {
+/// Scales weights so that their sum is 1, unless it is about 0, which it returns `false` for.
+fn normalize(taps: &mut [(usize, f32)]) -> bool {
     let sum: f32 = taps.iter().map(|tap| tap.1).sum();
-    if sum.abs() >= 1000.0 * f32::MIN_POSITIVE {
+    let scalable = sum.abs() >= 1000.0 * f32::MIN_POSITIVE;
+    if scalable {
         let scale = 1.0 / sum;
         taps.iter_mut().for_each(|tap| tap.1 *= scale);
     }
+    scalable
 }
 
 /// The mean over the area that a position of the output covers.
 pub(crate) fn area(scaling: Scaling) -> Result<InterpolationWeights> {
+    covered(scaling, scaling.scale())
+}
+
+/// The parts of positions that a position of the output covers, divided by `by`.
+pub(crate) fn covered(scaling: Scaling, by: f32) -> Result<InterpolationWeights> {
     let scale = scaling.scale();
     InterpolationWeights::new(scaling.output, |index| {
         let (start, end) = (index as f32 * scale, (index + 1) as f32 * scale);
@@ -221,7 +251,7 @@ pub(crate) fn area(scaling: Scaling) -> Result<InterpolationWeights> {
         let last = scaling.input as i64 - 1;
         let mut own: Vec<(usize, f32)> = Vec::new();
         for position in positions {
-            own.push((position.clamp(0, last) as usize, part(position) / scale));
+            own.push((position.clamp(0, last) as usize, part(position) / by));
         }
         own
     })
@@ -245,7 +275,7 @@ pub(crate) fn filtered(
     let inverse = 1.0 / scale;
     let shift = -inverse * translation;
     let width = if antialias { inverse.max(1.0) } else { 1.0 };
-    let reach = filter.radius * width;
+    let (reach, inverse_width) = (filter.radius * width, 1.0 / width);
     InterpolationWeights::new(output, |index| {
         let middle = (index as f32 + 0.5) * inverse + shift;
         if !(0.0..=input as f32).contains(&middle) {
@@ -256,11 +286,10 @@ pub(crate) fn filtered(
         let end = ((middle + reach - 0.5).floor() as i64).clamp(0, last);
         let weight = |position: i64| {
             let distance = position as f32 + 0.5 - middle;
-            (position as usize, (filter.weight)((distance / width).abs()))
+            (position as usize, (filter.weight)((distance * inverse_width).abs()))
         };
         let mut own: Vec<(usize, f32)> = (first..=end).map(weight).collect();
-        normalize(&mut own);
-        own
+        if normalize(&mut own) { own } else { Vec::new() }
     })
 }
 

@@ -1,5 +1,7 @@
 //! Images: `[batch, height, width, channels]`.
 
+mod area;
+mod bilinear;
 pub(super) mod color;
 pub(super) mod crop;
 pub(super) mod distorted_box;
@@ -10,7 +12,7 @@ pub(super) mod suppress;
 pub(super) mod transform;
 
 use crate::number::Number;
-pub(super) use resize::Resize;
+pub(super) use {bilinear::BilinearResize, resize::Resize};
 
 /// The elements in single precision.
 fn to_floats<T: Number + num_traits::AsPrimitive<f32>>(x: &[T]) -> Vec<f32> {

@@ -1,6 +1,6 @@
 //! Images of another size: each dimension is a weighted sum of positions, or the nearest one.
 
-use super::to_floats;
+use super::{area::AreaResize, bilinear::BilinearResize, to_floats};
 use crate::{
     cpu::{
         Build,
@@ -12,7 +12,7 @@ use crate::{
     kernel::{Io, Kernel},
     number::Number,
     plan::interpolation::{
-        Filter, InterpolationWeights, Scaling, area, bicubic, bilinear, filtered, of_each, scalings,
+        Filter, InterpolationWeights, Scaling, bicubic, bilinear, filtered, of_each, scalings,
     },
     simd::{Vectorized, vectorize},
     threads::Threads,
@@ -23,10 +23,10 @@ use num_traits::AsPrimitive;
 use std::{f32::consts::PI, sync::Arc};
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[
-    ("ResizeArea", |call| resize(call, area)),
-    ("ResizeBicubic", |call| resize(call, bicubic)),
+    ("ResizeArea", |call| resize(call, AreaResize::new)),
+    ("ResizeBicubic", |call| resize(call, |call| WeightedResize::new(call, bicubic))),
     ("ResizeBicubicGrad", |call| resize_grad(call, bicubic)),
-    ("ResizeBilinear", |call| resize(call, bilinear)),
+    ("ResizeBilinear", |call| resize(call, BilinearResize::new)),
     ("ResizeBilinearGrad", |call| resize_grad(call, bilinear)),
     ("ResizeNearestNeighbor", nearest),
     ("ResizeNearestNeighborGrad", nearest_grad),
@@ -36,26 +36,32 @@ pub(crate) const KERNELS: &[(&str, Build)] = &[
 /// A rule for weights.
 type Rule = fn(Scaling) -> Result<InterpolationWeights>;
 
+/// A rule for resizing images.
+pub(in crate::cpu) trait Resize: Send + Sync + 'static {
+    /// Writes the images `x` in another size.
+    fn apply(&self, threads: &Threads, x: &[f32], out: &mut [f32]);
+}
+
 /// The sizes of images before they are resized.
 #[derive(Debug, Clone, Copy)]
-struct Size {
-    height: usize,
-    width: usize,
-    channels: usize,
+pub(super) struct Size {
+    pub(super) height: usize,
+    pub(super) width: usize,
+    pub(super) channels: usize,
 }
 
 impl Size {
-    fn new(shape: &Shape) -> Size {
+    pub(super) fn new(shape: &Shape) -> Size {
         Size { height: shape[1], width: shape[2], channels: shape[3] }
     }
 
-    fn row(&self) -> usize {
+    pub(super) fn row(&self) -> usize {
         self.width * self.channels
     }
 }
 
 /// Adds a multiple of elements to others.
-struct AddMultiple<'a>(&'a mut [f32], f32, &'a [f32]);
+pub(super) struct AddMultiple<'a>(pub(super) &'a mut [f32], pub(super) f32, pub(super) &'a [f32]);
 
 impl Vectorized for AddMultiple<'_> {
     type Output = ();
@@ -66,29 +72,41 @@ impl Vectorized for AddMultiple<'_> {
     }
 }
 
-/// Images of one size out of images of another one.
+/// Weighted sums along a row of pixels.
+pub(super) fn along_row(
+    columns: &InterpolationWeights,
+    channels: usize,
+    row: &[f32],
+    out: &mut [f32],
+) {
+    for (taps, out) in columns.iter().zip(out.chunks_mut(channels)) {
+        out.fill(0.0);
+        for &(position, weight) in taps {
+            let from = &row[position * channels..][..channels];
+            out.iter_mut().zip(from).for_each(|(out, &x)| *out += weight * x);
+        }
+    }
+}
+
+/// Sums of rows, and then of columns, by the weights of a rule.
 #[derive(Debug, Clone)]
-pub(in crate::cpu) struct Resize {
+struct WeightedResize {
     size: Size,
     rows: InterpolationWeights,
     columns: InterpolationWeights,
 }
 
-impl Resize {
-    fn new(call: &OpCall<'_>, rule: Rule) -> Result<Resize> {
+impl WeightedResize {
+    fn new(call: &OpCall<'_>, rule: Rule) -> Result<WeightedResize> {
         let scalings = scalings(call, call.shape(0), &call.output_shape(0)?)?;
         let [rows, columns] = of_each(scalings, rule)?;
-        Ok(Resize { size: Size::new(call.shape(0)), rows, columns })
+        Ok(WeightedResize { size: Size::new(call.shape(0)), rows, columns })
     }
+}
 
-    /// The linear interpolation that a call asks for.
-    pub(in crate::cpu) fn bilinear(call: &OpCall<'_>) -> Result<Resize> {
-        Resize::new(call, bilinear)
-    }
-
-    /// Sums rows, then columns.
-    pub(in crate::cpu) fn apply(&self, threads: &Threads, x: &[f32], out: &mut [f32]) {
-        let Resize { size, rows, columns } = self;
+impl Resize for WeightedResize {
+    fn apply(&self, threads: &Threads, x: &[f32], out: &mut [f32]) {
+        let WeightedResize { size, rows, columns } = self;
         let (row, out_row) = (size.row(), columns.len() * size.channels);
         if out.is_empty() {
             return;
@@ -100,18 +118,12 @@ impl Resize {
             for &(position, weight) in rows.get(line % rows.len()) {
                 vectorize(AddMultiple(&mut sum, weight, &image[position * row..][..row]));
             }
-            for (taps, out) in columns.iter().zip(out.chunks_mut(size.channels)) {
-                out.fill(0.0);
-                for &(position, weight) in taps {
-                    let from = &sum[position * size.channels..][..size.channels];
-                    out.iter_mut().zip(from).for_each(|(out, &x)| *out += weight * x);
-                }
-            }
+            along_row(columns, size.channels, &sum, out);
         });
     }
 }
 
-/// The transposed of [`Resize::apply`]: spreads `dy` over what it was the sum of.
+/// The transposed of weighted sums: spreads `dy` over what it was the sum of.
 fn spread(
     threads: &Threads,
     size: Size,
@@ -144,15 +156,18 @@ fn spread(
     });
 }
 
-fn resize(call: &OpCall<'_>, rule: Rule) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Number + AsPrimitive<f32>>(resize: Resize) -> Arc<dyn Kernel> {
+fn resize<R: Resize>(
+    call: &OpCall<'_>,
+    rule: impl Fn(&OpCall<'_>) -> Result<R>,
+) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Number + AsPrimitive<f32>>(resize: impl Resize) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (x, out) = (to_floats::<T>(io.input(0)), io.output(0));
             resize.apply(io.threads(), &x, out);
             Ok(())
         })
     }
-    let resize = Resize::new(call, rule)?;
+    let resize = rule(call)?;
     Ok(with_real!(call.dtype(0), T => kernel::<T>(resize)))
 }
 
@@ -243,7 +258,7 @@ fn nearest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 /// The filters of `ScaleAndTranslate` (`tensorflow/core/kernels/image/sampling_kernels.h`).
 fn filter(name: &str) -> Option<Filter> {
     fn lanczos(x: f32, radius: f32) -> f32 {
-        if x >= radius {
+        if x > radius {
             0.0
         } else if x <= 1e-3 {
             1.0
@@ -263,7 +278,9 @@ fn filter(name: &str) -> Option<Filter> {
         "lanczos1" => (1.0, |x| lanczos(x, 1.0)),
         "lanczos3" => (3.0, |x| lanczos(x, 3.0)),
         "lanczos5" => (5.0, |x| lanczos(x, 5.0)),
-        "gaussian" => (1.5, |x| if x >= 1.5 { 0.0 } else { (-x * x / 0.5).exp() }),
+        "gaussian" => {
+            (1.5, |x| if x >= 1.5 { 0.0 } else { (f64::from(-x * x) / 0.5).exp() as f32 })
+        }
         "box" => (1.0, |x| match x {
             x if x < 0.5 => 1.0,
             0.5 => 0.5,
@@ -299,7 +316,7 @@ fn scale_and_translate(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             };
             let (rows, columns) = (weights(0, size.height)?, weights(1, size.width)?);
             let (x, out) = (to_floats::<T>(io.input(0)), io.output(0));
-            Resize { size, rows, columns }.apply(io.threads(), &x, out);
+            WeightedResize { size, rows, columns }.apply(io.threads(), &x, out);
             Ok(())
         })
     }

@@ -3,7 +3,10 @@
 
 use super::{Quantum, Range, with_quantum};
 use crate::{
-    cpu::{Build, image::Resize},
+    cpu::{
+        Build,
+        image::{BilinearResize, Resize},
+    },
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
@@ -110,7 +113,7 @@ fn normalize(image: &mut [f32], channel: usize, channels: usize, epsilon: f32) {
 /// Interpolates between the four nearest values; a linear map commutes with dequantisation.
 fn resize_bilinear(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: bytemuck::Pod>(
-        resize: Resize,
+        resize: BilinearResize,
         real: fn(T) -> f32,
         value: fn(f32) -> T,
     ) -> Arc<dyn Kernel> {
@@ -124,7 +127,7 @@ fn resize_bilinear(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             Ok(())
         })
     }
-    let resize = Resize::bilinear(call)?;
+    let resize = BilinearResize::new(call)?;
     Ok(match call.dtype(0) {
         DType::QU8 => Some(kernel::<u8>(resize, f32::from, |x| x.round() as u8)),
         DType::QI32 => Some(kernel::<i32>(resize, |x| x as f32, |x| x.round() as i32)),

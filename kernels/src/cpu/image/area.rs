@@ -1,0 +1,51 @@
+//! `ResizeArea`: the mean over the area that a pixel covers.
+//!
+//! Sums go along rows first and then over rows, and are divided at the end, as in TensorFlow's kernel
+//! (`resize_area_op.cc`): numbers are the same to the last bit, and so are bytes made of them.
+
+use super::resize::{AddMultiple, Resize, Size, along_row};
+use crate::{
+    device::OpCall,
+    error::Result,
+    plan::interpolation::{InterpolationWeights, covered, scalings},
+    simd::vectorize,
+    threads::Threads,
+};
+
+pub(super) struct AreaResize {
+    size: Size,
+    rows: InterpolationWeights,
+    columns: InterpolationWeights,
+    /// One over the area that a pixel covers.
+    scale: f32,
+}
+
+impl AreaResize {
+    pub(super) fn new(call: &OpCall<'_>) -> Result<AreaResize> {
+        let [rows, columns] = scalings(call, call.shape(0), &call.output_shape(0)?)?;
+        let scale = 1.0 / (rows.scale() * columns.scale());
+        let (rows, columns) = (covered(rows, 1.0)?, covered(columns, 1.0)?);
+        Ok(AreaResize { size: Size::new(call.shape(0)), rows, columns, scale })
+    }
+}
+
+impl Resize for AreaResize {
+    fn apply(&self, threads: &Threads, x: &[f32], out: &mut [f32]) {
+        let AreaResize { size, rows, columns, scale } = self;
+        let (row, out_row) = (size.row(), columns.len() * size.channels);
+        if out.is_empty() {
+            return;
+        }
+        threads.for_each_piece(out, out_row, |start, out| {
+            let line = start / out_row;
+            let image = &x[line / rows.len() * size.height * row..][..size.height * row];
+            let mut sums = vec![0.0; out_row];
+            out.fill(0.0);
+            for &(position, weight) in rows.get(line % rows.len()) {
+                along_row(columns, size.channels, &image[position * row..][..row], &mut sums);
+                vectorize(AddMultiple(out, weight, &sums));
+            }
+            out.iter_mut().for_each(|sum| *sum *= scale);
+        });
+    }
+}
