@@ -328,14 +328,18 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
-        name: "_LuPivots",
-        summary: "Finds the exchanges of rows that lead to an order, as LAPACK tells them.",
-        inputs: &[arg_of("p", DType::I32)],
-        outputs: &[arg_of("pivots", DType::I32)],
+        name: "_LuFactors",
+        summary: "Factors rows in another order into triangles, as LAPACK packs them.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("packed", "T"), arg_of("pivots", DType::I32), arg_of("status", DType::I32)],
+        attrs: &[ty("T", LINALG)],
         infer: |context| {
-            context.check_rank_at_least(0, 1)?;
-            let shape = context.shape(0).clone();
+            let (shape, [rows, columns]) = matrices(context, 0)?;
+            let least = rows.zip(columns).map(|(rows, columns)| rows.min(columns));
+            let batch = stack(&shape);
             context.set(0, shape);
+            context.set(1, joined(&batch, &[least]));
+            context.set(2, batch);
             Ok(())
         },
         lowering: Lowering::HostKernel(HostReason::LinearAlgebra),

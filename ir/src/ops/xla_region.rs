@@ -12,7 +12,7 @@ use crate::{
     op::*,
     xla::{
         MessageNumbers, Size,
-        reduce::{combine, reduce_by, reduce_tree},
+        reduce::{are_identities, combine, reduce_by, reduce_tree},
         region::{Monoid, call_function},
         scatter::{ScatterRows, scatter_by},
         select::{MOST_ELEMENTS, chosen_indices, select_and_scatter},
@@ -244,7 +244,8 @@ fn windowed<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let Some(callee) = Callee::of(c, "computation", 2 * xs.len(), xs.len()) else {
         return Vec::new();
     };
-    reduce_window(xs, initial, &windows, &|a, b| callee.pairwise(a, b))
+    let are_identities = are_identities(callee.monoid, initial);
+    reduce_window(xs, initial, &windows, are_identities, &|a, b| callee.pairwise(a, b))
 }
 
 fn selected<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {

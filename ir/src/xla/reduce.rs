@@ -1,6 +1,7 @@
 //! `reduce`: elements along axes combined by a function.
 
 use super::{
+    bits::width,
     carrier::widened,
     region::Monoid,
     size::{Size, product, rank, reshape, sizes, transpose},
@@ -10,6 +11,7 @@ use crate::{
     dtype::DType,
     emit::{Value, call, call_with},
 };
+use half::{bf16, f16};
 
 /// The reduction of a kind that an op has, started from `initial`; `None` if none does.
 pub fn reduce_by<'e>(
@@ -63,11 +65,19 @@ pub fn is_identity(monoid: Monoid, initial: Value<'_>) -> bool {
         return known.as_bool().is_ok_and(|value| value == wanted);
     }
     let number = match dtype {
+        DType::F16 => known.as_scalar::<f16>().map(f64::from).ok(),
+        DType::BF16 => known.as_scalar::<bf16>().map(f64::from).ok(),
         DType::F32 => known.as_scalar::<f32>().map(f64::from).ok(),
         DType::F64 => known.as_scalar::<f64>().ok(),
         _ => None,
     };
     let integer = known.to_i64s().ok().and_then(|ints| ints.first().copied());
+    let bits = width(dtype);
+    // None for 64 bits without a sign, which are no `i64`.
+    let range = match dtype.is_signed_integer() {
+        true => Some((i64::MIN >> (64 - bits), i64::MAX >> (64 - bits))),
+        false => (bits < 64).then(|| (0, (1 << bits) - 1)),
+    };
     match (monoid, number, integer) {
         (Monoid::Add, Some(x), _) => x == 0.0,
         (Monoid::Mul, Some(x), _) => x == 1.0,
@@ -75,8 +85,16 @@ pub fn is_identity(monoid: Monoid, initial: Value<'_>) -> bool {
         (Monoid::Min, Some(x), _) => x == f64::INFINITY,
         (Monoid::Add, _, Some(x)) => x == 0,
         (Monoid::Mul, _, Some(x)) => x == 1,
+        (Monoid::Max, _, Some(x)) => range.is_some_and(|(least, _)| x == least),
+        (Monoid::Min, _, Some(x)) => range.is_some_and(|(_, most)| x == most),
         _ => false,
     }
+}
+
+/// Whether combining with initial values changes nothing; false if that is not known.
+pub fn are_identities(monoid: Option<Monoid>, initial: &[Value<'_>]) -> bool {
+    let is_one = |monoid: Monoid| initial.iter().all(|&value| is_identity(monoid, value));
+    monoid.is_some_and(is_one)
 }
 
 /// A function of the elements of two lists of tensors.

@@ -7,10 +7,13 @@
 use super::{
     pad::{AxisPadding, pad},
     reduce::Pairwise,
-    size::{Size, sizes, sizes_of_rank},
+    size::{Size, broadcast, sizes, sizes_of_rank},
     slice::strided,
 };
-use crate::emit::Value;
+use crate::{
+    dtype::DType,
+    emit::{Value, call},
+};
 
 /// Geometry of windows.
 #[derive(Debug, Clone)]
@@ -35,6 +38,13 @@ impl Windows<'_> {
             && lists.iter().all(|list| list.len() == rank && list.iter().all(|&x| x >= 1))
             && self.size.iter().zip(&self.dilation).all(|(a, b)| a.checked_mul(*b).is_some())
     }
+
+    /// Whether there may be positions that are no element of the tensor.
+    fn is_padded(&self) -> bool {
+        let none = |size: Size<'_>| size.known() == Some(0);
+        self.base_dilation.iter().any(|&dilation| dilation > 1)
+            || !self.padding.iter().all(|&(low, high)| none(low) && none(high))
+    }
 }
 
 /// The extent of a window of `size` elements, `dilation` apart.
@@ -49,21 +59,45 @@ pub fn padded<'e>(x: Value<'e>, value: Value<'e>, windows: &Windows<'e>) -> Valu
     pad(x, value, &AxisPadding { low, high, interior: interior.collect() })
 }
 
-/// The reductions of all windows.
+/// The reductions of all windows, each with the initial values once. Positions around and between
+/// the elements are left out, as XLA leaves them out; initial values stand for them where
+/// `are_identities` tells that these change nothing.
 pub fn reduce_window<'e>(
     xs: &[Value<'e>],
     initial: &[Value<'e>],
     windows: &Windows<'e>,
+    are_identities: bool,
     function: Pairwise<'_, 'e>,
 ) -> Vec<Value<'e>> {
+    let Some(&first) = xs.first() else { return Vec::new() };
+    let all = |mut values: Vec<Value<'e>>, function: Pairwise<'_, 'e>| {
+        for axis in (0..windows.size.len()).rev() {
+            values = along(&values, windows, axis, function);
+        }
+        values
+    };
     let mut values: Vec<Value<'e>> =
         xs.iter().zip(initial).map(|(&x, &value)| padded(x, value, windows)).collect();
-    for axis in (0..windows.size.len()).rev() {
-        values = along(&values, windows, axis, function);
+    if are_identities || !windows.is_padded() {
+        let values = all(values, function);
+        let shapes: Vec<Vec<Size<'e>>> = values.iter().map(|&value| sizes(value)).collect();
+        let results = function(initial, &values).into_iter().zip(shapes);
+        return results.map(|(x, shape)| broadcast(x, &shape)).collect();
     }
-    let shapes: Vec<Vec<Size<'e>>> = values.iter().map(|&value| sizes(value)).collect();
-    let results = function(initial, &values);
-    results.into_iter().zip(shapes).map(|(x, shape)| super::size::broadcast(x, &shape)).collect()
+    // A mask tells which positions are elements, and then which windows have any.
+    let elements = broadcast(first.literal(1u8).cast(DType::Bool), &sizes(first));
+    values.push(padded(elements, first.literal(0u8).cast(DType::Bool), windows));
+    let mut values = all(values, &|a, b| {
+        let ([a @ .., in_a], [b @ .., in_b]) = (a, b) else { return Vec::new() };
+        let both = function(a, b).into_iter().zip(a.iter().zip(b));
+        let mut joined: Vec<Value<'e>> =
+            both.map(|(both, (&a, &b))| in_a.select(in_b.select(both, a), b)).collect();
+        joined.push(call("LogicalOr", [*in_a, *in_b]));
+        joined
+    });
+    let Some(any) = values.pop() else { return Vec::new() };
+    let results = function(initial, &values).into_iter().zip(initial);
+    results.map(|(x, &initial)| any.select(x, broadcast(initial, &sizes(any)))).collect()
 }
 
 /// The reductions of windows along one axis.
@@ -138,5 +172,5 @@ fn join<'e>(
     let right: Vec<Value<'e>> = right.iter().map(|x| part(x, a * dilation)).collect();
     let shape = left.first().map_or(Vec::new(), |&x| sizes(x));
     let joined = function(&left, &right);
-    joined.into_iter().map(|x| super::size::broadcast(x, &shape)).collect()
+    joined.into_iter().map(|x| broadcast(x, &shape)).collect()
 }

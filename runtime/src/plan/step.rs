@@ -27,7 +27,7 @@ pub(super) fn kernel(
         return device::kernel(planner, body, id, node, call, device);
     }
     if let Lowering::View(rule) = op.lowering
-        && let Some(places) = windows(planner, body, node, &call, rule)?
+        && let Some(places) = windows(body, node, &call, rule)?
     {
         for (index, place) in places.into_iter().enumerate() {
             body.places.insert(Outlet::new(id, index), place);
@@ -67,7 +67,6 @@ pub(super) fn kernel(
 
 /// The locations of the windows of a view, if all of them are contiguous.
 fn windows(
-    planner: &mut Planner<'_>,
     body: &PlannedBody<'_>,
     node: &NodeDef,
     call: &OpCall<'_>,

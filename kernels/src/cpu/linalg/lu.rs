@@ -24,27 +24,38 @@ pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("MatrixDeterminant", determinant),
     ("MatrixInverse", inverse),
     ("MatrixSolve", solve),
-    ("_LuPivots", pivots),
+    ("_LuFactors", lu_factors),
 ];
 
 /// Columns that are factored at a time.
 const PANEL: usize = 64;
 
+/// The size of an element, by which a pivot is chosen.
+type Measure<T> = fn(T) -> f64;
+
 /// Permutation of the rows.
 struct Order {
     /// The row of the matrix that each row of the factors comes from.
     rows: Vec<usize>,
-    /// Whether the number of exchanges is odd.
-    odd: bool,
+    /// The row that each row of the upper triangle was exchanged with.
+    exchanged: Vec<usize>,
 }
 
-/// Factors a matrix in place: below the diagonal the lower triangle, whose diagonal is 1, and the
-/// upper one elsewhere.
-fn factor<T: Field>(a: &mut [T], n: usize) -> Order {
-    let mut order = Order { rows: (0..n).collect(), odd: false };
-    for first in (0..n).step_by(PANEL) {
-        let end = n.min(first + PANEL);
-        panel(a, n, first..end, &mut order);
+impl Order {
+    /// Whether the number of exchanges is odd.
+    fn is_odd(&self) -> bool {
+        self.exchanged.iter().enumerate().filter(|(row, with)| row != *with).count() % 2 == 1
+    }
+}
+
+/// Factors a matrix of `n` columns in place: below the diagonal the lower triangle, whose diagonal
+/// is 1, and the upper one elsewhere.
+fn factor<T: Field>(a: &mut [T], rows: usize, n: usize, size: Measure<T>) -> Order {
+    let mut order = Order { rows: (0..rows).collect(), exchanged: Vec::new() };
+    let least = rows.min(n);
+    for first in (0..least).step_by(PANEL) {
+        let end = least.min(first + PANEL);
+        panel(a, n, first..end, size, &mut order);
         if end == n {
             break;
         }
@@ -55,6 +66,9 @@ fn factor<T: Field>(a: &mut [T], n: usize) -> Order {
                 subtract(&mut below[end..n], factor, &above[k * n..][end..n]);
             }
         }
+        if end == rows {
+            break;
+        }
         update(a, n, first..end);
     }
     order
@@ -62,7 +76,7 @@ fn factor<T: Field>(a: &mut [T], n: usize) -> Order {
 
 /// Subtracts from what is left the product of the new parts of the triangles.
 fn update<T: Field>(a: &mut [T], n: usize, panel: Range<usize>) {
-    let (rest, width) = (n - panel.end, panel.len());
+    let (rest, width) = (a.len() / n - panel.end, panel.len());
     let (above, below) = a.split_at_mut(panel.end * n);
     let lower: Vec<T> = below
         .chunks(n)
@@ -70,25 +84,31 @@ fn update<T: Field>(a: &mut [T], n: usize, panel: Range<usize>) {
         .collect();
     let upper = Matrix::row_major(&above[panel.start * n + panel.end..], n);
     let output = GemmOutput { data: &mut below[panel.end..], row_stride: n, accumulate: true };
-    let sizes = GemmSizes { m: rest, k: width, n: rest };
+    let sizes = GemmSizes { m: rest, k: width, n: n - panel.end };
     gemm(&Threads::single(), sizes, Matrix::row_major(&lower, width), upper, output);
 }
 
 /// Factors the columns of a panel, below the rows that are done.
-fn panel<T: Field>(a: &mut [T], n: usize, columns: Range<usize>, order: &mut Order) {
+fn panel<T: Field>(
+    a: &mut [T],
+    n: usize,
+    columns: Range<usize>,
+    size: Measure<T>,
+    order: &mut Order,
+) {
     for k in columns.clone() {
-        let (mut pivot, mut largest) = (k, a[k * n + k].magnitude());
-        for row in k + 1..n {
-            let magnitude = a[row * n + k].magnitude();
+        let (mut pivot, mut largest) = (k, size(a[k * n + k]));
+        for row in k + 1..a.len() / n {
+            let magnitude = size(a[row * n + k]);
             if magnitude > largest {
                 (pivot, largest) = (row, magnitude);
             }
         }
+        order.exchanged.push(pivot);
         if pivot != k {
             let (above, below) = a.split_at_mut(pivot * n);
             above[k * n..][..n].swap_with_slice(&mut below[..n]);
             order.rows.swap(k, pivot);
-            order.odd = !order.odd;
         }
         if largest == 0.0 {
             continue;
@@ -135,7 +155,7 @@ fn factors<T: Field>(
     adjointed: bool,
 ) -> Result<(Vec<T>, Order)> {
     let mut factors = if adjointed { adjoint(a, n) } else { a.to_vec() };
-    let order = factor(&mut factors, n);
+    let order = factor(&mut factors, n, n, T::magnitude);
     match is_invertible(&factors, n) {
         true => Ok((factors, order)),
         false => Err(not_invertible(op)),
@@ -166,8 +186,8 @@ fn lu(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 /// The determinant as a number of magnitude 1, or 0, and the logarithm of the magnitude.
 fn sign_and_log<T: Field>(a: &[T], n: usize) -> (Complex<f64>, f64) {
     let mut factors = a.to_vec();
-    let order = factor(&mut factors, n);
-    let mut sign = Complex::new(if order.odd { -1.0 } else { 1.0 }, 0.0);
+    let order = factor(&mut factors, n, n, T::magnitude);
+    let mut sign = Complex::new(if order.is_odd() { -1.0 } else { 1.0 }, 0.0);
     let mut log = 0.0;
     for x in factors.iter().step_by(n + 1) {
         let (x, magnitude) = (x.to_complex(), x.magnitude());
@@ -260,24 +280,33 @@ fn solve(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(with_field!(call.dtype(0), T => kernel::<T>(op, stack, right, adjointed)))
 }
 
-/// The exchanges of rows that lead to an order, counted from 1 as LAPACK does: row `k` is exchanged with
-/// row `pivots[k]`.
-fn pivots(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    let n = call.shape(0).last().copied().unwrap_or(0).max(1);
-    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
-        let (orders, pivots): (&[i32], &mut [i32]) = (io.input(0), io.output(0));
-        for (order, pivots) in orders.chunks(n).zip(pivots.chunks_mut(n)) {
-            let mut rows: Vec<i32> = (0..n as i32).collect();
-            for (k, (wanted, pivot)) in order.iter().zip(pivots).enumerate() {
-                // What is no order leads nowhere: such rows stay.
-                let found = rows[k..].iter().position(|row| row == wanted);
-                let with = k + found.unwrap_or(0);
-                rows.swap(k, with);
-                *pivot = with as i32 + 1;
-            }
-        }
-        Ok(())
-    })))
+/// The factors of matrices of any shape, as LAPACK's `getrf` leaves them: the triangles, the row that
+/// each row was exchanged with, counted from 1, and the number of the first pivot that is 0, or 0. Pivots are
+/// chosen by the sum of the magnitudes of both parts, as there.
+fn lu_factors(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Field>(stack: Stack) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let Stack { rows, columns, .. } = stack;
+            let matrices = stack.input::<T>(io, 0);
+            let factors = stack.output::<T>(io, 0, rows * columns);
+            let pivots = stack.output::<i32>(io, 1, rows.min(columns));
+            let status: &mut [i32] = io.output(2);
+            let items = matrices.into_iter().zip(factors).zip(pivots).zip(status);
+            try_each(io.threads(), items, |(((a, factors), pivots), status)| {
+                factors.copy_from_slice(a);
+                let order = factor(factors, rows, columns, |x| x.to_complex().l1_norm());
+                for (pivot, with) in pivots.iter_mut().zip(order.exchanged) {
+                    *pivot = with as i32 + 1;
+                }
+                let diagonal = factors.iter().step_by(columns + 1).take(pivots.len());
+                let zero = diagonal.map(|x| x.magnitude()).position(|x| x == 0.0);
+                **status = zero.map_or(0, |at| at as i32 + 1);
+                Ok(())
+            })
+        })
+    }
+    let stack = Stack::new(call.shape(0));
+    Ok(with_field!(call.dtype(0), T => kernel::<T>(stack)))
 }
 
 #[cfg(test)]
@@ -289,13 +318,32 @@ mod tests {
         let n = 2 * PANEL + 5;
         let a: Vec<f64> = (0..n * n).map(|index| ((index * index + 7) % 101) as f64).collect();
         let mut factors = a.clone();
-        let order = factor(&mut factors, n);
+        let order = factor(&mut factors, n, n, Field::magnitude);
         for row in 0..n {
             for column in 0..n {
                 let lower = |k: usize| if k == row { 1.0 } else { factors[row * n + k] };
                 let product: f64 =
                     (0..=row.min(column)).map(|k| lower(k) * factors[k * n + column]).sum();
                 assert!((product - a[order.rows[row] * n + column]).abs() < 1e-9);
+            }
+        }
+    }
+
+    #[test]
+    fn matrices_of_any_shape_have_factors() {
+        for (rows, columns) in [(3, 2), (2, 3), (PANEL + 9, PANEL + 2), (PANEL + 1, 2 * PANEL)] {
+            let a: Vec<f64> =
+                (0..rows * columns).map(|index| ((index * index + 3) % 97) as f64).collect();
+            let mut factors = a.clone();
+            let order = factor(&mut factors, rows, columns, Field::magnitude);
+            for row in 0..rows {
+                for column in 0..columns {
+                    let lower = |k: usize| if k == row { 1.0 } else { factors[row * columns + k] };
+                    let product: f64 = (0..=row.min(column))
+                        .map(|k| lower(k) * factors[k * columns + column])
+                        .sum();
+                    assert!((product - a[order.rows[row] * columns + column]).abs() < 1e-8);
+                }
             }
         }
     }

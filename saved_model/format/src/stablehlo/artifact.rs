@@ -108,6 +108,7 @@ struct OpName {
     full: Arc<str>,
     /// Without the version, for operations of vhlo.
     plain: Option<Arc<str>>,
+    dialect: BytecodeDialect,
 }
 
 fn dialects(
@@ -129,6 +130,7 @@ fn dialects(
         dialects.push(match strings[name] {
             b"builtin" => BytecodeDialect::Builtin,
             b"vhlo" => BytecodeDialect::Vhlo,
+            b"sdy" => BytecodeDialect::Sharding,
             _ => BytecodeDialect::Other,
         });
     }
@@ -154,7 +156,7 @@ fn op_name(dialect: BytecodeDialect, name: &[u8]) -> OpName {
         Some((plain, version)) if is_version(version) => plain.into(),
         _ => full.clone(),
     };
-    OpName { full, plain: (dialect == BytecodeDialect::Vhlo).then_some(plain) }
+    OpName { full, plain: (dialect == BytecodeDialect::Vhlo).then_some(plain), dialect }
 }
 
 /// The properties: a count, then the bytes of each with their length before them.
@@ -189,7 +191,7 @@ struct Reader<'f, 'a> {
 struct Head<'a> {
     op: HloOp,
     full_name: Arc<str>,
-    is_vhlo: bool,
+    dialect: BytecodeDialect,
     /// Number of regions, and whether they are in a section of their own.
     regions: usize,
     isolated: bool,
@@ -212,7 +214,7 @@ impl<'a> Reader<'_, 'a> {
             return Err(cursor.damaged("a module is all that it holds"));
         }
         let head = self.head(&mut cursor, &mut numbering)?;
-        if head.is_vhlo || &*head.full_name != "module" {
+        if head.dialect == BytecodeDialect::Vhlo || &*head.full_name != "module" {
             return Err(cursor.damaged("it holds a module"));
         }
         let regions = self.regions(&mut cursor, head.regions, head.isolated, DEPTH)?;
@@ -291,7 +293,6 @@ impl<'a> Reader<'_, 'a> {
             .into_iter()
             .map(|ty| Ok((self.define(cursor, numbering)?, ty)))
             .collect::<Result<_>>()?;
-        let is_vhlo = name.plain.is_some();
         let op = HloOp {
             name: name.plain.unwrap_or_else(|| name.full.clone()),
             attrs,
@@ -299,7 +300,7 @@ impl<'a> Reader<'_, 'a> {
             results,
             regions: Vec::new(),
         };
-        Ok(Head { op, full_name: name.full, is_vhlo, regions, isolated, properties })
+        Ok(Head { op, full_name: name.full, dialect: name.dialect, regions, isolated, properties })
     }
 
     /// A value that is used.
@@ -379,8 +380,23 @@ impl<'a> Reader<'_, 'a> {
         let n_ops = cursor.check_count(n_ops)?;
         let mut ops = Vec::with_capacity(n_ops);
         for _ in 0..n_ops {
-            let head = self.head(cursor, numbering)?;
-            if !head.is_vhlo {
+            let mut head = self.head(cursor, numbering)?;
+            match (head.dialect, &*head.full_name) {
+                (BytecodeDialect::Sharding, "mesh") => continue,
+                // On one device these are their operands.
+                (
+                    BytecodeDialect::Sharding,
+                    "sharding_constraint" | "reshard" | "propagation_barrier",
+                )
+                | (BytecodeDialect::Builtin, "unrealized_conversion_cast") => {
+                    head.op.name = "optimization_barrier".into();
+                    head.op.attrs.clear();
+                    ops.push(head.op);
+                    continue;
+                }
+                _ => {}
+            }
+            if head.dialect != BytecodeDialect::Vhlo {
                 let what = format!("the operation `{}` of another dialect", head.full_name).into();
                 return Err(Error::Unsupported { op: "XlaCallModule".into(), what });
             }

@@ -21,6 +21,8 @@ const DEPTH: usize = 64;
 pub(super) enum BytecodeDialect {
     Builtin,
     Vhlo,
+    /// `sdy`: annotations for programs on several devices.
+    Sharding,
     Other,
 }
 

@@ -1,7 +1,7 @@
 //! The routines of LAPACK that JAX calls on a CPU, by the ops that compute the same.
 //!
-//! Results are those of the routines: matrices, then the status, which is always 0
-//! here: ops that do not succeed fail.
+//! Results are those of the routines: matrices, then the status, which is 0 where a routine succeeds. Ops
+//! whose status is not known fail instead.
 
 use super::{
     super::{
@@ -9,11 +9,11 @@ use super::{
         module::{Attr, HloOp},
     },
     exactly,
-    linalg::{MatrixOf, Triangle, turned},
+    linalg::{MatrixOf, Triangle, transposed, turned},
 };
 use ferroflow_ir::{
     Attrs, DType, Result,
-    emit::{Value, call, calls_with},
+    emit::{Value, call, call_with, calls_with},
     xla::size::{Size, broadcast, sizes},
 };
 
@@ -34,6 +34,10 @@ pub(super) enum Routine {
     ReflectionProduct,
     /// `trsm`: a system of equations with a triangle.
     Triangle,
+    /// `geev`: eigenvalues and eigenvectors of any square matrix.
+    GeneralEigen,
+    /// `gtsv`: a system of equations with three diagonals.
+    Tridiagonal,
 }
 
 /// The routine of a custom call.
@@ -48,6 +52,8 @@ pub(super) fn routine(target: &str) -> Option<Routine> {
         "geqrf" => Routine::Qr,
         "orgqr" | "ungqr" => Routine::ReflectionProduct,
         "trsm" => Routine::Triangle,
+        "geev" => Routine::GeneralEigen,
+        "gtsv" => Routine::Tridiagonal,
         _ => return None,
     })
 }
@@ -62,7 +68,10 @@ impl Routine {
                     b'L' => call("Cholesky", [a]),
                     _ => turned(call("Cholesky", [turned(a)])),
                 };
-                Ok(vec![factor, success(a)])
+                // The op has NaN where a matrix has no factor.
+                let failed = call("NotEqual", [factor, factor]);
+                let failed = call("Any", [failed, a.int_vector(&[-2, -1])]);
+                Ok(vec![factor, failed.cast(DType::I32)])
             }
             Routine::Eigen => {
                 let [a] = *exactly(op, x)?;
@@ -90,9 +99,7 @@ impl Routine {
             }
             Routine::Lu => {
                 let [a] = *exactly(op, x)?;
-                let found =
-                    calls_with("Lu", Attrs::new().with("output_idx_type", DType::I32), &[a]);
-                Ok(vec![found.at(0), call("_LuPivots", [found.at(1)]), success(a)])
+                Ok(calls_with("_LuFactors", Attrs::new(), &[a]).values().to_vec())
             }
             Routine::Qr => {
                 let [a] = *exactly(op, x)?;
@@ -116,8 +123,65 @@ impl Routine {
                 };
                 Ok(vec![triangle.solve(a, b)])
             }
+            Routine::GeneralEigen => {
+                let [a] = *exactly(op, x)?;
+                let vectors = |name: &str| Ok(letter(op, name)? == b'V');
+                Ok(eigen(a, vectors("compute_left")?, vectors("compute_right")?))
+            }
+            Routine::Tridiagonal => {
+                let [below, main, above, b] = *exactly(op, x)?;
+                let axis = b.literal(-2i32);
+                let rows = [above, main, below].map(|x| call("ExpandDims", [x, axis]));
+                let diagonals = Value::concat(&rows, -2);
+                let solved = call("TridiagonalSolve", [diagonals, b]);
+                Ok(vec![below, main, above, solved, success(b)])
+            }
         }
     }
+}
+
+/// Eigenvalues, in two parts for a real matrix; eigenvectors of the left and of the right side, of
+/// length 1 and with a real largest element, where they are asked for; the status.
+fn eigen<'e>(a: Value<'e>, left: bool, right: bool) -> Vec<Value<'e>> {
+    let complex = match a.dtype() {
+        DType::F64 | DType::C128 => DType::C128,
+        _ => DType::C64,
+    };
+    let attrs = Attrs::new().with("compute_v", left || right).with("Tout", complex);
+    let found = calls_with("Eig", attrs, &[a]);
+    let values = found.at(0);
+    let mut results = match a.dtype().is_complex() {
+        true => vec![values],
+        false => ["Real", "Imag"]
+            .map(|part| call_with(part, Attrs::new().with("Tout", a.dtype()), [values]))
+            .to_vec(),
+    };
+    let none = || broadcast(a.cast(complex).like(0.0), &sizes(a));
+    // Vectors of the left side are the rows of the inverse of those of the right one.
+    results.push(match left {
+        true => normalized(call("MatrixInverse", [found.at(1)]).adjoint()),
+        false => none(),
+    });
+    results.push(if right { normalized(found.at(1)) } else { none() });
+    results.push(success(a));
+    results
+}
+
+/// Columns of length 1 whose largest element is real.
+fn normalized(vectors: Value<'_>) -> Value<'_> {
+    let real = vectors.dtype().real_type();
+    let size = |x| call_with("ComplexAbs", Attrs::new().with("Tout", real), [x]);
+    let sizes_of = size(vectors);
+    let rows = sizes(vectors);
+    let n = rows[rows.len() - 1].value(vectors).cast(DType::I32);
+    let attrs = Attrs::new().with("output_type", DType::I64);
+    let largest = call_with("ArgMax", attrs, [sizes_of, vectors.literal(-2i32)]);
+    let attrs = Attrs::new().with("axis", -1i64);
+    let ones = [vectors.like(1.0), vectors.like(0.0)];
+    let chosen = call_with("OneHot", attrs, [largest, n, ones[0], ones[1]]);
+    let chosen = (vectors * transposed(chosen)).sum(&[-2], true);
+    let length = sizes_of.square().sum(&[-2], true).sqrt();
+    vectors * chosen.conj() / (size(chosen) * length).cast(vectors.dtype())
 }
 
 /// A letter among the options of a call.

@@ -216,7 +216,7 @@ fn fft<'e>(op: &HloOp, x: &[Value<'e>]) -> Result<Value<'e>> {
 }
 
 /// Matrices with rows and columns exchanged.
-fn transposed<'e>(x: Value<'e>) -> Value<'e> {
+pub(super) fn transposed<'e>(x: Value<'e>) -> Value<'e> {
     let mut order: Vec<usize> = (0..rank(x)).collect();
     let at = order.len().saturating_sub(2);
     order[at..].reverse();

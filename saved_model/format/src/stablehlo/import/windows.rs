@@ -11,7 +11,7 @@ use ferroflow_ir::{
     AttrValue, Attrs, DType, Error, NameAttrList, Result,
     emit::{Value, calls_with},
     xla::{
-        reduce::{combine, reduce_by},
+        reduce::{are_identities, combine, reduce_by},
         region::Monoid,
         scatter::{ScatterAxes, scatter_by},
         select::{MOST_ELEMENTS, select_and_scatter},
@@ -147,10 +147,12 @@ impl<'m> Import<'m> {
     ) -> Result<Vec<Value<'e>>> {
         let monoid = self.monoid(region);
         let applied = self.apply(scope, region, env);
-        let results = reduce_window(xs, initial, windows, &|a, b| match (monoid, a, b) {
+        let function = |a: &[Value<'e>], b: &[Value<'e>]| match (monoid, a, b) {
             (Some(monoid), [a], [b]) => vec![combine(monoid, *a, *b)],
             _ => applied.call(&[a, b].concat()),
-        });
+        };
+        let are_identities = are_identities(monoid, initial);
+        let results = reduce_window(xs, initial, windows, are_identities, &function);
         applied.finish(results)
     }
 
