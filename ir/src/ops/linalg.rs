@@ -345,6 +345,21 @@ pub(super) static OPS: &[OpDef] = &[
         lowering: Lowering::HostKernel(HostReason::LinearAlgebra),
         ..OpDef::PURE
     },
+    OpDef {
+        name: "_Schur",
+        summary: "Factors a complex matrix into a triangle between a unitary matrix and its adjoint.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("t", "T"), arg("z", "T")],
+        attrs: &[ty("T", COMPLEX)],
+        infer: |context| {
+            let (shape, _) = square(context, 0)?;
+            context.set(0, shape.clone());
+            context.set(1, shape);
+            Ok(())
+        },
+        lowering: Lowering::HostKernel(HostReason::LinearAlgebra),
+        ..OpDef::PURE
+    },
 ];
 
 /// The shape of input `index` and the sizes of its matrices.

@@ -1,5 +1,5 @@
 //! `Eig`: eigenvalues and eigenvectors of matrices of any kind, in double precision, through their
-//! Schur form (Golub and Van Loan, "Matrix Computations", section 7.6).
+//! Schur form (Golub and Van Loan, "Matrix Computations", section 7.6); and that form itself.
 
 use super::{
     Field, Stack,
@@ -16,7 +16,7 @@ use ferroflow_ir::Error;
 use num_complex::Complex;
 use std::sync::Arc;
 
-pub(crate) const KERNELS: &[(&str, Build)] = &[("Eig", eig)];
+pub(crate) const KERNELS: &[(&str, Build)] = &[("Eig", eig), ("_Schur", schur_form)];
 
 type C = Complex<f64>;
 
@@ -53,6 +53,31 @@ fn eig(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         with_complex!(out, O => kernel::<T, O>(stack, with_vectors))
     });
     Ok(kernel.flatten())
+}
+
+fn schur_form(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Field>(stack: Stack) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let n = stack.rows;
+            let matrices = stack.input::<T>(io, 0);
+            let (t, z) = (stack.output::<T>(io, 0, n * n), stack.output::<T>(io, 1, n * n));
+            try_each(io.threads(), matrices.into_iter().zip(t).zip(z), |((a, t), z)| {
+                let a = Square { n, data: a.iter().map(|x| x.to_complex()).collect() };
+                let finite = a.data.iter().all(|x| x.is_finite());
+                // LAPACK has NaN in what it cannot factor.
+                let nan = || Square::from_fn(n, |_, _| C::new(f64::NAN, f64::NAN));
+                let found = if finite { schur(a) } else { None };
+                let (own_t, own_z) = found.unwrap_or_else(|| (nan(), nan()));
+                for (out, own) in [(t, own_t), (z, own_z)] {
+                    let elements = out.iter_mut().zip(own.data);
+                    elements.for_each(|(out, x)| *out = T::from_complex(x));
+                }
+                Ok(())
+            })
+        })
+    }
+    let stack = Stack::new(call.shape(0));
+    Ok(with_field!(call.dtype(0), T => kernel::<T>(stack)))
 }
 
 /// The eigenvalues, and the eigenvectors of length 1 as columns if they are asked for; `None` where

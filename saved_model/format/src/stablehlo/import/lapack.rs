@@ -5,7 +5,7 @@
 
 use super::{
     super::{
-        constant::malformed,
+        constant::{malformed, unsupported},
         module::{Attr, HloOp},
     },
     exactly,
@@ -36,6 +36,8 @@ pub(super) enum Routine {
     Triangle,
     /// `geev`: eigenvalues and eigenvectors of any square matrix.
     GeneralEigen,
+    /// `gees`: a triangle between a unitary matrix and its adjoint.
+    Schur,
     /// `gtsv`: a system of equations with three diagonals.
     Tridiagonal,
 }
@@ -53,6 +55,7 @@ pub(super) fn routine(target: &str) -> Option<Routine> {
         "orgqr" | "ungqr" => Routine::ReflectionProduct,
         "trsm" => Routine::Triangle,
         "geev" => Routine::GeneralEigen,
+        "gees" => Routine::Schur,
         "gtsv" => Routine::Tridiagonal,
         _ => return None,
     })
@@ -127,6 +130,19 @@ impl Routine {
                 let [a] = *exactly(op, x)?;
                 let vectors = |name: &str| Ok(letter(op, name)? == b'V');
                 Ok(eigen(a, vectors("compute_left")?, vectors("compute_right")?))
+            }
+            Routine::Schur => {
+                let [a] = *exactly(op, x)?;
+                if !a.dtype().is_complex() {
+                    return Err(unsupported(op, "the Schur form of a real matrix"));
+                }
+                if letter(op, "sort")? != b'N' {
+                    return Err(unsupported(op, "a Schur form in an order"));
+                }
+                let found = calls_with("_Schur", Attrs::new(), &[a]);
+                let (t, z) = (found.at(0), found.at(1));
+                let values = call("MatrixDiagPart", [t]);
+                Ok(vec![t, z, values, success(a), success(a)])
             }
             Routine::Tridiagonal => {
                 let [below, main, above, b] = *exactly(op, x)?;
