@@ -6,7 +6,7 @@
 //! last few elements of a tensor, which are no whole vector.)
 
 use super::{
-    float8::{E4M3, E5M2, Finite},
+    float8::{E2M1, E4M3, E5M2, Finite},
     loops::{BlockLoop, map},
 };
 use bytemuck::{Pod, Zeroable};
@@ -37,6 +37,7 @@ pub(super) fn cast_loop(from: DType, to: DType) -> Option<BlockLoop> {
         DType::F8E4M3FNUZ => target::<Finite<3, 8>>(to),
         DType::F8E4M3B11FNUZ => target::<Finite<3, 11>>(to),
         DType::F8E5M2FNUZ => target::<Finite<2, 16>>(to),
+        DType::F4E2M1FN => target::<E2M1>(to),
         DType::I4 => target::<Bits<4>>(to),
         DType::U4 => target::<UnsignedBits<4>>(to),
         DType::I2 => target::<Bits<2>>(to),
@@ -101,6 +102,7 @@ fn target<S: Source>(to: DType) -> Option<BlockLoop> {
         DType::F8E4M3FNUZ => convert::<S, Finite<3, 8>>,
         DType::F8E4M3B11FNUZ => convert::<S, Finite<3, 11>>,
         DType::F8E5M2FNUZ => convert::<S, Finite<2, 16>>,
+        DType::F4E2M1FN => convert::<S, E2M1>,
         DType::I4 => convert::<S, Bits<4>>,
         DType::U4 => convert::<S, UnsignedBits<4>>,
         DType::I2 => convert::<S, Bits<2>>,
@@ -193,6 +195,7 @@ sources! {
     f64, x => Value::Double(x), 0.0;
     E5M2, x => Value::Single(x.to_f32()), 0.0;
     E4M3, x => Value::Single(x.to_f32()), 0.0;
+    E2M1, x => Value::Single(x.to_f32()), 0.0;
     Complex<f32>, x => Value::Single(x.re), f64::from(x.im);
     Complex<f64>, x => Value::Double(x.re), x.im;
 }
@@ -299,6 +302,13 @@ impl Target for E5M2 {
     #[inline(always)]
     fn of(value: (Value, f64)) -> E5M2 {
         E5M2::from_f32(<f32 as Target>::of(value))
+    }
+}
+
+impl Target for E2M1 {
+    #[inline(always)]
+    fn of(value: (Value, f64)) -> E2M1 {
+        E2M1::from_f32(<f32 as Target>::of(value))
     }
 }
 

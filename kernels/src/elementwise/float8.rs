@@ -1,5 +1,5 @@
-//! 8-bit floats (Micikevicius et al., "FP8 formats for deep learning", 2022). They are stored and
-//! converted, never computed with.
+//! Floats of 8 bits (Micikevicius et al., "FP8 formats for deep learning", 2022) and of 4 ("OCP
+//! Microscaling Formats", 2023). They are stored and converted, never computed with.
 
 use bytemuck::{Pod, Zeroable};
 use half::f16;
@@ -13,6 +13,12 @@ pub(super) struct E5M2(u8);
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(transparent)]
 pub(super) struct E4M3(u8);
+
+/// 2 exponent bits and 1 of fraction in the low half of a byte, without infinities and NaN, which become
+/// the largest number and -0.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(transparent)]
+pub(super) struct E2M1(u8);
 
 /// A sign, an exponent less a bias and so many bits of fraction. There are neither infinities nor a
 /// zero with a sign; its bits are NaN, and what overflows becomes that.
@@ -97,6 +103,27 @@ impl E4M3 {
     }
 }
 
+impl E2M1 {
+    const SIGN: u8 = 0x8;
+    const MAGNITUDES: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+
+    /// The value.
+    pub(super) fn to_f32(self) -> f32 {
+        let magnitude = E2M1::MAGNITUDES[usize::from(self.0 & 7)];
+        if self.0 & E2M1::SIGN == 0 { magnitude } else { -magnitude }
+    }
+
+    /// The nearest value, halves to even.
+    pub(super) fn from_f32(value: f32) -> E2M1 {
+        if value.is_nan() {
+            return E2M1(E2M1::SIGN);
+        }
+        let magnitude = rounded(value.abs(), 1, 0);
+        let code = E2M1::MAGNITUDES.iter().rposition(|&own| own <= magnitude).unwrap_or(0);
+        E2M1(code as u8 | if value.is_sign_negative() { E2M1::SIGN } else { 0 })
+    }
+}
+
 /// The nearest number with so many bits of fraction and an exponent of at least `smallest`.
 fn rounded(value: f32, fraction_bits: i32, smallest: i32) -> f32 {
     if !value.is_finite() {
@@ -110,6 +137,17 @@ fn rounded(value: f32, fraction_bits: i32, smallest: i32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The numbers of XLA on a CPU.
+    #[test]
+    fn four_bits_hold_the_nearest_number() {
+        let numbers = [f32::NAN, f32::INFINITY, -7.0, -5.0, -0.0, 0.25, 0.75, 0.26, 5.0, 2.5, 1.25];
+        let codes = numbers.map(|number| E2M1::from_f32(number).0);
+        assert_eq!(codes, [8, 7, 15, 14, 8, 0, 2, 1, 6, 4, 2]);
+        for code in 0..16 {
+            assert_eq!(E2M1::from_f32(E2M1(code).to_f32()), E2M1(code));
+        }
+    }
 
     #[test]
     fn every_value_survives() {
