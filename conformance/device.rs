@@ -29,6 +29,11 @@ pub(crate) fn read_arguments() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whether the command line names a device. Exact cases may have a tolerance that is for devices.
+pub(crate) fn is_named() -> bool {
+    DEVICE.get().is_some()
+}
+
 /// A context that runs ops without a device of their own on the device of the cases.
 pub(crate) fn context() -> Context {
     context_with(FileAccess::default())

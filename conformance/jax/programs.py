@@ -40,9 +40,10 @@ def spd(n, seed=0):
     return (x @ x.T + n * np.eye(n)).astype(np.float32)
 
 
-def program(*args, gradient=True, rtol=None, atol=None):
+def program(*args, gradient=True, rtol=None, atol=None, sizes=None):
+    """`sizes`: the shapes of the arguments, with letters for sizes that the artifact leaves open."""
     def add(function):
-        PROGRAMS[function.__name__] = (function, args, gradient, rtol, atol)
+        PROGRAMS[function.__name__] = (function, args, gradient, rtol, atol, sizes)
         return function
     return add
 
@@ -318,6 +319,58 @@ def matrix_functions(a):
     return sl.expm(a), jnp.linalg.matrix_power(a, 3), jnp.kron(a[:2, :2], a[2:, 2:]), jnp.trace(a), jnp.linalg.multi_dot([a, a, a])
 
 
+@program(f32(2, 4), i32(256, 3, seed=1).astype(np.uint8), gradient=False, rtol=1e-5, atol=1e-5)
+def packed_weights(x, k):
+    w = R(0).randint(-8, 8, (4, 3)).astype(np.int8)
+    small = jnp.asarray(w, jnp.int4)
+    parts = lax.bitcast_convert_type(k, jnp.int4)
+    ways = [small + jnp.int4(-3), jnp.maximum(small, jnp.int4(-4)), small >> 1, lax.shift_right_logical(small, jnp.int4(1)), lax.clz(parts), jnp.cumsum(small, 0, dtype=jnp.int4), jnp.max(small, 0), small.at[1].add(small[0]), parts, small.astype(jnp.uint4) >> 1]
+    return [x @ (small.astype(jnp.float32) * 0.1), x @ jnp.asarray(np.clip(w, -2, 1), jnp.int2).astype(jnp.float32), jnp.argmax(small, 0), lax.bitcast_convert_type(parts, jnp.uint8), jnp.sort(small, 0).astype(jnp.int8)] + [way.astype(jnp.int8) for way in ways]
+
+
+@program(i32(256, 2, 3, 6, 6), i32(256, 4, 3, 3, 3, seed=1), i32(2**31 - 1, 1, 1, 5, 5), gradient=False)
+def integer_convolutions(x, w, large):
+    narrow = [lax.conv(x.astype(dtype), w.astype(dtype), (1, 1), "SAME") for dtype in (jnp.int8, jnp.uint8, jnp.int16, jnp.int32)]
+    return [*narrow, lax.conv(large, large[:, :, 1:3, 2:4] - 2**30, (1, 1), "VALID"), lax.conv_general_dilated(x.astype(jnp.int8), w.astype(jnp.int8), (2, 1), "SAME", preferred_element_type=jnp.int32)]
+
+
+@program(f32(4, 5), gradient=False, rtol=1e-5, atol=1e-5)
+def windows_from_any_value(x):
+    window = lambda *args: lax.reduce_window(x, *args)
+    return window(1.0, lax.add, (2, 2), (1, 1), "SAME"), window(2.0, lax.mul, (2, 3), (1, 2), "SAME"), lax.reduce_window(x, 3.0, lax.add, (2, 2), (1, 1), ((1, 2), (0, 1)), base_dilation=(2, 1)), lax.cumlogsumexp(x + 2j)
+
+
+@program(f32(3, 5, 3), np.array([[[0, 1, 2], [0, 3, 4], [0, 5, 6]], [[1, 2, 3], [2, 4, 6], [1, 0, 1]]], np.float32), f32(2, 4), f32(2, 4, 1, seed=3), gradient=False, rtol=1e-4, atol=1e-4)
+def triangles(a, singular, diagonal, b):
+    complex_ = a + 0.5j * jnp.roll(a, 1, 1)
+    return lax.linalg.lu(a), lax.linalg.lu(jnp.swapaxes(a, 1, 2)), lax.linalg.lu(singular), lax.linalg.lu(complex_), lax.linalg.cholesky(singular), lax.linalg.cholesky(singular + 0j), lax.linalg.tridiagonal_solve(diagonal * 0.1, diagonal + 3, diagonal * 0.2, b)
+
+
+@program(f32(3, 4, 4), gradient=False, rtol=2e-4, atol=2e-4)
+def general_eigenvalues(a):
+    values, vectors = jnp.linalg.eig(a)
+    left = lax.linalg.eig(a, compute_right_eigenvectors=False)[1]
+    ordered = jnp.sort(values, axis=-1)
+    length = lambda v: jnp.sum(jnp.abs(v) ** 2, -2)
+    return ordered, a @ vectors - vectors * values[:, None], length(vectors), length(left), jnp.sort(jnp.linalg.eigvals(a + 1j), axis=-1)
+
+
+@program(spd(4), gradient=False, rtol=1e-4, atol=1e-4)
+def matrix_roots(a):
+    return sl.sqrtm(a), sl.sqrtm(a + 0.1j)
+
+
+@program(np.stack([spd(3), spd(3, 1)]), f32(2, 3, 2), gradient=False, rtol=1e-4, atol=1e-4, sizes=("b, 3, 3", "b, 3, 2"))
+def systems_of_any_size(a, b):
+    return jnp.linalg.cholesky(a), jnp.linalg.solve(a, b), jnp.linalg.det(a), jnp.linalg.inv(a), jnp.linalg.eigvalsh(a), jnp.abs(jnp.linalg.qr(b)[1]), jnp.linalg.svd(b, compute_uv=False)
+
+
+@program(f32(4, 3), gradient=False)
+def sharded(x):
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("x",))
+    return lax.with_sharding_constraint(x * 2, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x")))
+
+
 def is_float(x):
     return jnp.issubdtype(jnp.asarray(x).dtype, jnp.floating)
 
@@ -330,12 +383,13 @@ def stored(folder, name, value):
 
 
 def write(root, name):
-    function, args, gradient, rtol, atol = PROGRAMS[name]
+    function, args, gradient, rtol, atol, sizes = PROGRAMS[name]
     folder = f"{root}/jax_{name}"
     os.makedirs(f"{folder}/io", exist_ok=True)
     jitted = jax.jit(function)
     with open(f"{folder}/program.mlirbc", "wb") as file:
-        file.write(export.export(jitted, platforms=["cpu"])(*args).mlir_module_serialized)
+        specs = export.symbolic_args_specs(args, sizes) if sizes else args
+        file.write(export.export(jitted, platforms=["cpu"])(*specs).mlir_module_serialized)
     given = [stored(folder, f"in_{i}", a) for i, a in enumerate(args)]
     results = [stored(folder, f"out_{i}", v) for i, v in enumerate(jax.tree.leaves(jitted(*args)))]
     common = {"args": given} | ({"rtol": rtol} if rtol else {}) | ({"atol": atol} if atol else {})

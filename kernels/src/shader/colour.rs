@@ -8,7 +8,7 @@ use super::{
 use crate::{device::OpCall, error::Result};
 
 pub(super) const SHADERS: &[(&str, super::Build)] = &[
-    ("AdjustHue", |call, caps| pixels(call, caps, &[TO_HSV, HUE, TO_RGB], true)),
+    ("AdjustHue", |call, caps| pixels(call, caps, &[HUE], true)),
     ("AdjustSaturation", |call, caps| pixels(call, caps, &[TO_HSV, SATURATION, TO_RGB], true)),
     ("HSVToRGB", |call, caps| pixels(call, caps, &[TO_RGB], false)),
     ("RGBToHSV", |call, caps| pixels(call, caps, &[TO_HSV], false)),
@@ -30,9 +30,36 @@ if (value > 0.0f) { y = range / value; }
 z = value;
 ";
 
+/// Turns the hue, which is a position between the least and the largest channel, whatever those are.
 const HUE: &str = "\
-x = x + in1[0];
-x = x - floor(x);
+let most = max(max(x, y), z);
+let least = min(min(x, y), z);
+let middle = max(min(x, y), min(max(x, y), z));
+var sixth = 5.0f;
+if (x < y) { sixth = 2.0f; }
+if (x < y && z < x) { sixth = 1.0f; }
+if (x < y && z > y) { sixth = 3.0f; }
+if (!(x < y) && z < y) { sixth = 0.0f; }
+if (!(x < y) && z > x) { sixth = 4.0f; }
+var hue = (middle - least) / (most - least);
+if (sixth == 1.0f || sixth == 3.0f || sixth == 5.0f) { hue = 1.0f - hue; }
+hue = sixth + hue;
+if (most == least) { hue = 0.0f; }
+hue = hue + in1[0] * 6.0f;
+hue = hue - 6.0f * floor(hue / 6.0f);
+sixth = min(floor(hue), 5.0f);
+var part = hue - sixth;
+if (sixth == 1.0f || sixth == 3.0f || sixth == 5.0f) { part = 1.0f - part; }
+part = least + part * (most - least);
+x = least;
+y = least;
+z = least;
+if (sixth == 0.0f) { x = most; y = part; }
+if (sixth == 1.0f) { y = most; x = part; }
+if (sixth == 2.0f) { y = most; z = part; }
+if (sixth == 3.0f) { z = most; y = part; }
+if (sixth == 4.0f) { z = most; x = part; }
+if (sixth == 5.0f) { x = most; z = part; }
 ";
 
 const SATURATION: &str = "\

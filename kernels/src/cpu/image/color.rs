@@ -139,7 +139,8 @@ fn turned<A: Float>(pixel: [A; 3], by: A) -> [A; 3] {
     let (most, middle, least) = (pixel[most], pixel[middle], pixel[least]);
     let circle = number::<A>(6.0);
     // From an odd sixth on, the middle channel falls.
-    let directed = |part: A, sixth: usize| if sixth % 2 == 0 { part } else { A::one() - part };
+    let directed =
+        |part: A, sixth: usize| if sixth.is_multiple_of(2) { part } else { A::one() - part };
     let mut hue = match most == least {
         true => A::zero(),
         false => number::<A>(sixth as f64) + directed((middle - least) / (most - least), sixth),

@@ -142,9 +142,13 @@ fn colours() -> Vec<Case> {
         for op in ["RGBToHSV", "HSVToRGB"] {
             cases.push(Case { op, attrs: Attrs::new(), inputs: vec![pixels.clone()] });
         }
-        for op in ["AdjustHue", "AdjustSaturation"] {
-            let inputs = vec![pixels.clone(), HostTensor::scalar(0.4f32)];
-            cases.push(Case { op, attrs: Attrs::new(), inputs });
+        let negative: Vec<f32> = values.iter().map(|x| x * 1.3 - 0.9).collect();
+        let negative = HostTensor::from_slice(shape(&[2, 4, 3]), &negative).unwrap();
+        for pixels in [pixels, super::cases::cast(&negative, dtype)] {
+            for op in ["AdjustHue", "AdjustSaturation"] {
+                let inputs = vec![pixels.clone(), HostTensor::scalar(0.4f32)];
+                cases.push(Case { op, attrs: Attrs::new(), inputs });
+            }
         }
     }
     let x = [0.01f32, 0.3, 0.5, 1.0, 1.0001, 1.7, 2.0, 3.5, 7.9, 8.1, 40.0, 1e4, 1e-30, 0.999];
