@@ -3,7 +3,7 @@
 //! Sums go along rows first and then over rows, and are divided at the end, as in TensorFlow's kernel
 //! (`resize_area_op.cc`): numbers are the same to the last bit, and so are bytes made of them.
 
-use super::resize::{AddMultiple, Resize, Size, along_row};
+use super::resize::{AddMultiple, ImageSize, Resize, along_row};
 use crate::{
     device::OpCall,
     error::Result,
@@ -13,10 +13,10 @@ use crate::{
 };
 
 pub(super) struct AreaResize {
-    size: Size,
+    size: ImageSize,
     rows: InterpolationWeights,
     columns: InterpolationWeights,
-    /// One over the area that a pixel covers.
+    /// Reciprocal of the area that a pixel covers.
     scale: f32,
 }
 
@@ -25,7 +25,7 @@ impl AreaResize {
         let [rows, columns] = scalings(call, call.shape(0), &call.output_shape(0)?)?;
         let scale = 1.0 / (rows.scale() * columns.scale());
         let (rows, columns) = (covered(rows, 1.0)?, covered(columns, 1.0)?);
-        Ok(AreaResize { size: Size::new(call.shape(0)), rows, columns, scale })
+        Ok(AreaResize { size: ImageSize::new(call.shape(0)), rows, columns, scale })
     }
 }
 

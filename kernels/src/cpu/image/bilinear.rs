@@ -4,7 +4,7 @@
 //! the difference, as in TensorFlow's kernel (`resize_bilinear_op.cc`): numbers are the same to the
 //! last bit, and so are bytes made of them.
 
-use super::resize::{Resize, Size};
+use super::resize::{ImageSize, Resize};
 use crate::{
     device::OpCall,
     error::Result,
@@ -17,7 +17,7 @@ use crate::{
 const LINES: usize = 8;
 
 pub(in crate::cpu) struct BilinearResize {
-    size: Size,
+    size: ImageSize,
     rows: Vec<Neighbours>,
     columns: Vec<Neighbours>,
     /// Whether images keep their size, and are copied.
@@ -31,7 +31,7 @@ impl BilinearResize {
         let [rows, columns] = scalings(call, call.shape(0), &shape)?;
         let (rows, columns) = (neighbours(rows)?, neighbours(columns)?);
         let same = shape == *call.shape(0);
-        Ok(BilinearResize { size: Size::new(call.shape(0)), rows, columns, same })
+        Ok(BilinearResize { size: ImageSize::new(call.shape(0)), rows, columns, same })
     }
 
     fn along_row(&self, row: &[f32], out: &mut [f32]) {

@@ -148,11 +148,11 @@ fn turned<A: Float>(pixel: [A; 3], by: A) -> [A; 3] {
     hue = wrapped(hue + by * circle, circle);
     let sixth = hue.to_usize().map_or(SIXTHS.len() - 1, |sixth| sixth.min(SIXTHS.len() - 1));
     let part = directed(hue - number(sixth as f64), sixth);
-    let places = SIXTHS[sixth];
+    let channel = SIXTHS[sixth];
     let mut turned = [A::zero(); 3];
-    turned[places.most] = most;
-    turned[places.middle] = least + part * (most - least);
-    turned[places.least] = least;
+    turned[channel.most] = most;
+    turned[channel.middle] = least + part * (most - least);
+    turned[channel.least] = least;
     turned
 }
 

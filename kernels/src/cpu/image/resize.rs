@@ -44,15 +44,15 @@ pub(in crate::cpu) trait Resize: Send + Sync + 'static {
 
 /// The sizes of images before they are resized.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Size {
+pub(super) struct ImageSize {
     pub(super) height: usize,
     pub(super) width: usize,
     pub(super) channels: usize,
 }
 
-impl Size {
-    pub(super) fn new(shape: &Shape) -> Size {
-        Size { height: shape[1], width: shape[2], channels: shape[3] }
+impl ImageSize {
+    pub(super) fn new(shape: &Shape) -> ImageSize {
+        ImageSize { height: shape[1], width: shape[2], channels: shape[3] }
     }
 
     pub(super) fn row(&self) -> usize {
@@ -91,7 +91,7 @@ pub(super) fn along_row(
 /// Sums of rows, and then of columns, by the weights of a rule.
 #[derive(Debug, Clone)]
 struct WeightedResize {
-    size: Size,
+    size: ImageSize,
     rows: InterpolationWeights,
     columns: InterpolationWeights,
 }
@@ -100,7 +100,7 @@ impl WeightedResize {
     fn new(call: &OpCall<'_>, rule: Rule) -> Result<WeightedResize> {
         let scalings = scalings(call, call.shape(0), &call.output_shape(0)?)?;
         let [rows, columns] = of_each(scalings, rule)?;
-        Ok(WeightedResize { size: Size::new(call.shape(0)), rows, columns })
+        Ok(WeightedResize { size: ImageSize::new(call.shape(0)), rows, columns })
     }
 }
 
@@ -126,7 +126,7 @@ impl Resize for WeightedResize {
 /// The transposed of weighted sums: spreads `dy` over what it was the sum of.
 fn spread(
     threads: &Threads,
-    size: Size,
+    size: ImageSize,
     dy: &[f32],
     rows: &InterpolationWeights,
     columns: &InterpolationWeights,
@@ -172,7 +172,7 @@ fn resize<R: Resize>(
 }
 
 fn resize_grad(call: &OpCall<'_>, rule: Rule) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Number>(size: Size, taps: [InterpolationWeights; 2]) -> Arc<dyn Kernel>
+    fn kernel<T: Number>(size: ImageSize, taps: [InterpolationWeights; 2]) -> Arc<dyn Kernel>
     where
         f32: AsPrimitive<T>,
     {
@@ -186,7 +186,7 @@ fn resize_grad(call: &OpCall<'_>, rule: Rule) -> Result<Option<Arc<dyn Kernel>>>
         })
     }
     let weights = of_each(scalings(call, call.shape(1), call.shape(0))?, rule)?;
-    let size = Size::new(call.shape(1));
+    let size = ImageSize::new(call.shape(1));
     Ok(with_real!(call.dtype(1), T => kernel::<T>(size, weights)))
 }
 
@@ -202,7 +202,7 @@ fn nearest(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Cell>(
         dtype: DType,
         shape: Shape,
-        size: Size,
+        size: ImageSize,
         [rows, columns]: [Vec<usize>; 2],
     ) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
@@ -223,14 +223,14 @@ fn nearest(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     }
     let shape = call.output_shape(0)?;
     let positions = nearest_positions(scalings(call, call.shape(0), &shape)?)?;
-    let (dtype, size) = (call.dtype(0), Size::new(call.shape(0)));
+    let (dtype, size) = (call.dtype(0), ImageSize::new(call.shape(0)));
     Ok(with_cell!(dtype, T => kernel::<T>(dtype, shape, size, positions)))
 }
 
 fn nearest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: WideElement>(
         batch: usize,
-        size: Size,
+        size: ImageSize,
         [rows, columns]: [Vec<usize>; 2],
     ) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
@@ -251,7 +251,7 @@ fn nearest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     }
     let shape = call.output_shape(0)?;
     let positions = nearest_positions(scalings(call, &shape, call.shape(0))?)?;
-    let (batch, size) = (shape[0], Size::new(&shape));
+    let (batch, size) = (shape[0], ImageSize::new(&shape));
     Ok(with_real!(call.dtype(0), T => kernel::<T>(batch, size, positions)))
 }
 
@@ -300,7 +300,7 @@ fn filter(name: &str) -> Option<Filter> {
 fn scale_and_translate(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Number + AsPrimitive<f32>>(
         op: &'static str,
-        size: Size,
+        size: ImageSize,
         out: [usize; 2],
         filter: Filter,
         antialias: bool,
@@ -323,7 +323,7 @@ fn scale_and_translate(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let (name, antialias) = (call.attrs.string("kernel_type")?, call.attrs.bool("antialias")?);
     let filter =
         filter(name).ok_or_else(|| call.wrong("kernel_type", "the name of a filter", name))?;
-    let (out, size) = (call.output_shape(0)?, Size::new(call.shape(0)));
+    let (out, size) = (call.output_shape(0)?, ImageSize::new(call.shape(0)));
     let (op, out) = (call.op.name, [out[1], out[2]]);
     Ok(with_real!(call.dtype(0), T => kernel::<T>(op, size, out, filter, antialias)))
 }

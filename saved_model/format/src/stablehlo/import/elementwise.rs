@@ -24,8 +24,8 @@ pub(super) fn elementwise<'e>(
     op: &HloOp,
     x: &[Value<'e>],
 ) -> Result<Option<Value<'e>>> {
-    let carried = x.iter().any(|value| carrier(value.dtype()).is_some());
-    if !carried || moves(op) || counts_bits(op) {
+    let is_narrow = x.iter().any(|value| carrier(value.dtype()).is_some());
+    if !is_narrow || moves(op) || counts_bits(op) {
         return plain(scope, op, x);
     }
     let wide: Vec<Value<'e>> = x.iter().map(|&value| widened(value)).collect();
