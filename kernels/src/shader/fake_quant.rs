@@ -7,25 +7,26 @@ use super::{
 use crate::{device::OpCall, error::Result};
 
 pub(super) const SHADERS: &[(&str, super::Build)] = &[
-    ("FakeQuantWithMinMaxArgs", |call, _| fixed(call, 0, ROUND_FROM_ZERO)),
+    ("FakeQuantWithMinMaxArgs", |call, _| fixed(call, 0, ROUND)),
     ("FakeQuantWithMinMaxArgsGradient", |call, _| fixed(call, 1, SLOPE)),
-    ("FakeQuantWithMinMaxVars", vars),
+    ("FakeQuantWithMinMaxVars", |call, _| vars(call, ROUND_BY_DIVISION)),
     ("FakeQuantWithMinMaxVarsGradient", vars_gradient),
-    ("FakeQuantWithMinMaxVarsPerChannel", vars),
+    ("FakeQuantWithMinMaxVarsPerChannel", |call, _| vars(call, ROUND)),
     ("FakeQuantWithMinMaxVarsPerChannelGradient", vars_gradient),
 ];
 
 const ROUND: &str = "\
 let inside = max_(min_(x, high), low);
-var y = floor((inside - low) / scale + 0.5f) * scale + low;
+var y = floor((inside - low) * inverse - floor(-low * inverse + 0.5f) + 0.5f) * scale;
 if (unset) { y = 0.0f; }
 out0[n] = y;
 ";
 
-const ROUND_FROM_ZERO: &str = "\
-let inverse = 1.0f / scale;
+const ROUND_BY_DIVISION: &str = "\
 let inside = max_(min_(x, high), low);
-out0[n] = floor((inside - low) * inverse - floor(-low * inverse + 0.5f) + 0.5f) * scale;
+var y = floor((inside - low) / scale - floor(-low * inverse + 0.5f) + 0.5f) * scale;
+if (unset) { y = 0.0f; }
+out0[n] = y;
 ";
 
 const SLOPE: &str = "\
@@ -33,7 +34,7 @@ out0[n] = in0[n] * select(0.0f, 1.0f, unset || (low <= x && x <= high));
 ";
 
 /// The statements that move a range from `first_` to `last_` so that 0 is one of its values: `low`,
-/// `high` and `scale`; `unset` where the range is 0 alone.
+/// `high`, `scale` and `inverse`; `unset` where the range is 0 alone.
 fn grid(call: &OpCall<'_>) -> Result<Option<String>> {
     let bits = call.attrs.int("num_bits")?;
     if !(2..=16).contains(&bits) {
@@ -43,11 +44,11 @@ fn grid(call: &OpCall<'_>) -> Result<Option<String>> {
     let most = ((1i64 << bits) - 1) as f32;
     // Halves are rounded away from zero.
     Ok(Some(format!(
-        "let scale = (last_ - first_) / {};\nlet exact = {least} - first_ / scale;\n\
+        "let scale = (last_ - first_) / {steps};\nlet inverse = {steps} / (last_ - first_);\nlet exact = {least} - first_ / scale;\n\
          var zero = floor(exact + 0.5f);\nif (exact < {least}) {{ zero = {least}; }}\n\
          if (exact > {most}) {{ zero = {most}; }}\n\
          let low = ({least} - zero) * scale;\nlet high = ({most} - zero) * scale;\n",
-        float(most - least),
+        steps = float(most - least),
         least = float(least),
         most = float(most),
     )))
@@ -75,10 +76,10 @@ fn range(min: usize) -> String {
 }
 
 /// A single range, or a range per element of the last dimension.
-fn vars(call: &OpCall<'_>, _: Caps) -> Result<Option<Shader>> {
+fn vars(call: &OpCall<'_>, rule: &str) -> Result<Option<Shader>> {
     let Some(grid) = grid(call)? else { return Ok(None) };
     let slices = call.shape(1).num_elements().max(1);
-    let body = format!("let slice = n % {slices}u;\n{}{grid}let x = in0[n];\n{ROUND}", range(1));
+    let body = format!("let slice = n % {slices}u;\n{}{grid}let x = in0[n];\n{rule}", range(1));
     let inputs = (0..3).map(|input| (input, ScalarType::F32)).collect();
     Ok(Some(Shader::plain(inputs, vec![ScalarType::F32], body, call.shape(0).num_elements())))
 }

@@ -12,9 +12,9 @@ use std::sync::Arc;
 pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("FakeQuantWithMinMaxArgs", args),
     ("FakeQuantWithMinMaxArgsGradient", args_gradient),
-    ("FakeQuantWithMinMaxVars", vars),
+    ("FakeQuantWithMinMaxVars", |call| vars(call, true)),
     ("FakeQuantWithMinMaxVarsGradient", vars_gradient),
-    ("FakeQuantWithMinMaxVarsPerChannel", vars),
+    ("FakeQuantWithMinMaxVarsPerChannel", |call| vars(call, false)),
     ("FakeQuantWithMinMaxVarsPerChannelGradient", vars_gradient),
 ];
 
@@ -45,6 +45,8 @@ struct Grid {
     min: f32,
     max: f32,
     scale: f32,
+    /// One over the scale, which is not rounded twice.
+    inverse: f32,
     /// Whether the range is 0 alone, which stands for a range that was never set.
     unset: bool,
 }
@@ -52,6 +54,7 @@ struct Grid {
 impl Grid {
     fn new(values: Values, min: f32, max: f32) -> Grid {
         let scale = (max - min) / (values.max - values.min);
+        let inverse = (values.max - values.min) / (max - min);
         let zero = values.min - min / scale;
         let zero = if zero < values.min {
             values.min
@@ -64,23 +67,21 @@ impl Grid {
             min: (values.min - zero) * scale,
             max: (values.max - zero) * scale,
             scale,
+            inverse,
             unset: min == 0.0 && max == 0.0,
         }
     }
 
-    fn round(&self, x: f32) -> f32 {
+    /// The nearest value. Which of two it is, in the middle between them, depends on whether steps
+    /// are counted by a division, as those of a range of variables are.
+    fn round(&self, x: f32, divides: bool) -> f32 {
         if self.unset {
             return 0.0;
         }
-        let quantized = (self.inside(x) - self.min) / self.scale;
-        (quantized + 0.5).floor() * self.scale + self.min
-    }
-
-    /// As [`round`](Grid::round), counting from 0 rather than from the minimum.
-    fn round_from_zero(&self, x: f32) -> f32 {
-        let inverse = 1.0 / self.scale;
-        let zero = (-self.min * inverse + 0.5).floor();
-        ((self.inside(x) - self.min) * inverse - zero + 0.5).floor() * self.scale
+        let above = self.inside(x) - self.min;
+        let steps = if divides { above / self.scale } else { above * self.inverse };
+        let zero = (-self.min * self.inverse + 0.5).floor();
+        (steps - zero + 0.5).floor() * self.scale
     }
 
     /// The nearest number of the range; what is not a number stays that.
@@ -109,7 +110,7 @@ fn args(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let (x, y): (&[f32], &mut [f32]) = (io.input(0), io.output(0));
         io.threads().for_each_piece(y, PIECE, |start, y| {
-            y.iter_mut().zip(&x[start..]).for_each(|(y, &x)| *y = grid.round_from_zero(x));
+            y.iter_mut().zip(&x[start..]).for_each(|(y, &x)| *y = grid.round(x, false));
         });
         Ok(())
     })))
@@ -134,14 +135,16 @@ fn grids(io: &Io<'_>, values: Values, min: usize) -> Vec<Grid> {
     min.iter().zip(max).map(|(&min, &max)| Grid::new(values, min, max)).collect()
 }
 
-fn vars(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+fn vars(call: &OpCall<'_>, divides: bool) -> Result<Option<Arc<dyn Kernel>>> {
     let values = Values::read(call)?;
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let grids = grids(io, values, 1);
         let (x, y): (&[f32], &mut [f32]) = (io.input(0), io.output(0));
         io.threads().for_each_piece(y, PIECE.next_multiple_of(grids.len().max(1)), |start, y| {
             let grids = grids.iter().cycle();
-            y.iter_mut().zip(&x[start..]).zip(grids).for_each(|((y, &x), grid)| *y = grid.round(x));
+            for ((y, &x), grid) in y.iter_mut().zip(&x[start..]).zip(grids) {
+                *y = grid.round(x, divides);
+            }
         });
         Ok(())
     })))
