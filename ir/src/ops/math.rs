@@ -572,13 +572,13 @@ pub(super) static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "ApproximateEqual",
-        summary: "Tells where two tensors of one shape differ by less than `tolerance`.",
+        summary: "Tells where two tensors of one shape differ by no more than `tolerance`.",
         attrs: &[ty("T", NUMBERS), float_or("tolerance", 1e-05)],
         infer: infer::all_same,
         lowering: Lowering::Elementwise(|s| {
             let tolerance = s.float("tolerance");
             let distance = s.x(0).max(s.x(1)) - s.x(0).min(s.x(1));
-            distance.lt(distance.like(tolerance))
+            distance.le(distance.like(tolerance))
         }),
         ..COMPARISON
     },

@@ -108,15 +108,17 @@ fn histogram(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             if !(low < high) {
                 return Err(fails(op, "the range must have its lower end first"));
             }
-            let width = high.minus(low).as_() / out.len() as f64;
+            let n = out.len() as f64;
+            // Ends and values are doubles before they are subtracted: no difference is rounded.
+            let width = high.as_() / n - low.as_() / n;
             out.fill(C::ZERO);
             for &value in values {
                 #[expect(clippy::eq_op, reason = "true of NaN, in whatever type")]
                 if value != value {
                     return Err(fails(op, "a value is NaN"));
                 }
-                let distance = if value > low { value.minus(low).as_() } else { 0.0 };
-                // The conversion saturates, which is right for infinite values.
+                let value = if value < high { value } else { high };
+                let distance = if value > low { value.as_() - low.as_() } else { 0.0 };
                 let bin = ((distance / width) as usize).min(out.len() - 1);
                 out[bin] = out[bin].plus(C::ONE);
             }

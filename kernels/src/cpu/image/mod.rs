@@ -6,6 +6,7 @@ pub(super) mod color;
 pub(super) mod crop;
 pub(super) mod distorted_box;
 pub(super) mod draw;
+mod equal_order;
 pub(super) mod glimpse;
 pub(super) mod resize;
 pub(super) mod suppress;

@@ -2,6 +2,7 @@
 //!
 //! The rules are those of `tensorflow/core/kernels/image/non_max_suppression_op.cc`.
 
+use super::equal_order::{self, LargestFirst};
 use crate::{
     cpu::{Build, cell::Cell},
     device::OpCall,
@@ -131,6 +132,41 @@ fn choose(rule: Rule, overlap: impl Fn(usize, usize) -> f32, scores: &[f32]) -> 
     chosen
 }
 
+/// A box among those of all classes; one that is absent has a class of -1.
+#[derive(Debug, Clone, Copy)]
+struct Chosen {
+    score: f32,
+    class: f32,
+    corners: Corners,
+}
+
+impl Default for Chosen {
+    fn default() -> Chosen {
+        Chosen { score: -1.0, class: -1.0, corners: [0.0; 4] }
+    }
+}
+
+/// The chosen boxes of a class with their scores, best first. Those of one score come in the order of a
+/// heap.
+fn choose_of_class(
+    rule: Rule,
+    overlap: impl Fn(usize, usize) -> f32,
+    scores: &[f32],
+) -> Vec<(usize, f32)> {
+    let mut queue = LargestFirst::new(|a: &(usize, f32), b| a.1.flushed() < b.1.flushed());
+    let above = scores.iter().copied().enumerate().filter(|(_, score)| rule.is_above(*score));
+    above.for_each(|candidate| queue.push(candidate));
+    let mut chosen: Vec<(usize, f32)> = Vec::new();
+    while chosen.len() < rule.most
+        && let Some((index, score)) = queue.pop()
+    {
+        if chosen.iter().rev().all(|&(other, _)| !(overlap(index, other) > rule.overlap)) {
+            chosen.push((index, score));
+        }
+    }
+    chosen
+}
+
 fn threshold(op: &'static str, value: f32) -> Result<f32> {
     match (0.0..=1.0).contains(&value) {
         true => Ok(value),
@@ -234,7 +270,7 @@ fn combined(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let (corners, scores): (_, &[f32]) = (io.input::<f32>(0).as_chunks::<4>().0, io.input(1));
         let (common, score) = (threshold(op, io.scalar(4))?, io.scalar(5));
-        let rule = Rule { most: per_class, overlap: common, score, sigma: 0.0 };
+        let rule = Rule { most: per_class.min(n), overlap: common, score, sigma: 0.0 };
         let out_boxes = io.output::<f32>(0).as_chunks_mut::<4>().0;
         let (out_scores, out_classes): (&mut [f32], &mut [f32]) = (io.output(1), io.output(2));
         let counts: &mut [i32] = io.output(3);
@@ -242,24 +278,27 @@ fn combined(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         out_scores.fill(0.0);
         out_classes.fill(0.0);
         for image in 0..batch {
-            let mut found: Vec<(f32, usize, Corners)> = Vec::new();
+            let mut found = vec![Chosen::default(); rule.most * classes];
             for class in 0..classes {
                 let of_class = |index: usize| corners[(image * n + index) * own + class % own];
                 let boxes: Vec<Corners> = (0..n).map(of_class).collect();
                 let scores: Vec<f32> =
                     (0..n).map(|index| scores[(image * n + index) * classes + class]).collect();
-                let chosen = choose(rule, among(&boxes), &scores);
-                found.extend(chosen.into_iter().map(|(index, score)| (score, class, boxes[index])));
+                let chosen = choose_of_class(rule, among(&boxes), &scores);
+                for (found, (index, score)) in found[rule.most * class..].iter_mut().zip(chosen) {
+                    *found = Chosen { score, class: class as f32, corners: boxes[index] };
+                }
             }
-            found.sort_by(|a, b| b.0.flushed().total_cmp(&a.0.flushed()));
-            found.truncate(most);
-            counts[image] = found.len() as i32;
-            for (place, (score, class, corners)) in found.into_iter().enumerate() {
-                let box_index = image * most + place;
+            let count = found.iter().filter(|chosen| chosen.class >= 0.0).count().min(most);
+            equal_order::sort(&mut found, |a, b| a.score.flushed() > b.score.flushed());
+            counts[image] = count as i32;
+            for (index, chosen) in found.into_iter().take(count).enumerate() {
+                let box_index = image * most + index;
+                let corners = chosen.corners;
                 out_boxes[box_index] =
                     if clip { corners.map(|x| x.clamp(0.0, 1.0)) } else { corners };
-                out_scores[box_index] = score;
-                out_classes[box_index] = class as f32;
+                out_scores[box_index] = chosen.score;
+                out_classes[box_index] = chosen.class;
             }
         }
         Ok(())
