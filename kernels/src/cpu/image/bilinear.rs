@@ -46,6 +46,48 @@ impl BilinearResize {
     }
 }
 
+impl BilinearResize {
+    /// Interpolates integers by shares with so many bits, as `quantized_resize_bilinear_op.cc` does;
+    /// `of` makes one of an integer in its range.
+    pub(in crate::cpu) fn apply_fixed<T: Copy + Into<i64> + Send + Sync>(
+        &self,
+        threads: &Threads,
+        x: &[T],
+        out: &mut [T],
+        bits: u32,
+        of: fn(i64) -> T,
+    ) {
+        let channels = self.size.channels;
+        let (row, out_row) = (self.size.row(), self.columns.len() * channels);
+        if out.is_empty() {
+            return;
+        }
+        let one = 1i64 << bits;
+        let share = |between: &Neighbours| (between.part * one as f32) as i64;
+        threads.for_each_piece(out, out_row, |start, out| {
+            let line = start / out_row;
+            let first = line / self.rows.len() * self.size.height;
+            let between = &self.rows[line % self.rows.len()];
+            let [above, below] =
+                [between.low, between.high].map(|number| &x[(first + number) * row..][..row]);
+            let down = share(between);
+            for (column, out) in self.columns.iter().zip(out.chunks_mut(channels)) {
+                let across = share(column);
+                for (channel, out) in out.iter_mut().enumerate() {
+                    let along = |line: &[T]| -> i64 {
+                        let low: i64 = line[column.low * channels + channel].into();
+                        let high: i64 = line[column.high * channels + channel].into();
+                        low * one + (high - low) * across
+                    };
+                    let (above, below) = (along(above), along(below));
+                    let sum = above + (below - above) / one * down;
+                    *out = of((sum + one / 2) / one);
+                }
+            }
+        });
+    }
+}
+
 /// An interpolated row, with its number among those of all images.
 struct Line {
     number: Option<usize>,

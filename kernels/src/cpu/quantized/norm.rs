@@ -10,8 +10,9 @@ use crate::{
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
+    threads::Threads,
 };
-use ferroflow_ir::{DType, workspace};
+use ferroflow_ir::DType;
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[
@@ -110,28 +111,28 @@ fn normalize(image: &mut [f32], channel: usize, channels: usize, epsilon: f32) {
     }
 }
 
-/// Interpolates between the four nearest values; a linear map commutes with dequantisation.
+/// Interpolates between the four nearest values; a linear map commutes with dequantisation. Integers
+/// are interpolated by shares in fixed point, of the most bits that they leave room for.
 fn resize_bilinear(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: bytemuck::Pod>(
-        resize: BilinearResize,
-        real: fn(T) -> f32,
-        value: fn(f32) -> T,
+        resize: impl Fn(&Threads, &[T], &mut [T]) + Send + Sync + 'static,
     ) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
-            let x: Vec<f32> = io.input(0).iter().map(|&x| real(x)).collect();
-            let y: &mut [T] = io.output(0);
-            let mut resized = workspace::filled(0.0, y.len())?;
-            resize.apply(io.threads(), &x, &mut resized);
-            y.iter_mut().zip(resized).for_each(|(y, x)| *y = value(x));
+            let (x, y): (&[T], &mut [T]) = (io.input(0), io.output(0));
+            resize(io.threads(), x, y);
             Range::read(io, 2).write(io, 1);
             Ok(())
         })
     }
     let resize = BilinearResize::new(call)?;
     Ok(match call.dtype(0) {
-        DType::QU8 => Some(kernel::<u8>(resize, f32::from, |x| x.round() as u8)),
-        DType::QI32 => Some(kernel::<i32>(resize, |x| x as f32, |x| x.round() as i32)),
-        DType::F32 => Some(kernel::<f32>(resize, |x| x, |x| x)),
+        DType::QU8 => Some(kernel(move |threads, x: &[u8], y| {
+            resize.apply_fixed(threads, x, y, 7, |x| x as u8);
+        })),
+        DType::QI32 => Some(kernel(move |threads, x: &[i32], y| {
+            resize.apply_fixed(threads, x, y, 30, |x| x as i32);
+        })),
+        DType::F32 => Some(kernel(move |threads, x: &[f32], y| resize.apply(threads, x, y))),
         _ => None,
     })
 }

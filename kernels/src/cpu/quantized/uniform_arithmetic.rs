@@ -183,21 +183,21 @@ fn quantized_row(row: &[f32]) -> QuantizedRow {
     let (least, most) = (-128.0f64, 127.0f64);
     let low = f64::from(row.iter().fold(0.0f32, |low, &x| low.min(x)));
     let high = f64::from(row.iter().fold(0.0f32, |high, &x| high.max(x)));
-    let scale = (high - low) / (most - least);
-    if scale == 0.0 {
-        return QuantizedRow { numbers: vec![0; row.len()], scale: 0.0, zero: 0 };
+    let scale = ((high - low) / (most - least)) as f32;
+    let inverse = ((most - least) / (high - low)) as f32;
+    if scale == 0.0 || !inverse.is_finite() {
+        return QuantizedRow { numbers: vec![0; row.len()], scale: 1.0, zero: 0 };
     }
+    let (lhs_scale, scale) = (scale, f64::from(scale));
     let (from_low, from_high) = (least - low / scale, most - high / scale);
     let errors = (least.abs() + (low / scale).abs(), most.abs() + (high / scale).abs());
     let zero = if errors.0 < errors.1 { from_low } else { from_high };
-    let zero = zero.round_ties_even().clamp(least, most) as i32;
-    let scale = scale as f32;
-    let inverse = 1.0 / scale;
+    let zero = zero.clamp(least, most).round() as i32;
     let numbers = row.iter().map(|&x| {
-        let quantized = (x * inverse + 0.5).floor() + zero as f32;
-        quantized.min(most as f32).max(least as f32) as i8
+        let quantized = ((x * inverse + 0.5).floor() as i32).saturating_add(zero);
+        quantized.clamp(i8::MIN.into(), i8::MAX.into()) as i8
     });
-    QuantizedRow { numbers: numbers.collect(), scale, zero }
+    QuantizedRow { numbers: numbers.collect(), scale: lhs_scale, zero }
 }
 
 fn dot_hybrid(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {

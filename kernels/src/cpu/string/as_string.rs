@@ -38,7 +38,7 @@ impl Style {
 fn as_string(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let size = |name| call.attrs.int(name).map(|size| usize::try_from(size).ok());
     let (width, precision) = (size("width")?, size("precision")?);
-    let flag = call.attrs.bytes("fill")?.first().copied().filter(|_| width.is_some());
+    let flag = call.attrs.bytes("fill")?.first().copied();
     let most = 1 << 20;
     if width.is_some_and(|width| width > most) || precision.is_some_and(|digits| digits > most) {
         return Err(call.wrong("width", format!("{most} or less"), "more"));

@@ -1,0 +1,147 @@
+"""Adds calls, with TensorFlow's results, that must be the same to the last bit: bytes are made of images, and numbers
+between two steps, bins or thresholds fall to one of them. Their tolerance is for devices.
+
+    python exact_cases.py
+"""
+
+import base64, gzip, json, os
+from pathlib import Path
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+import numpy as np
+import tensorflow as tf
+
+NOTE = "exact"
+R = np.random.RandomState(7)
+
+
+def tensor(given):
+    value, dtype = np.asarray(given.numpy(), object if given.dtype == tf.string else None), given.dtype.name
+    if dtype == "string":
+        return {"dtype": dtype, "shape": list(value.shape), "values": [base64.b64encode(v).decode() for v in value.reshape(-1)]}
+    return {"dtype": dtype, "shape": list(value.shape), "b64": base64.b64encode(value.tobytes()).decode()}
+
+
+def call(op, inputs, **attrs):
+    given = {name: tf.convert_to_tensor(value) for name, value in inputs.items()}
+    found = getattr(tf.raw_ops, op)(**given, **attrs)
+    found = list(found) if isinstance(found, tuple) else [found]
+    attrs = {name: value.name if isinstance(value, tf.DType) else value for name, value in attrs.items()}
+    if op not in ("CombinedNonMaxSuppression", "UniformQuantizedDotHybrid") and "FakeQuant" not in op:
+        attrs["T"] = next(iter(given.values())).dtype.name
+    return {"attrs": attrs, "inputs": [tensor(value) for value in given.values()], "outputs": [tensor(value) for value in found], "compare": "exact", "rtol": 1e-5, "atol": 1e-3, "note": NOTE}
+
+
+def images(dtype, *shape):
+    return R.randint(0, 256, shape).astype(dtype)
+
+
+def sizes():
+    for height, width, channels, to in ((8, 9, 3, (5, 12)), (13, 7, 1, (6, 3)), (5, 4, 4, (11, 4)), (6, 6, 3, (6, 6))):
+        for dtype in ("uint8", "float32"):
+            yield images(dtype, 2, height, width, channels), np.array(to, np.int32)
+
+
+def resized(op):
+    for x, size in sizes():
+        for aligned, centred in ((False, True), (False, False), (True, False)):
+            if op != "ResizeArea":
+                yield call(op, {"images": x, "size": size}, align_corners=aligned, half_pixel_centers=centred)
+            elif not centred:
+                yield call(op, {"images": x, "size": size}, align_corners=aligned)
+
+
+def scaled(op):
+    for x, size in sizes():
+        scale = (size / x.shape[1:3]).astype(np.float32)
+        for kernel in ("lanczos3", "gaussian", "triangle", "keyscubic", "mitchellcubic"):
+            yield call(op, {"images": x, "size": size, "scale": scale, "translation": np.zeros(2, np.float32)}, kernel_type=kernel, antialias=bool(size[0] % 2))
+
+
+def coloured(op):
+    name = "delta" if op == "AdjustHue" else "scale"
+    for x in (R.rand(3, 4, 3), R.randn(3, 4, 3), np.round(R.randn(3, 4, 3)), -R.rand(2, 3, 3), R.rand(2, 2, 3) * 255):
+        for by in (0.3, -0.9, 1.7):
+            by = np.float32(by if op == "AdjustHue" else abs(by))
+            yield call(op, {"images": x.astype(np.float32), name: by})
+
+
+def between_steps(op):
+    for low, high, bits, narrow in ((-1.3, 2.1, 8, False), (-3.7, 0.9, 4, True), (-0.2, 3.3, 8, True), (-2.6, 2.9, 2, False), (-1.0, 1.0, 8, False)):
+        low, high = np.float32(low), np.float32(high)
+        x = ((np.arange(48) - 24) * (high - low) / (2**bits - 1) / 2).astype(np.float32)
+        attrs = {"num_bits": bits, "narrow_range": narrow}
+        if op == "FakeQuantWithMinMaxArgs":
+            yield call(op, {"inputs": x}, min=float(low), max=float(high), **attrs)
+        elif op == "FakeQuantWithMinMaxVars":
+            yield call(op, {"inputs": x, "min": low, "max": high}, **attrs)
+        else:
+            ends = {"min": np.array([low, 2 * low, low / 3], np.float32), "max": np.array([high, high / 2, high], np.float32)}
+            yield call(op, {"inputs": x.reshape(16, 3), **ends}, **attrs)
+
+
+def at_thresholds(op):
+    for scale in (1, 2, 3, 10):
+        x, y = (R.randint(-10, 11, (2, 3, 7)) / np.float32(scale)).astype(np.float32)
+        if op == "ApproximateEqual":
+            yield call(op, {"x": x, "y": y}, tolerance=0.5)
+        else:
+            for low, high, bins in ((-2, 1, 5), (-1, 1, 10), (-0.7, 2, 7)):
+                yield call(op, {"values": x, "value_range": np.array([low, high], np.float32), "nbins": np.int32(bins)}, dtype=tf.int32)
+
+
+def equal_scores(op):
+    for boxes, classes, levels in ((5, 1, 2), (12, 2, 3), (40, 3, 4), (90, 4, 3), (60, 1, 1000)):
+        corners = R.randint(0, 30, (1, boxes, 1, 2))
+        corners = (np.concatenate([corners, corners + R.randint(1, 8, corners.shape)], -1) / 32).astype(np.float32)
+        scores = (R.randint(0, levels, (1, boxes, classes)) / np.float32(50)).astype(np.float32)
+        given = {"boxes": corners, "scores": scores, "max_output_size_per_class": np.int32(20), "max_total_size": np.int32(30), "iou_threshold": np.float32(0.5), "score_threshold": np.float32(0.01)}
+        yield call(op, given, pad_per_class=boxes % 4 == 0, clip_boxes=True)
+
+
+def fixed_point(op):
+    for x, size in sizes():
+        if x.dtype == np.uint8:
+            for aligned, centred in ((False, True), (False, False), (True, False)):
+                given = {"images": tf.bitcast(x, tf.quint8), "size": size, "min": np.float32(-1), "max": np.float32(2)}
+                yield call(op, given, align_corners=aligned, half_pixel_centers=centred)
+
+
+def rounded_rows(op):
+    for scale in (1, 2, 8, 10):
+        x = (R.randint(-30, 30, (6, 4)) / np.float32(scale)).astype(np.float32)
+        w = tf.bitcast(R.randint(-100, 100, (4, 3)).astype(np.int8), tf.qint8)
+        given = {"lhs": x, "rhs": w, "rhs_scales": np.float32(0.02), "rhs_zero_points": np.int32(3)}
+        attrs = {"Tlhs": tf.float32, "Trhs": tf.qint8}
+        case = call(op, given, Tout=tf.float32, rhs_quantization_axis=-1, rhs_quantization_min_val=-128, rhs_quantization_max_val=127)
+        case["attrs"] |= {name: dtype.name for name, dtype in attrs.items()}
+        yield case
+
+
+def flags(op):
+    for fill in ("", " ", "+", "-", "0", "#"):
+        for width in (-1, 0, 9):
+            yield call(op, {"input": np.array([1.5, -2.25, 0, 1e9], np.float32)}, precision=-1, scientific=False, shortest=False, width=width, fill=fill)
+            yield call(op, {"input": np.array([3, -4], np.int32)}, precision=-1, scientific=False, shortest=False, width=width, fill=fill)
+
+
+MAKERS = {
+    "ResizeBilinear": resized, "ResizeBicubic": resized, "ResizeArea": resized, "ScaleAndTranslate": scaled, "AdjustHue": coloured, "AdjustSaturation": coloured,
+    "FakeQuantWithMinMaxArgs": between_steps, "FakeQuantWithMinMaxVars": between_steps, "FakeQuantWithMinMaxVarsPerChannel": between_steps,
+    "ApproximateEqual": at_thresholds, "HistogramFixedWidth": at_thresholds, "CombinedNonMaxSuppression": equal_scores, "QuantizedResizeBilinear": fixed_point,
+    "UniformQuantizedDotHybrid": rounded_rows, "AsString": flags,
+}
+
+if __name__ == "__main__":
+    for op, maker in MAKERS.items():
+        path = Path(__file__).with_name(f"{op}.json.gz")
+        data = {"op": op, "tf": tf.__version__, "family": "exact", "cases": []}
+        if path.exists():
+            data = json.loads(gzip.decompress(path.read_bytes()))
+        kept = [case for case in data["cases"] if case.get("note") not in (NOTE, "exact images")]
+        first = max((case["id"] for case in kept), default=-1) + 1
+        added = [{"id": first + index, **case} for index, case in enumerate(maker(op))]
+        data["cases"] = kept + added
+        path.write_bytes(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0))
+        print(op, len(kept), "+", len(added))
