@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// The order in which a `std::priority_queue` gives four elements, of which three are equal.
+    /// The order in which four elements leave a `std::priority_queue`, of which three are equal.
     #[test]
     fn equal_elements_leave_a_queue_from_the_right() {
         let mut queue = LargestFirst::new(less);

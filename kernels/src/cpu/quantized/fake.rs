@@ -45,7 +45,7 @@ struct Grid {
     min: f32,
     max: f32,
     scale: f32,
-    /// One over the scale, which is not rounded twice.
+    /// Reciprocal of the scale, rounded once.
     inverse: f32,
     /// Whether the range is 0 alone, which stands for a range that was never set.
     unset: bool,
