@@ -82,7 +82,8 @@ def between_steps(op):
 
 
 def at_thresholds(op):
-    for scale in (1, 2, 3, 10):
+    # Devices have no doubles, which tell tenths from the ends of bins.
+    for scale in (1, 2, 3, 10) if op == "ApproximateEqual" else (1, 2, 3):
         x, y = (R.randint(-10, 11, (2, 3, 7)) / np.float32(scale)).astype(np.float32)
         if op == "ApproximateEqual":
             yield call(op, {"x": x, "y": y}, tolerance=0.5)

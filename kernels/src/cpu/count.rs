@@ -95,6 +95,27 @@ fn bucketize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     })
 }
 
+/// Bins of one width. Ends and values are doubles before they are subtracted, so that no difference
+/// is rounded.
+struct Bins {
+    low: f64,
+    high: f64,
+    width: f64,
+    last: usize,
+}
+
+impl Bins {
+    fn new(low: f64, high: f64, count: usize) -> Bins {
+        let width = high / count as f64 - low / count as f64;
+        Bins { low, high, width, last: count - 1 }
+    }
+
+    fn index(&self, value: f64) -> usize {
+        let distance = value.min(self.high).max(self.low) - self.low;
+        ((distance / self.width) as usize).min(self.last)
+    }
+}
+
 fn histogram(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn binning<T, C>(op: &'static str) -> Arc<dyn Kernel>
     where
@@ -108,18 +129,14 @@ fn histogram(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             if !(low < high) {
                 return Err(fails(op, "the range must have its lower end first"));
             }
-            let n = out.len() as f64;
-            // Ends and values are doubles before they are subtracted: no difference is rounded.
-            let width = high.as_() / n - low.as_() / n;
+            let bins = Bins::new(low.as_(), high.as_(), out.len());
             out.fill(C::ZERO);
             for &value in values {
                 #[expect(clippy::eq_op, reason = "true of NaN, in whatever type")]
                 if value != value {
                     return Err(fails(op, "a value is NaN"));
                 }
-                let value = if value < high { value } else { high };
-                let distance = if value > low { value.as_() - low.as_() } else { 0.0 };
-                let bin = ((distance / width) as usize).min(out.len() - 1);
+                let bin = bins.index(value.as_());
                 out[bin] = out[bin].plus(C::ONE);
             }
             Ok(())
@@ -130,4 +147,20 @@ fn histogram(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         with_real!(call.dtype(0), T => binning::<T, C>(op))
     });
     Ok(kernel.flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bins that TensorFlow 2.21 has for tenths in single precision, which ends of bins are near.
+    #[test]
+    fn values_beside_the_end_of_a_bin_fall_to_its_side() {
+        let bins = Bins::new(-1.0, 1.0, 10);
+        let index = |tenths: i16| bins.index(f64::from(f32::from(tenths) / 10.0));
+        let found: Vec<usize> = [-12, -10, -8, -6, -4, -2, 0, 2, 4, 6, 8, 10, 12].map(index).into();
+        assert_eq!(found, [0, 0, 0, 1, 2, 3, 5, 6, 7, 8, 9, 9, 9]);
+        assert_eq!(bins.index(f64::INFINITY), 9);
+        assert_eq!(bins.index(f64::NEG_INFINITY), 0);
+    }
 }
