@@ -59,7 +59,7 @@ def check(job):
         for index, (a, b) in enumerate(zip(found, expected)):
             if a.dtype != b.dtype or a.shape != b.shape:
                 raise Problem(f"{form}: result {index} is {a.dtype}{list(a.shape)} instead of {b.dtype}{list(b.shape)}")
-            exact = not np.issubdtype(b.dtype, np.floating)
+            exact = not np.issubdtype(b.dtype, np.inexact)
             rtol, atol = call.get("rtol", 1e-5), call.get("atol", 1e-5)
             if not (np.array_equal(a, b) if exact else np.allclose(a, b, rtol, atol, equal_nan=True)):
                 raise Problem(f"{form}: result {index} is {a.reshape(-1)[:4]} instead of {b.reshape(-1)[:4]}")

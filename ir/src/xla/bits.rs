@@ -75,6 +75,24 @@ fn narrow_bits(x: Value<'_>) -> Option<Value<'_>> {
         .then(|| call("BitwiseAnd", [bytes(), x.literal((1u8 << width) - 1)]))
 }
 
+/// The lowest bits of bytes as signed numbers.
+fn sign_extended(bits: Value<'_>, width: i64) -> Value<'_> {
+    let above = bits.like((8 - width) as f64);
+    let signed = same_bits(shift(bits, above, Shift::Left), DType::I8);
+    shift(signed, same_bits(above, DType::I8), Shift::RightArithmetic)
+}
+
+/// Elements narrower than a byte of the lowest bits of bytes. What is converted is in the range of
+/// `dtype`, so that no compiler that a graph is written for has to take bits away.
+fn of_bits(bytes: Value<'_>, dtype: DType) -> Value<'_> {
+    let width = width(dtype);
+    let numbers = match dtype.is_signed_integer() {
+        true => sign_extended(bytes, width),
+        false => call("BitwiseAnd", [bytes, bytes.literal((1u8 << width) - 1)]),
+    };
+    numbers.cast(dtype)
+}
+
 /// Shifted bits. An amount that is negative or not below the width moves all bits out.
 pub fn shift<'e>(x: Value<'e>, amount: Value<'e>, direction: Shift) -> Value<'e> {
     let dtype = x.dtype();
@@ -82,14 +100,11 @@ pub fn shift<'e>(x: Value<'e>, amount: Value<'e>, direction: Shift) -> Value<'e>
         let shifted = match direction {
             Shift::Left | Shift::RightLogical => shift(bits, by, direction),
             Shift::RightArithmetic => {
-                let above = bits.like((8 - width(dtype)) as f64);
-                let signed = same_bits(shift(bits, above, Shift::Left), DType::I8);
-                let above = same_bits(above, DType::I8);
-                let whole = shift(signed, above, Shift::RightArithmetic);
-                shift(whole, same_bits(by, DType::I8), Shift::RightArithmetic)
+                let whole = sign_extended(bits, width(dtype));
+                same_bits(shift(whole, same_bits(by, DType::I8), direction), DType::U8)
             }
         };
-        return shifted.cast(dtype);
+        return of_bits(shifted, dtype);
     }
     let plain = unsigned(dtype);
     let bits = same_bits(x, plain);
@@ -147,7 +162,7 @@ pub fn bitcast_convert<'e>(x: Value<'e>, dtype: DType) -> Value<'e> {
     }
     match (width(from) < 8, width(to) < 8) {
         (false, false) => same_bits(x, to),
-        (true, true) if width(from) == width(to) => narrow_bits(x).unwrap_or(x).cast(to),
+        (true, true) if width(from) == width(to) => of_bits(narrow_bits(x).unwrap_or(x), to),
         (true, true) => bitcast_convert(bitcast_convert(x, DType::U8), to),
         (true, false) => joined(x, to),
         (false, true) => parted(x, to),
@@ -186,7 +201,7 @@ fn parted<'e>(x: Value<'e>, to: DType) -> Value<'e> {
     let parts: Vec<Value<'e>> = (0..8 / width(to)).map(part).collect();
     let mut shape = sizes(x);
     shape.push(Size::Known(width(x.dtype()) / width(to)));
-    reshape(interleaved(&parts).cast(to), &shape)
+    reshape(of_bits(interleaved(&parts), to), &shape)
 }
 
 /// Floats with fewer bits of exponent and fraction, rounded to the nearest, halves to even.
