@@ -904,7 +904,7 @@ impl Default for ApproximateEqualAttrs {
     }
 }
 
-/// Tells where two tensors of one shape differ by less than `tolerance`.
+/// Tells where two tensors of one shape differ by no more than `tolerance`.
 ///
 /// `ApproximateEqual`: `x: T`, `y: T` → `z: bool`, with `T` in floats, complex, integers,
 /// quantized. [`approximate_equal_with`] sets attributes too.
