@@ -349,10 +349,11 @@ def triangles(a, singular, diagonal, b):
 @program(f32(3, 4, 4), gradient=False, rtol=2e-4, atol=2e-4)
 def general_eigenvalues(a):
     values, vectors = jnp.linalg.eig(a)
-    left = lax.linalg.eig(a, compute_right_eigenvectors=False)[1]
+    own, left = lax.linalg.eig(a, compute_right_eigenvectors=False)
+    rows = jnp.conj(jnp.swapaxes(left, 1, 2))
     ordered = jnp.sort(values, axis=-1)
     length = lambda v: jnp.sum(jnp.abs(v) ** 2, -2)
-    return ordered, a @ vectors - vectors * values[:, None], length(vectors), length(left), jnp.sort(jnp.linalg.eigvals(a + 1j), axis=-1)
+    return ordered, a @ vectors - vectors * values[:, None], rows @ a - own[:, :, None] * rows, length(vectors), length(left), jnp.sort(jnp.linalg.eigvals(a + 1j), axis=-1)
 
 
 @program(spd(4), gradient=False, rtol=1e-4, atol=1e-4)

@@ -11,7 +11,7 @@ use crate::{
     number::{Number, Ordered as _},
     wide::WideElement,
 };
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{DType, Error, Shape, workspace};
 use half::f16;
 use std::{cmp::Ordering, collections::BinaryHeap, sync::Arc};
 
@@ -278,7 +278,7 @@ fn combined(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         out_scores.fill(0.0);
         out_classes.fill(0.0);
         for image in 0..batch {
-            let mut found = vec![Chosen::default(); rule.most * classes];
+            let mut found = workspace::filled(Chosen::default(), rule.most * classes)?;
             for class in 0..classes {
                 let of_class = |index: usize| corners[(image * n + index) * own + class % own];
                 let boxes: Vec<Corners> = (0..n).map(of_class).collect();

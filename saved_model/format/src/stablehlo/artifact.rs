@@ -382,6 +382,7 @@ impl<'a> Reader<'_, 'a> {
         for _ in 0..n_ops {
             let mut head = self.head(cursor, numbering)?;
             match (head.dialect, &*head.full_name) {
+                _ if head.regions > 0 => {}
                 (BytecodeDialect::Sharding, "mesh") => continue,
                 // On one device these are their operands.
                 (

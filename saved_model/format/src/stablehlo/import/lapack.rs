@@ -175,7 +175,7 @@ fn eigen<'e>(a: Value<'e>, left: bool, right: bool) -> Vec<Value<'e>> {
     let none = || broadcast(a.cast(complex).like(0.0), &sizes(a));
     // Vectors of the left side are the rows of the inverse of those of the right one.
     results.push(match left {
-        true => normalized(call("MatrixInverse", [found.at(1)]).adjoint()),
+        true => normalized(turned(call("MatrixInverse", [found.at(1)]))),
         false => none(),
     });
     results.push(if right { normalized(found.at(1)) } else { none() });
@@ -188,8 +188,9 @@ fn normalized(vectors: Value<'_>) -> Value<'_> {
     let real = vectors.dtype().real_type();
     let size = |x| call_with("ComplexAbs", Attrs::new().with("Tout", real), [x]);
     let sizes_of = size(vectors);
-    let rows = sizes(vectors);
-    let n = rows[rows.len() - 1].value(vectors).cast(DType::I32);
+    // Something that is no matrix is an error already.
+    let n = sizes(vectors).pop().unwrap_or(Size::Known(1));
+    let n = n.value(vectors).cast(DType::I32);
     let attrs = Attrs::new().with("output_type", DType::I64);
     let largest = call_with("ArgMax", attrs, [sizes_of, vectors.literal(-2i32)]);
     let attrs = Attrs::new().with("axis", -1i64);
