@@ -101,6 +101,32 @@ impl DType {
         matches!(self, DType::U8 | DType::U16 | DType::U32 | DType::U64 | DType::U4 | DType::U2)
     }
 
+    /// The bits of an integer that is narrower than the byte it is stored in; `None` for others.
+    pub const fn narrow_bits(self) -> Option<u32> {
+        match self {
+            DType::I4 | DType::U4 => Some(4),
+            DType::I2 | DType::U2 => Some(2),
+            _ => None,
+        }
+    }
+
+    /// Brings bytes of elements from outside into the form that kernels read. A bool is 0 or 1. An
+    /// integer narrower than a byte has its sign in the bits above its own, where it has one, and
+    /// zeros otherwise; files of TensorFlow and XLA have zeros there in both cases.
+    pub fn normalize(self, elements: &mut [u8]) {
+        match self.narrow_bits() {
+            Some(bits) if self.is_signed_integer() => {
+                let above = 8 - bits;
+                elements.iter_mut().for_each(|x| *x = ((*x << above) as i8 >> above) as u8);
+            }
+            Some(bits) => elements.iter_mut().for_each(|x| *x &= (1 << bits) - 1),
+            None if self == DType::Bool => {
+                elements.iter_mut().for_each(|x| *x = u8::from(*x != 0));
+            }
+            None => {}
+        }
+    }
+
     /// Whether this is a quantised type: an integer with a scale kept elsewhere.
     pub const fn is_quantized(self) -> bool {
         matches!(self, DType::QI8 | DType::QU8 | DType::QI16 | DType::QU16 | DType::QI32)
@@ -177,5 +203,19 @@ mod tests {
         assert_eq!(DType::from_number(0), None);
         assert_eq!(DType::from_number(101), None);
         assert_eq!("double".parse(), Ok(DType::F64));
+    }
+
+    /// Both forms that -3 and 13 have in files, and bools of any bits.
+    #[test]
+    fn bytes_from_outside_have_one_form() {
+        let normalized = |dtype: DType, mut bytes: [u8; 4]| {
+            dtype.normalize(&mut bytes);
+            bytes
+        };
+        assert_eq!(normalized(DType::I4, [0x0d, 0xfd, 5, 0x15]), [0xfd, 0xfd, 5, 5]);
+        assert_eq!(normalized(DType::U4, [0x0d, 0xfd, 5, 0x15]), [13, 13, 5, 5]);
+        assert_eq!(normalized(DType::I2, [2, 3, 1, 0xfe]), [0xfe, 0xff, 1, 0xfe]);
+        assert_eq!(normalized(DType::Bool, [0, 1, 2, 0xff]), [0, 1, 1, 1]);
+        assert_eq!(normalized(DType::I8, [0x0d, 0xfd, 5, 0x15]), [0x0d, 0xfd, 5, 0x15]);
     }
 }

@@ -202,7 +202,8 @@ impl HostTensor {
         HostTensor::from_bytes(DType::Bool, shape, &bytes)
     }
 
-    /// A tensor from the bytes of its elements, in the machine's byte order.
+    /// A tensor from the bytes of its elements, in the machine's byte order. They are
+    /// [normalised](DType::normalize).
     ///
     /// # Errors
     ///
@@ -213,7 +214,9 @@ impl HostTensor {
             return Err(Error::ElementCount { dtype, shape, found });
         }
         let mut tensor = HostTensor::recycled(dtype, shape)?;
-        tensor.bytes_mut().copy_from_slice(bytes);
+        let elements = tensor.bytes_mut();
+        elements.copy_from_slice(bytes);
+        dtype.normalize(elements);
         Ok(tensor)
     }
 

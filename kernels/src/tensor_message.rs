@@ -188,6 +188,7 @@ impl TensorMessage<'_> {
                     elements
                         .zip(listed)
                         .for_each(|(element, listed)| element.copy_from_slice(listed));
+                    self.dtype.normalize(tensor.bytes_mut());
                 }
                 Ok(tensor)
             }

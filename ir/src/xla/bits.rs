@@ -11,9 +11,10 @@ use crate::{
 pub fn width(dtype: DType) -> i64 {
     match dtype {
         DType::Bool => 1,
-        DType::I4 | DType::U4 => 4,
-        DType::I2 | DType::U2 => 2,
-        dtype => dtype.size().unwrap_or(1) as i64 * 8,
+        dtype => match dtype.narrow_bits() {
+            Some(bits) => bits.into(),
+            None => dtype.size().unwrap_or(1) as i64 * 8,
+        },
     }
 }
 
@@ -69,10 +70,8 @@ pub enum Shift {
 
 /// The bits of elements narrower than a byte as bytes, zeros above them; `None` for wider elements.
 fn narrow_bits(x: Value<'_>) -> Option<Value<'_>> {
-    let width = width(x.dtype());
-    let bytes = || x.cast(DType::U8);
-    (x.dtype() != DType::Bool && width < 8)
-        .then(|| call("BitwiseAnd", [bytes(), x.literal((1u8 << width) - 1)]))
+    let bits = x.dtype().narrow_bits()?;
+    Some(call("BitwiseAnd", [x.cast(DType::U8), x.literal((1u8 << bits) - 1)]))
 }
 
 /// The lowest bits of bytes as signed numbers.

@@ -130,9 +130,7 @@ impl DataFiles {
             offset += piece.len() as u64;
         }
         check_checksum(file, at, mask(crc))?;
-        if at.dtype == DType::Bool {
-            tensor.bytes_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
-        }
+        at.dtype.normalize(tensor.bytes_mut());
         Ok(tensor)
     }
 

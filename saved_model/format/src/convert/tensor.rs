@@ -137,6 +137,7 @@ fn repeat_last(dtype: DType, shape: Shape, listed: &[u8]) -> Result<HostTensor> 
     let (head, tail) = bytes.split_at_mut(n_listed);
     head.copy_from_slice(&listed[..n_listed]);
     tail.chunks_exact_mut(size).for_each(|element| element.copy_from_slice(last));
+    dtype.normalize(bytes);
     Ok(tensor)
 }
 

@@ -1,7 +1,7 @@
 //! Attributes as numbers, tensors and constants.
 
 use super::module::{Attr, HloElement, HloOp, TensorType};
-use ferroflow_ir::{DType, Error, HostTensor, PartialShape, Result, Shape, ValueType, xla::bits};
+use ferroflow_ir::{DType, Error, HostTensor, PartialShape, Result, Shape, ValueType};
 use std::borrow::Cow;
 
 /// The error that an operation breaks a rule.
@@ -51,7 +51,6 @@ pub(super) fn elements(op: &HloOp, ty: &TensorType, data: &[u8]) -> Result<Eleme
         return bools(op, shape, data);
     }
     let width = dtype.size().ok_or_else(|| malformed(op, "a constant has plain elements"))?;
-    let data = &*extended(dtype, data);
     if data.len() == width && n != 1 {
         let one = HostTensor::from_bytes(dtype, Shape::scalar(), data)?;
         return Ok(Elements::Same(one, shape));
@@ -60,20 +59,6 @@ pub(super) fn elements(op: &HloOp, ty: &TensorType, data: &[u8]) -> Result<Eleme
         return Err(malformed(op, format!("{n} elements take {width} bytes each")));
     }
     HostTensor::from_bytes(dtype, shape, data).map(Elements::All)
-}
-
-/// Elements narrower than a byte have one each, of which the bits above those of the element mean
-/// nothing: the sign is there for a signed one, and zeros for another one.
-fn extended(dtype: DType, data: &[u8]) -> Cow<'_, [u8]> {
-    let unused = 8 - bits::width(dtype).min(8) as u32;
-    if unused == 0 {
-        return data.into();
-    }
-    let extend = |&byte: &u8| match dtype.is_signed_integer() {
-        true => ((byte << unused) as i8 >> unused) as u8,
-        false => byte << unused >> unused,
-    };
-    data.iter().map(extend).collect()
 }
 
 /// Bools are stored as bits, lowest first, or as bytes; one byte of ones or zeros stands for all.

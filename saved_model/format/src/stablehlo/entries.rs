@@ -230,12 +230,8 @@ impl Decoder<'_, '_> {
     fn integer(&mut self) -> Result<Attr> {
         let (bits, signed) = match self.ty()? {
             Type::Element(HloElement::Of(dtype)) if dtype.is_integer() => {
-                let bits = match dtype {
-                    DType::I4 | DType::U4 => 4,
-                    DType::I2 | DType::U2 => 2,
-                    other => other.size().unwrap_or(8) * 8,
-                };
-                (bits, dtype.is_signed_integer())
+                let whole = || dtype.size().unwrap_or(8) as u32 * 8;
+                (dtype.narrow_bits().unwrap_or_else(whole), dtype.is_signed_integer())
             }
             Type::Element(HloElement::Of(DType::Bool)) => (1, false),
             _ => return Err(self.cursor.damaged("an integer is of an integer type")),
@@ -244,7 +240,7 @@ impl Decoder<'_, '_> {
             ..=8 => i64::from(self.cursor.byte()?),
             _ => self.cursor.signed()?,
         };
-        let shift = 64 - bits as u32;
+        let shift = 64 - bits;
         let value = match signed {
             true => value << shift >> shift,
             false => ((value as u64) << shift >> shift) as i64,
