@@ -3,7 +3,7 @@
 //! Sums go along rows first and then over rows, and are divided at the end, as in TensorFlow's kernel
 //! (`resize_area_op.cc`): numbers are the same to the last bit, and so are bytes made of them.
 
-use super::resize::{AddMultiple, ImageSize, Resize, along_row};
+use super::resize::{AddMultiple, ImageSize, Resize, along_row, for_each_line};
 use crate::{
     device::OpCall,
     error::Result,
@@ -33,15 +33,10 @@ impl Resize for AreaResize {
     fn apply(&self, threads: &Threads, x: &[f32], out: &mut [f32]) {
         let AreaResize { size, rows, columns, scale } = self;
         let (row, out_row) = (size.row(), columns.len() * size.channels);
-        if out.is_empty() {
-            return;
-        }
-        threads.for_each_piece(out, out_row, |start, out| {
-            let line = start / out_row;
-            let image = &x[line / rows.len() * size.height * row..][..size.height * row];
+        for_each_line(threads, *size, rows, out_row, x, out, |taps, image, out| {
             let mut sums = vec![0.0; out_row];
             out.fill(0.0);
-            for &(position, weight) in rows.get(line % rows.len()) {
+            for &(position, weight) in taps {
                 along_row(columns, size.channels, &image[position * row..][..row], &mut sums);
                 vectorize(AddMultiple(out, weight, &sums));
             }

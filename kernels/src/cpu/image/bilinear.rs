@@ -44,9 +44,7 @@ impl BilinearResize {
             }
         }
     }
-}
 
-impl BilinearResize {
     /// Interpolates integers by shares with so many bits, as `quantized_resize_bilinear_op.cc` does;
     /// `of` makes one of an integer in its range.
     pub(in crate::cpu) fn apply_fixed<T: Copy + Into<i64> + Send + Sync>(

@@ -156,7 +156,8 @@ fn turned<A: Float>(pixel: [A; 3], by: A) -> [A; 3] {
     turned
 }
 
-/// The pixel with another saturation, from 0 to 1
+/// The pixel with another saturation, from 0 to 1. The kernel of `AdjustSaturation` rounds otherwise
+/// on its way to hues and back than those of the conversions
 /// (`tensorflow/core/kernels/image/adjust_saturation_op.cc`).
 fn saturated<A: Float>([red, green, blue]: [A; 3], by: A) -> [A; 3] {
     let value = red.max(green.max(blue));

@@ -88,6 +88,28 @@ pub(super) fn along_row(
     }
 }
 
+/// Calls `work` for each line of the output: with the weights of the rows that make it up, their image,
+/// and the line.
+pub(super) fn for_each_line(
+    threads: &Threads,
+    size: ImageSize,
+    rows: &InterpolationWeights,
+    out_row: usize,
+    x: &[f32],
+    out: &mut [f32],
+    work: impl Fn(&[(usize, f32)], &[f32], &mut [f32]) + Sync,
+) {
+    if out.is_empty() {
+        return;
+    }
+    let image_len = size.height * size.row();
+    threads.for_each_piece(out, out_row, |start, out| {
+        let line = start / out_row;
+        let image = &x[line / rows.len() * image_len..][..image_len];
+        work(rows.get(line % rows.len()), image, out);
+    });
+}
+
 /// Sums of rows, and then of columns, by the weights of a rule.
 #[derive(Debug, Clone)]
 struct WeightedResize {
@@ -108,14 +130,9 @@ impl Resize for WeightedResize {
     fn apply(&self, threads: &Threads, x: &[f32], out: &mut [f32]) {
         let WeightedResize { size, rows, columns } = self;
         let (row, out_row) = (size.row(), columns.len() * size.channels);
-        if out.is_empty() {
-            return;
-        }
-        threads.for_each_piece(out, out_row, |start, out| {
-            let line = start / out_row;
-            let image = &x[line / rows.len() * size.height * row..][..size.height * row];
+        for_each_line(threads, *size, rows, out_row, x, out, |taps, image, out| {
             let mut sum = vec![0.0; row];
-            for &(position, weight) in rows.get(line % rows.len()) {
+            for &(position, weight) in taps {
                 vectorize(AddMultiple(&mut sum, weight, &image[position * row..][..row]));
             }
             along_row(columns, size.channels, &sum, out);

@@ -188,16 +188,17 @@ fn quantized_row(row: &[f32]) -> QuantizedRow {
     if scale == 0.0 || !inverse.is_finite() {
         return QuantizedRow { numbers: vec![0; row.len()], scale: 1.0, zero: 0 };
     }
-    let (lhs_scale, scale) = (scale, f64::from(scale));
-    let (from_low, from_high) = (least - low / scale, most - high / scale);
-    let errors = (least.abs() + (low / scale).abs(), most.abs() + (high / scale).abs());
+    // In steps of the scale as it is stored.
+    let (low, high) = (low / f64::from(scale), high / f64::from(scale));
+    let (from_low, from_high) = (least - low, most - high);
+    let errors = (least.abs() + low.abs(), most.abs() + high.abs());
     let zero = if errors.0 < errors.1 { from_low } else { from_high };
     let zero = zero.clamp(least, most).round() as i32;
     let numbers = row.iter().map(|&x| {
         let quantized = ((x * inverse + 0.5).floor() as i32).saturating_add(zero);
         quantized.clamp(i8::MIN.into(), i8::MAX.into()) as i8
     });
-    QuantizedRow { numbers: numbers.collect(), scale: lhs_scale, zero }
+    QuantizedRow { numbers: numbers.collect(), scale, zero }
 }
 
 fn dot_hybrid(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
