@@ -20,7 +20,7 @@ class Narrow(tf.Module):
     @function(INDICES)
     def product(self, x):
         read = [tf.cast(value.read_value(), tf.int32) * x for value in (self.signed, self.unsigned)]
-        return read + [tf.cast(self.table, tf.int32), tf.cast(tf.cast(x, self.table.dtype), tf.float32)]
+        return read + [tf.cast(self.table, tf.int32), tf.cast(tf.cast(x, self.table.dtype), tf.int32)]
 
     @function(INDICES)
     def assign(self, x):
