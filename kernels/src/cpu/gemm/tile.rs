@@ -320,10 +320,18 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
                 }
             }
         }
-        if let Some(epilogue) = call.epilogue {
-            epilogue.finish::<X, PART, R, V>(&mut sums, part);
+        // An epilogue takes a copy, as its own loops are not all unrolled: sums that those reach by an index would
+        // be stored in every step above.
+        let mut results = [[X::zero(); V]; R];
+        for (results, sums) in results.iter_mut().zip(&sums) {
+            for (result, &sum) in results.iter_mut().zip(sums) {
+                *result = sum;
+            }
         }
-        for (row, sums) in sums.iter().enumerate() {
+        if let Some(epilogue) = call.epilogue {
+            epilogue.finish::<X, PART, R, V>(&mut results, part);
+        }
+        for (row, sums) in results.iter().enumerate() {
             for (vector, &sum) in sums.iter().enumerate() {
                 let address = call.out.add(row * call.out_stride + vector * X::LANES);
                 match PART && vector + 1 == V {
