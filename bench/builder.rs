@@ -1,13 +1,13 @@
 //! Functions of a few ops.
 
 use crate::Bench;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use ferroflow::{
     ir::{
         Attrs, DType, FunctionDef, FunctionLibrary, HostTensor, Outlet, Shape, ValueType,
-        build::GraphBuilder,
+        build::GraphBuilder, registry,
     },
-    runtime::{CallableFunction, CapturedInput, EagerTensor, execute},
+    runtime::{CallableFunction, CapturedInput, EagerTensor},
 };
 use std::sync::Arc;
 
@@ -108,14 +108,17 @@ impl Bench {
         Ok(CallableFunction::with_captures(&self.context, def, library, resources, captures))
     }
 
-    /// Runs an op at once.
+    /// Runs an op at once, as eager code does: what was compiled for such a call before is used again.
     pub(crate) fn eager(
         &self,
         op: &str,
         attrs: Attrs,
         inputs: &[EagerTensor],
     ) -> Result<Vec<EagerTensor>> {
-        Ok(execute(&self.context, op, attrs, inputs)?.into_iter().collect())
+        let op = registry::find(op).with_context(|| format!("no op is named {op}"))?;
+        let inputs: Vec<&EagerTensor> = inputs.iter().collect();
+        let mut calls = self.calls.borrow_mut();
+        Ok(calls.execute(&self.context, op, &attrs, &inputs)?.into_iter().collect())
     }
 
     /// The first result of an op run at once.
@@ -130,6 +133,6 @@ impl Bench {
         attrs: Attrs,
         inputs: &[EagerTensor],
     ) -> Result<EagerTensor> {
-        Ok(execute(&self.context, op, attrs, inputs)?.swap_remove(0))
+        Ok(self.eager(op, attrs, inputs)?.swap_remove(0))
     }
 }

@@ -17,9 +17,10 @@ mod measure;
 mod workloads;
 
 use anyhow::{Context as _, Result};
-use ferroflow::runtime::{Context, ContextOptions};
+use ferroflow::runtime::{CallCache, Context, ContextOptions};
 use serde_json::{Value, json};
 use std::{
+    cell::RefCell,
     io::{BufRead, Write},
     num::NonZeroUsize,
     path::PathBuf,
@@ -28,6 +29,8 @@ use std::{
 /// Environment of the workloads.
 pub(crate) struct Bench {
     pub(crate) context: Context,
+    /// The eager calls that were compiled.
+    pub(crate) calls: RefCell<CallCache>,
     /// Where the SavedModels are.
     pub(crate) models: PathBuf,
 }
@@ -89,7 +92,11 @@ fn serve_workloads(flags: &Flags) -> Result<()> {
     let threads = flags.threads;
     let options =
         ContextOptions { threads: NonZeroUsize::new(threads), ..ContextOptions::default() };
-    let bench = Bench { context: Context::with_options(options), models: flags.models.clone() };
+    let bench = Bench {
+        context: Context::with_options(options),
+        calls: RefCell::default(),
+        models: flags.models.clone(),
+    };
     let _context = ferroflow::tracer::context::enter(&bench.context);
     serve(&json!({ "ready": format!("ferroflow {}", env!("CARGO_PKG_VERSION")) }), |name| {
         let mut row = workloads::find(&bench, name).and_then(measure::row)?;

@@ -6,6 +6,7 @@
 
 mod gpu;
 mod side;
+mod spills;
 mod table;
 
 use crate::command::{self, BuildProfile};
@@ -66,6 +67,17 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
         command::build_workers(root, "bench", &["bench", "ferroflow"], BuildProfile::Release)?;
     if flags.serve {
         return command::run(worker(&program, flags));
+    }
+    match spills::find(&program)? {
+        Some(functions) if functions.is_empty() => {}
+        Some(functions) => {
+            println!(
+                "{} functions with loops that store their sums on the stack:",
+                functions.len()
+            );
+            functions.iter().for_each(|name| println!("    {name}"));
+        }
+        None => println!("skipped: sums on the stack, as there is no objdump"),
     }
     let mut list = Command::new(&program);
     list.arg("--list");

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     device::OpCall,
     elementwise::{
+        flush::flushed_before,
         lines::{Along, ElementLines, LinesSource, Runner, STREAMED_FROM},
         scalar,
     },
@@ -23,11 +24,7 @@ use crate::{
     kernel::{Io, Kernel},
     simd::last_level_cache,
 };
-use ferroflow_ir::{
-    DType, Error, Expr, Prim, ReduceKind, Shape,
-    expr::{ExprId, ExprKind, ExprNode},
-    infer::reduced_axes,
-};
+use ferroflow_ir::{DType, Error, Expr, ReduceKind, Shape, infer::reduced_axes};
 use smallvec::SmallVec;
 use std::{borrow::Cow, mem};
 
@@ -101,7 +98,10 @@ impl RowRegion {
             return None;
         }
         let along: Vec<Along> = operands.iter().map(|operand| operand.along).collect();
-        let (expr, flushed) = &flushed_before(expr, dtypes, &operands);
+        let (expr, flushed) = flushed_before(expr, dtypes, |position| {
+            operands[position].is_shared() && along[position] == Along::Elements
+        });
+        let expr = &*expr;
         let exact = StagePlan::new(expr, dtypes, &along, false, reduces)?;
         let fast = StagePlan::new(expr, dtypes, &along, true, reduces)?;
         let (fast, exact) = if fast.has_reciprocals { (fast, Some(exact)) } else { (exact, None) };
@@ -109,7 +109,6 @@ impl RowRegion {
         // Rows of an operand that are not as far apart come one by one.
         let is_even = operands.iter().all(|operand| operand.step.is_some());
         let block = if is_even { (BLOCK / cols).clamp(1, MOST_ROWS) } else { 1 };
-        let flushed = flushed.clone();
         // Those that would not be there any more when they are read.
         let streamed_from =
             last_level_cache().map_or(STREAMED_FROM, |bytes| STREAMED_FROM.max(bytes / 4));
@@ -132,35 +131,6 @@ impl RowRegion {
         let cols = shape.last().copied().filter(|&cols| cols >= LEAST_COLS)?;
         RowRegion::new(expr, &[dtype], vec![operand], cols, false)
     }
-}
-
-/// The expression of operands that are flushed before where they are only read flushed and the same for all
-/// rows, and which those are.
-fn flushed_before(expr: &Expr, dtypes: &[DType], operands: &[RegionOperand]) -> (Expr, Vec<usize>) {
-    let input = |id: ExprId| match expr.nodes()[id.index()].kind {
-        ExprKind::Input(position) => Some(position),
-        _ => None,
-    };
-    let flushed_input = |node: &ExprNode| match &node.kind {
-        ExprKind::Apply(Prim::Flush, args) => input(args[0]),
-        _ => None,
-    };
-    let is_shared = |&position: &usize| {
-        let operand = &operands[position];
-        operand.is_shared() && operand.along == Along::Elements && dtypes[position] == DType::F32
-    };
-    let is_read = |position: usize| {
-        let reads =
-            |node: &ExprNode| node.kind.args().iter().any(|&arg| input(arg) == Some(position));
-        let mut others = expr.nodes().iter().filter(|node| flushed_input(node).is_none());
-        others.any(reads)
-    };
-    let mut flushed: Vec<usize> = expr.nodes().iter().filter_map(flushed_input).collect();
-    flushed.retain(|position| is_shared(position) && !is_read(*position));
-    let cut = |id: ExprId| {
-        flushed_input(&expr.nodes()[id.index()]).filter(|position| flushed.contains(position))
-    };
-    (expr.part(expr.root(), cut), flushed)
 }
 
 impl Kernel for RowRegion {

@@ -19,6 +19,7 @@ mod pointers;
 mod tests;
 
 use super::{
+    flush::{flush, flushed_before},
     lines::{Along, LineProgram, STREAMED_FROM},
     reads_in_place,
 };
@@ -30,7 +31,7 @@ use crate::{
 use codes::{folding, streaming};
 use compile::{TileContent, TileSlot, UnscheduledProgram, unscheduled};
 use cycle::Cycle;
-use ferroflow_ir::{DType, Expr};
+use ferroflow_ir::{DType, Expr, StridedView};
 use lanes::store_fence;
 pub(crate) use lanes::{Avx2, Avx512, Lanes};
 use machine::{Tile, TileFrame, TileMachine, TileProgram};
@@ -57,6 +58,8 @@ struct Program<M: TileMachine<N>, const N: usize> {
     /// Number of its own tiles.
     n_own: usize,
     accesses: Vec<InputAccess>,
+    /// The inputs that are flushed where they are gathered.
+    flushed: Vec<usize>,
     input_widths: Vec<usize>,
     output_width: usize,
     /// The input that stands for the accumulator of a line.
@@ -104,13 +107,19 @@ pub(super) fn line_program(
     }
 }
 
-/// As [`compile`], for a machine that this processor has.
+/// As [`compile`], for a machine that this processor has. What is gathered once for many elements is flushed
+/// then.
 fn compile_for<M: TileMachine<N>, const N: usize>(
     expr: &Expr,
     inputs: &[DType],
     accesses: &[InputAccess],
 ) -> Option<Program<M, N>> {
-    compile_with(expr, inputs, accesses, None)
+    let (expr, flushed) = flushed_before(expr, inputs, |input| match &accesses[input] {
+        InputAccess::Contiguous => false,
+        InputAccess::Scalar => true,
+        InputAccess::Strided(view) => view.period().is_some(),
+    });
+    Some(Program { flushed, ..compile_with(&expr, inputs, accesses, None)? })
 }
 
 /// As [`compile_for`], with an input that stands for an accumulator.
@@ -140,6 +149,7 @@ fn compile_with<M: TileMachine<N>, const N: usize>(
         places,
         n_own,
         accesses,
+        flushed: Vec::new(),
         input_widths,
         output_width,
         accumulator,
@@ -194,7 +204,10 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
         let mut cycles: SmallVec<[(usize, Cycle); 2]> = SmallVec::new();
         for (index, place) in self.places.iter().enumerate() {
             if let TileSlot::Own(_, TileContent::Gathered(input, view, width)) = place {
-                let cycle = Cycle::of::<N>(view, io.bytes(*input), *width, start, n_tiles)?;
+                let mut cycle = Cycle::of::<N>(view, io.bytes(*input), *width, start, n_tiles)?;
+                if let Some(cycle) = cycle.as_mut().filter(|_| self.flushed.contains(input)) {
+                    flush(&mut cycle.elements);
+                }
                 cycles.extend(cycle.map(|cycle| (index, cycle)));
             }
         }
@@ -232,8 +245,8 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
                 if let TileSlot::Own(_, TileContent::Gathered(input, view, width)) = place {
                     // SAFETY: `own` is one of the tiles, and nothing else refers to it now.
                     let own = tile_bytes(unsafe { &mut *base.add(*own) });
-                    let (source, first) = (io.bytes(*input), start + tile * N);
-                    super::gather(view, source, first, &mut own[..N * width], *width);
+                    let first = start + tile * N;
+                    self.gather((*input, io.bytes(*input)), view, first, &mut own[..N * width]);
                 }
             }
             // SAFETY: `compile` has seen to it that the processor has the features, that the
@@ -280,7 +293,7 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
                 }
                 TileSlot::Own(index, TileContent::Gathered(input, view, width)) => {
                     let tile = &mut tile_bytes(&mut tiles[*index])[..n * width];
-                    super::gather(view, io.bytes(*input), start, tile, *width);
+                    self.gather((*input, io.bytes(*input)), view, start, tile);
                 }
                 TileSlot::Own(..) | TileSlot::Output => {}
             }
@@ -315,13 +328,29 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
         };
     }
 
+    /// Reads elements of an input, from the one for `start` on.
+    fn gather(
+        &self,
+        (input, source): (usize, &[u8]),
+        view: &StridedView,
+        start: usize,
+        out: &mut [u8],
+    ) {
+        super::gather(view, source, start, out, self.input_widths[input]);
+        if self.flushed.contains(&input) {
+            flush(out);
+        }
+    }
+
     /// A tile of the only element of an input.
     fn repeated(&self, io: &Io<'_>, input: usize) -> Tile<N> {
         let element = &io.bytes(input)[..self.input_widths[input]];
         let mut tile = Tile([0.0; N]);
-        tile_bytes(&mut tile)
-            .chunks_exact_mut(element.len())
-            .for_each(|cell| cell.copy_from_slice(element));
+        let cells = tile_bytes(&mut tile);
+        cells.chunks_exact_mut(element.len()).for_each(|cell| cell.copy_from_slice(element));
+        if self.flushed.contains(&input) {
+            flush(cells);
+        }
         tile
     }
 }

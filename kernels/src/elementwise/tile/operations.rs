@@ -109,6 +109,8 @@ macro_rules! whole_programs {
             [LoadF32 Mul StreamFlushed]
             [LoadFlushed SubMul StoreFlushed]
             [LoadFlushed SubMul StreamFlushed]
+            [LoadFlushed SubMul Add StoreFlushed]
+            [LoadFlushed SubMul Add StreamFlushed]
             [LoadFlushed Mul Mul StoreFlushed]
             [LoadFlushed Mul Mul StreamFlushed]
             [LoadFlushed SubMul MulAdd StoreFlushed]
