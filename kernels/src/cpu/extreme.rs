@@ -114,8 +114,34 @@ fn of_row<T: Ordered, S: Side>(row: &[T]) -> usize {
     if !S::beats(extreme, S::start()) {
         return 0;
     }
-    let extreme = extreme.flushed();
-    row.iter().position(|&x| x.flushed() == extreme).unwrap_or(0)
+    vectorize(FirstEqual(row, extreme.flushed())).unwrap_or(0)
+}
+
+/// The position of the first element that equals another, by lanes: none of those that do not is looked at
+/// alone.
+struct FirstEqual<'a, T>(&'a [T], T);
+
+impl<T: Ordered> Vectorized for FirstEqual<'_, T> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn run(self) -> Option<usize> {
+        let FirstEqual(row, wanted) = self;
+        let (chunks, _) = row.as_chunks::<LANES>();
+        let mut first = 0;
+        for chunk in chunks {
+            let mut any = false;
+            for &x in chunk {
+                any |= x.flushed() == wanted;
+            }
+            if any {
+                break;
+            }
+            first += LANES;
+        }
+        let mut rest = row[first..].iter();
+        rest.position(|&x| x.flushed() == wanted).map(|position| first + position)
+    }
 }
 
 fn of_columns<T: Ordered, S: Side>(block: &[T], inner: usize) -> Vec<usize> {
@@ -150,5 +176,10 @@ mod tests {
         check(&[f32::NEG_INFINITY, f32::NEG_INFINITY, f32::INFINITY], 2, 0);
         check(&[-1e-40, 1e-40, -0.0], 0, 0);
         check(&[2.0, 0.0, -1e-40], 0, 1);
+        for at in [0, 31, 32, 40, 95, 96, 99] {
+            let mut row = [0.5; 100];
+            (row[99], row[at]) = (2.0, 2.0);
+            check(&row, at, usize::from(at == 0));
+        }
     }
 }

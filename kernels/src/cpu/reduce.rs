@@ -261,7 +261,7 @@ fn accumulate<T: Number, R: Rule<T>>(loops: &[Loop], source: &[T], accs: &mut [R
     match loops {
         [] => accs[0] = R::combine(accs[0], R::contribution(source[0])),
         [only] if only.reduced => accs[0] = R::combine(accs[0], fold::<T, R>(source)),
-        [_] => add_row::<T, R>(source, accs),
+        [_] => add_rows::<T, R>(source, accs),
         [outer, inner @ ..] => {
             let slice = source.len() / outer.size;
             if !outer.reduced {
@@ -271,14 +271,18 @@ fn accumulate<T: Number, R: Rule<T>>(loops: &[Loop], source: &[T], accs: &mut [R
                 }
                 return;
             }
+            let onto = |block: &[T], accs: &mut [R::Acc]| match inner {
+                [only] if !only.reduced => add_rows::<T, R>(block, accs),
+                _ => block.chunks(slice).for_each(|row| accumulate::<T, R>(inner, row, accs)),
+            };
             // Blocks of rows get sums of their own.
             for block in source.chunks(slice * BLOCK_OF_ROWS) {
                 if block.len() == source.len() {
-                    block.chunks(slice).for_each(|row| accumulate::<T, R>(inner, row, accs));
+                    onto(block, accs);
                     return;
                 }
                 let mut partial = vec![R::start(); accs.len()];
-                block.chunks(slice).for_each(|row| accumulate::<T, R>(inner, row, &mut partial));
+                onto(block, &mut partial);
                 accs.iter_mut().zip(partial).for_each(|(acc, x)| *acc = R::combine(*acc, x));
             }
         }
@@ -287,22 +291,48 @@ fn accumulate<T: Number, R: Rule<T>>(loops: &[Loop], source: &[T], accs: &mut [R
 
 const BLOCK_OF_ROWS: usize = 256;
 
-fn add_row<T: Number, R: Rule<T>>(source: &[T], accs: &mut [R::Acc]) {
-    struct AddRow<'a, T: Number, R: Rule<T>>(
+/// Results of rows that stay in registers while the rows are added.
+const IN_REGISTERS: usize = 32;
+
+/// Rows that are read side by side: many that are a power of two apart would not all stay in a cache.
+const AT_ONCE: usize = 4;
+
+/// Adds rows that are as long as `accs` onto them.
+fn add_rows<T: Number, R: Rule<T>>(rows: &[T], accs: &mut [R::Acc]) {
+    struct AddRows<'a, T: Number, R: Rule<T>>(
         &'a [T],
         &'a mut [R::Acc],
         std::marker::PhantomData<R>,
     );
-    impl<T: Number, R: Rule<T>> Vectorized for AddRow<'_, T, R> {
+    impl<T: Number, R: Rule<T>> Vectorized for AddRows<'_, T, R> {
         type Output = ();
         #[inline(always)]
         fn run(self) {
-            for (acc, &element) in self.1.iter_mut().zip(self.0) {
-                *acc = R::combine(*acc, R::contribution(element));
+            let cols = self.1.len();
+            let (wide, rest) = self.1.as_chunks_mut::<IN_REGISTERS>();
+            let first = cols - rest.len();
+            for rows in self.0.chunks(cols * AT_ONCE) {
+                for (index, wide) in wide.iter_mut().enumerate() {
+                    let mut accs = *wide;
+                    for row in rows.chunks_exact(cols) {
+                        if let Some(row) = row[index * IN_REGISTERS..].first_chunk::<IN_REGISTERS>()
+                        {
+                            for (acc, &element) in accs.iter_mut().zip(row) {
+                                *acc = R::combine(*acc, R::contribution(element));
+                            }
+                        }
+                    }
+                    *wide = accs;
+                }
+                for row in rows.chunks_exact(cols) {
+                    for (acc, &element) in rest.iter_mut().zip(&row[first..]) {
+                        *acc = R::combine(*acc, R::contribution(element));
+                    }
+                }
             }
         }
     }
-    vectorize(AddRow::<T, R>(source, accs, std::marker::PhantomData));
+    vectorize(AddRows::<T, R>(rows, accs, std::marker::PhantomData));
 }
 
 /// Partial results that are kept side by side.

@@ -104,13 +104,28 @@ struct AddRows<'a> {
     sums: &'a mut [f32],
 }
 
+/// Sums that stay in registers while rows are added.
+const IN_REGISTERS: usize = 32;
+
 impl Vectorized for AddRows<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        for row in self.rows.chunks_exact(self.sums.len()) {
-            self.sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+        let (rows, cols) = (self.rows, self.sums.len());
+        let (wide, rest) = self.sums.as_chunks_mut::<IN_REGISTERS>();
+        for (index, wide) in wide.iter_mut().enumerate() {
+            let mut sums = *wide;
+            for row in rows.chunks_exact(cols) {
+                if let Some(row) = row[index * IN_REGISTERS..].first_chunk::<IN_REGISTERS>() {
+                    sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+                }
+            }
+            *wide = sums;
+        }
+        let first = cols - rest.len();
+        for row in rows.chunks_exact(cols) {
+            rest.iter_mut().zip(&row[first..]).for_each(|(sum, x)| *sum += x);
         }
     }
 }

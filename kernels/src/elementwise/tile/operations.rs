@@ -108,6 +108,7 @@ macro_rules! whole_programs {
             [LoadF32 Mul StoreFlushed]
             [LoadF32 Mul StreamFlushed]
             [LoadFlushed SubMul StoreFlushed]
+            [LoadFlushed SubFlushed Square StoreFlushed]
             [LoadFlushed SubMul StreamFlushed]
             [LoadFlushed SubMul Add StoreFlushed]
             [LoadFlushed SubMul Add StreamFlushed]

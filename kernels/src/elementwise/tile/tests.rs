@@ -310,6 +310,8 @@ fn check_whole_loops<M: TileMachine<N>, const N: usize>() {
     let affine = Expr::build(&Attrs::new(), &dtypes[..5], DType::F32, |s| {
         (s.x(0) - s.x(3)) * s.x(4) + s.x(1)
     });
+    let squares =
+        Expr::build(&Attrs::new(), &dtypes[..4], DType::F32, |s| (s.x(0) - s.x(3)).square());
     for (fold, expr) in [
         (true, of_stage(Some(Prim::Add), |s| s.x(0))),
         (true, of_stage(Some(Prim::Add), |s| s.x(0).square())),
@@ -321,6 +323,7 @@ fn check_whole_loops<M: TileMachine<N>, const N: usize>() {
         (false, of_stage(None, |s| s.x(0) * s.x(1) * s.x(3))),
         (false, of_stage(None, |s| (s.x(0) - s.x(1)) * s.x(2) * s.x(3) + s.x(4))),
         (false, affine.expect("an expression")),
+        (false, squares.expect("an expression")),
     ] {
         let mut accesses = vec![InputAccess::Contiguous; 6];
         accesses[1..3].fill(InputAccess::Scalar);
@@ -333,7 +336,7 @@ fn check_whole_loops<M: TileMachine<N>, const N: usize>() {
         }
         assert_eq!(with, results(&program), "{expr:?}");
     }
-    assert_eq!(taken, 16, "loops of whole programs");
+    assert_eq!(taken, 17, "loops of whole programs");
 }
 
 #[test]
