@@ -354,17 +354,22 @@ fn fold<T: Number, R: Rule<T>>(source: &[T]) -> R::Acc {
                     *lane = R::combine(*lane, R::contribution(element));
                 }
             }
-            for (lane, &element) in lanes.iter_mut().zip(rest) {
-                *lane = R::combine(*lane, R::contribution(element));
+            // A copy, as what is reached by an index that only running tells would not stay in vectors above.
+            let mut ends = [R::start(); LANES];
+            for (end, &lane) in ends.iter_mut().zip(&lanes) {
+                *end = lane;
+            }
+            for (end, &element) in ends.iter_mut().zip(rest) {
+                *end = R::combine(*end, R::contribution(element));
             }
             let mut width = LANES / 2;
             while width > 0 {
                 for index in 0..width {
-                    lanes[index] = R::combine(lanes[index], lanes[index + width]);
+                    ends[index] = R::combine(ends[index], ends[index + width]);
                 }
                 width /= 2;
             }
-            lanes[0]
+            ends[0]
         }
     }
     let blocks = source.chunks(FOLD_BLOCK);
