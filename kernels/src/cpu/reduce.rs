@@ -297,7 +297,12 @@ const IN_REGISTERS: usize = 32;
 /// Rows that are read side by side: many that are a power of two apart would not all stay in a cache.
 const AT_ONCE: usize = 4;
 
-/// Adds rows that are as long as `accs` onto them.
+/// Adds rows that are as long as `sums` onto them.
+pub(super) fn add_float_rows(rows: &[f32], sums: &mut [f32]) {
+    add_rows::<f32, SumOf>(rows, sums);
+}
+
+/// Combines rows that are as long as `accs` with them.
 fn add_rows<T: Number, R: Rule<T>>(rows: &[T], accs: &mut [R::Acc]) {
     struct AddRows<'a, T: Number, R: Rule<T>>(
         &'a [T],

@@ -6,7 +6,6 @@
 mod cast;
 mod complex;
 mod float8;
-#[cfg(target_arch = "x86_64")]
 pub(crate) mod flush;
 pub(crate) mod lines;
 mod loops;

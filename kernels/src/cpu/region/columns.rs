@@ -7,11 +7,13 @@
 
 use super::{LEAST_ELEMENTS, RegionKernel, epilogue::ExprEpilogue};
 use crate::{
-    cpu::gemm::{BlockEpilogue, rect::Rect},
+    cpu::{
+        gemm::{BlockEpilogue, rect::Rect},
+        reduce::add_float_rows,
+    },
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
-    simd::{Vectorized, vectorize},
 };
 use ferroflow_ir::{
     DType, Expr, ReduceKind, Shape,
@@ -86,46 +88,14 @@ impl Kernel for Columns {
                 let block = &mut block[..rows * cols];
                 running.apply(row, 0, Rect::new(block, rows, cols, cols));
                 partial.fill(0.0);
-                vectorize(AddRows { rows: block, sums: &mut partial });
-                vectorize(AddRows { rows: &partial, sums });
+                add_float_rows(block, &mut partial);
+                add_float_rows(&partial, sums);
             }
         });
         let (total, others) = sums.split_at_mut(cols);
-        vectorize(AddRows { rows: others, sums: total });
+        add_float_rows(others, total);
         let scale = |sum: f32| if self.is_mean { sum / self.rows as f32 } else { sum };
         out.iter_mut().zip(total).for_each(|(out, sum)| *out = scale(*sum));
         Ok(())
-    }
-}
-
-/// Adds rows to sums of their length.
-struct AddRows<'a> {
-    rows: &'a [f32],
-    sums: &'a mut [f32],
-}
-
-/// Sums that stay in registers while rows are added.
-const IN_REGISTERS: usize = 32;
-
-impl Vectorized for AddRows<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let (rows, cols) = (self.rows, self.sums.len());
-        let (wide, rest) = self.sums.as_chunks_mut::<IN_REGISTERS>();
-        for (index, wide) in wide.iter_mut().enumerate() {
-            let mut sums = *wide;
-            for row in rows.chunks_exact(cols) {
-                if let Some(row) = row[index * IN_REGISTERS..].first_chunk::<IN_REGISTERS>() {
-                    sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
-                }
-            }
-            *wide = sums;
-        }
-        let first = cols - rest.len();
-        for row in rows.chunks_exact(cols) {
-            rest.iter_mut().zip(&row[first..]).for_each(|(sum, x)| *sum += x);
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Correspondence of the inputs of a region to its rows.
 
-use crate::elementwise::lines::Along;
+use crate::elementwise::{flush::flush, lines::Along};
 use ferroflow_ir::{Shape, StridedView, view::ViewDim};
 use std::borrow::Cow;
 
@@ -95,6 +95,7 @@ pub(super) fn flushed(numbers: &[f32]) -> Cow<'_, [f32]> {
     if !numbers.iter().fold(false, |any, x| any | x.is_subnormal()) {
         return numbers.into();
     }
-    let flush = |&x: &f32| if x.is_subnormal() { 0f32.copysign(x) } else { x };
-    numbers.iter().map(flush).collect()
+    let mut flushed = numbers.to_vec();
+    flush(bytemuck::cast_slice_mut(&mut flushed));
+    flushed.into()
 }
