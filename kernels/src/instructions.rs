@@ -2,10 +2,11 @@
 //!
 //! Kernels take the widest vectors that the processor has. The environment variable `FERROFLOW_CPU`
 //! narrows that for a whole process, to test or to measure the code for other processors: `portable`
-//! for the code of every processor, `avx2`, or `avx512`, the default, for everything; so does
-//! [`restrict`]. Results of
-//! different instruction sets differ by the order in which sums are rounded, those of `Erf` by a few
-//! units in the last place.
+//! for the code of every processor, `avx2`, `avx512`, or `amx`, the default, for everything; so does
+//! [`restrict`]. Results of different instruction sets differ by the order in which sums are rounded,
+//! those of `Erf` by a few units in the last place. With AMX, large matmuls and convolutions of `f32`
+//! are sums of products of parts, in which what is left out is less than a unit in the last place of
+//! each product.
 
 use std::{env, sync::OnceLock};
 
@@ -26,8 +27,10 @@ pub enum InstructionLevel {
     Portable,
     /// AVX2, FMA and F16C.
     Avx2,
-    /// AVX-512 F, BW, DQ and VL, and whatever comes on top: tiles of AMX.
+    /// AVX-512 F, BW, DQ and VL, and its dot products of bytes.
     Avx512,
+    /// Tile registers of AMX, and whatever comes on top.
+    Amx,
 }
 
 impl InstructionLevel {
@@ -37,6 +40,7 @@ impl InstructionLevel {
             "portable" => Some(InstructionLevel::Portable),
             "avx2" => Some(InstructionLevel::Avx2),
             "avx512" => Some(InstructionLevel::Avx512),
+            "amx" => Some(InstructionLevel::Amx),
             _ => None,
         }
     }
@@ -60,7 +64,7 @@ pub fn allowed() -> InstructionLevel {
 ///
 /// let settled = restrict(InstructionLevel::Avx2);
 /// assert!(settled <= InstructionLevel::Avx2);
-/// assert_eq!((restrict(InstructionLevel::Avx512), allowed()), (settled, settled));
+/// assert_eq!((restrict(InstructionLevel::Amx), allowed()), (settled, settled));
 /// ```
 pub fn restrict(level: InstructionLevel) -> InstructionLevel {
     *ALLOWED.get_or_init(|| level.min(of_environment()))
@@ -68,7 +72,7 @@ pub fn restrict(level: InstructionLevel) -> InstructionLevel {
 
 fn of_environment() -> InstructionLevel {
     let name = env::var(VARIABLE).ok();
-    name.and_then(|name| InstructionLevel::parse(&name)).unwrap_or(InstructionLevel::Avx512)
+    name.and_then(|name| InstructionLevel::parse(&name)).unwrap_or(InstructionLevel::Amx)
 }
 
 /// The value of [`VARIABLE`] if it names no level.

@@ -518,7 +518,7 @@ fn warn_of_unknown_level() {
     WARNED.call_once(|| {
         if let Some(name) = instructions::unknown_name() {
             tracing::warn!(
-                "{}={name} is not `portable`, `avx2` or `avx512`",
+                "{}={name} is not `portable`, `avx2`, `avx512` or `amx`",
                 instructions::VARIABLE
             );
         }

@@ -40,7 +40,7 @@ fn test(root: &Path) -> Result<()> {
     let nextest = command::output(command::cargo(root, &["nextest", "--version"]));
     if nextest.is_ok() {
         cargo(root, &[&["nextest", "run"], &all[..]].concat())?;
-        for level in ["avx2", "portable"] {
+        for level in ["avx512", "avx2", "portable"] {
             println!("== test with FERROFLOW_CPU={level}");
             let mut nextest = command::cargo(root, &["nextest", "run"]);
             nextest.args(all).args(["-E", OF_PROCESSORS]).env("FERROFLOW_CPU", level);

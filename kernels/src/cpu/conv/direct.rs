@@ -89,6 +89,21 @@ struct AreaOffset {
     column: usize,
 }
 
+/// Computes lines of windows that begin with this one of all, which `out` holds. There is one group.
+pub(super) fn lines(
+    (g, plan, input, filter): (&Geometry, &DirectPlan, &[f32], &[f32]),
+    linear: Option<(&LinearEpilogue<'_>, usize)>,
+    first: usize,
+    out: Rect<'_>,
+) -> Result<()> {
+    let (machine, areas) = (plan.machine, &plan.areas);
+    let direct = Direct { g, machine, areas, input, filter, packed: None };
+    let mut panels = Scratch::new(g.own_filters().next_multiple_of(machine.cols()) * g.depth())?;
+    direct.pack(&Threads::single(), 0, 0, &mut panels);
+    direct.lines(Group { index: 0, linear }, &panels, (first, 0), out);
+    Ok(())
+}
+
 /// A convolution by areas.
 pub(super) struct Direct<'a> {
     g: &'a Geometry,

@@ -7,6 +7,7 @@ use super::{
     },
     Geometry, by_im2col,
     direct::{Direct, DirectPlan},
+    split::{Split, SplitPlan},
 };
 use crate::{device::OpCall, error::Result, kernel::Io, plan::window::Sweep, threads::Threads};
 use ferroflow_ir::HostTensor;
@@ -53,6 +54,8 @@ enum Way {
     /// A single matmul.
     Pointwise(PackedWeights),
     ByAreas(DirectPlan),
+    /// In tile registers, but by areas where numbers cannot be split.
+    Split(SplitPlan, DirectPlan),
     ByTaps,
 }
 
@@ -61,7 +64,11 @@ impl FloatConvolution {
         let way = if g.groups == 1 && g.sweep.is_pointwise() {
             Way::Pointwise(PackedWeights::default())
         } else {
-            DirectPlan::new(&g).map_or(Way::ByTaps, Way::ByAreas)
+            match (DirectPlan::new(&g), SplitPlan::new(&g)) {
+                (Some(direct), Some(split)) => Way::Split(split, direct),
+                (Some(direct), None) => Way::ByAreas(direct),
+                (None, _) => Way::ByTaps,
+            }
         };
         FloatConvolution { g, way }
     }
@@ -96,6 +103,9 @@ impl FloatConvolution {
             Way::ByAreas(plan) => {
                 let direct = Direct::new(threads, g, plan, input, filter, tensor);
                 direct.forward(threads, out, finish)?;
+            }
+            Way::Split(plan, direct) => {
+                Split { g, plan, direct, input, filter }.forward(threads, tensor, out, finish)?;
             }
             Way::ByTaps => {
                 by_im2col(threads, g, input, filter, out)?;

@@ -12,6 +12,8 @@ mod direct;
 mod direct_filter;
 #[cfg(target_arch = "x86_64")]
 mod float;
+#[cfg(target_arch = "x86_64")]
+mod split;
 
 #[cfg(test)]
 mod tests;

@@ -111,3 +111,79 @@ fn volumes_and_many_windows_are_right() {
     check(&Geometry { sweep: Sweep::new(1, 36, &slides), groups: 1, filters: 35 }, "an image");
     check(&Geometry { sweep: Sweep::new(3, 4, &slides), groups: 2, filters: 4 }, "groups");
 }
+
+/// Geometries that tile registers serve, where there are any.
+#[cfg(target_arch = "x86_64")]
+fn in_tile_registers() -> Vec<(Geometry, String)> {
+    let explicit = WindowPadding::Explicit { before: 3, after: 1 };
+    let mut all = Vec::new();
+    for (padding, height, width, size, stride, dilation, channels, filters) in [
+        (WindowPadding::Same, 14, 14, 3, 1, 1, 32, 40),
+        (WindowPadding::Valid, 30, 17, 3, 1, 1, 24, 48),
+        (WindowPadding::Same, 28, 30, 3, 2, 1, 56, 48),
+        (explicit, 13, 16, 4, 1, 1, 64, 24),
+        (WindowPadding::Same, 31, 29, 2, 3, 1, 96, 130),
+        (WindowPadding::Valid, 40, 40, 3, 1, 4, 32, 32),
+        (explicit, 40, 31, 3, 2, 3, 48, 64),
+        (WindowPadding::Valid, 56, 56, 1, 2, 1, 64, 128),
+        (WindowPadding::Same, 60, 62, 3, 1, 1, 64, 32),
+    ] {
+        let slides = [
+            slide(height, size, stride, dilation, padding),
+            slide(width, size, stride, dilation, padding),
+        ];
+        let sweep = Sweep::new(2, channels, &slides);
+        let what = format!("{padding:?} {height} {width} {size} {stride} {dilation} {channels}");
+        all.push((Geometry { sweep, groups: 1, filters }, what));
+    }
+    let slides = [(6, 3, 1), (15, 2, 2), (17, 3, 1)]
+        .map(|(input, size, stride)| slide(input, size, stride, 1, WindowPadding::Same));
+    all.push((
+        Geometry { sweep: Sweep::new(2, 32, &slides), groups: 1, filters: 32 },
+        "3-D".into(),
+    ));
+    all
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn convolutions_in_tile_registers_are_right() {
+    for (g, what) in in_tile_registers() {
+        assert_eq!(
+            split::SplitPlan::new(&g).is_some(),
+            super::super::gemm::amx::TileUnit::detect().is_some(),
+            "{what}"
+        );
+        check(&g, &what);
+    }
+}
+
+/// Inputs with numbers that cannot be split.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn numbers_that_cannot_be_split_are_convolved_whole() {
+    for (g, what) in in_tile_registers() {
+        let [a, b, c] = &g.sweep.slides;
+        let mut input = numbers(g.sweep.batch * a.input * b.input * c.input * g.sweep.channels, 3);
+        let filter = numbers(g.depth() * g.filters, 77);
+        let at = input.len() / 3;
+        for (y, z) in (0..b.stride).flat_map(|y| (0..c.stride).map(move |z| (y, z))) {
+            input[at + (y * c.input + z) * g.sweep.channels] = f32::INFINITY;
+        }
+        input[at + 40 * g.sweep.channels] = 1e-40;
+        let windows = g.sweep.n_windows() * g.filters;
+        let single = Threads::single();
+        let mut expected = vec![0.0; windows];
+        by_im2col(&single, &g, &input, &filter, &mut expected).unwrap();
+        let mut found = vec![0.0; windows];
+        forward(&single, &g, &input, &filter, &mut found).unwrap();
+        let mut infinite = 0;
+        for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            let same = found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan();
+            let near = (found - expected).abs() < 1e-3 * (expected.abs() + 1.0);
+            assert!(same || near, "{what} {index}: {found}, not {expected}");
+            infinite += usize::from(!found.is_finite());
+        }
+        assert!(infinite > 0, "{what}");
+    }
+}

@@ -1,8 +1,8 @@
 //! Matmuls of bytes with sums of 32 bits, which wrap.
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use super::blocks::{TileKind, TileUnit};
 use super::{GemmOutput, GemmSizes, Matrix, gemm, grouped::Grouped};
+#[cfg(target_arch = "x86_64")]
+use super::{amx::TileUnit, blocks::TileKind};
 #[cfg(target_arch = "x86_64")]
 use super::{
     blocks::{self, BlockUnit, ByteSigns, VnniUnit},
@@ -39,7 +39,6 @@ pub(in crate::cpu) fn gemm_of_bytes<A: Byte, B: Byte>(
     #[cfg(target_arch = "x86_64")]
     if blocks::serves::<A>(sizes) {
         let signs = ByteSigns { a: A::IS_SIGNED, b: B::IS_SIGNED };
-        #[cfg(target_os = "linux")]
         if let Some(unit) = TileUnit::detect()
             && sizes.m >= blocks::FEWEST
         {

@@ -1,12 +1,15 @@
 //! GEMM of each element type.
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use super::blocks::{self, TileKind, TileUnit};
 use super::{
     GemmElement, GemmOutput, GemmSizes, Matrix, integer::multiply_integers, panels::by_panels,
 };
 #[cfg(target_arch = "x86_64")]
-use super::{line, packed, small, tile::InstructionSet};
+use super::{
+    amx::TileUnit,
+    blocks::{self, TileKind},
+};
+#[cfg(target_arch = "x86_64")]
+use super::{line, packed, small, split, tile::InstructionSet};
 use crate::{number::Number, threads::Threads, wide::WideElement};
 use gemm::Parallelism;
 #[cfg(target_arch = "x86_64")]
@@ -77,7 +80,9 @@ fn by_vectors<'o>(
         if !in_tiles(sizes, a, b) {
             return Some(out);
         }
-        if small::serves(machine, sizes, a, b) {
+        if let Some(unit) = split::unit_for(sizes) {
+            split::multiply((unit, machine), threads, sizes, a, b.into(), out, None);
+        } else if small::serves(machine, sizes, a, b) {
             small::multiply(machine, threads, sizes, a, b, out);
         } else {
             packed::multiply(machine, threads, sizes, a, b.into(), out, None);
@@ -194,7 +199,7 @@ impl GemmElement for bf16 {
 /// Computes a matmul on tile registers; returns `out` where there are none or another way is
 /// better.
 #[cfg_attr(
-    not(all(target_arch = "x86_64", target_os = "linux")),
+    not(target_arch = "x86_64"),
     expect(unused_variables, reason = "the registers are those of one processor family")
 )]
 fn by_tiles<'o>(
@@ -204,7 +209,7 @@ fn by_tiles<'o>(
     b: Matrix<'_, bf16>,
     out: GemmOutput<'o, bf16>,
 ) -> Option<GemmOutput<'o, bf16>> {
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    #[cfg(target_arch = "x86_64")]
     if let Some(unit) = TileUnit::detect()
         && blocks::serves::<bf16>(sizes)
         && sizes.m >= blocks::FEWEST

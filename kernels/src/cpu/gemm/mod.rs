@@ -3,7 +3,8 @@
 //! Products of `f32`, `f64` and complex numbers go through the `gemm` crate, 16-bit floats are
 //! widened to `f32` and rounded once at the end, integers wrap. With AVX2 or AVX-512, products of
 //! `f32` go ways of their own: by tiles of sums in registers. Products of bytes and of `bfloat16` are
-//! summed in the tile registers of AMX, those of bytes in registers of AVX-512 with VNNI too.
+//! summed in the tile registers of AMX, those of bytes in registers of AVX-512 with VNNI too, and
+//! large ones of `f32` in tile registers as well, by operands that are split.
 //!
 //! Work for the crate is cut into panels of rows or columns. The order of a sum is that of its
 //! length alone once a panel has more than 64 rows or columns and more than 256 elements, so a
@@ -11,9 +12,13 @@
 //! of threads.
 
 #[cfg(target_arch = "x86_64")]
+pub(super) mod amx;
+#[cfg(target_arch = "x86_64")]
 mod blocks;
 mod bytes;
 mod factor;
+#[cfg(target_arch = "x86_64")]
+mod group_order;
 mod grouped;
 mod integer;
 #[cfg(target_arch = "x86_64")]
@@ -33,6 +38,8 @@ pub(super) mod rect;
 pub(super) mod rows;
 #[cfg(target_arch = "x86_64")]
 mod small;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod split;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod tile;
 #[cfg(target_arch = "x86_64")]
@@ -252,11 +259,18 @@ pub(crate) fn gemm_by_weights(
         let single = Threads::single();
         let threads = if sizes.work() < PARALLEL_WORK { &single } else { threads };
         let packed = weights.packed(threads, machine, sizes, b);
-        if packed.is_some() || (finish.is_some() && !small::serves(machine, sizes, a, b)) {
+        let unit = split::unit_for(sizes);
+        let small = unit.is_none() && small::serves(machine, sizes, a, b);
+        if packed.is_some() || (finish.is_some() && !small) {
             assert!(a.fits(m, k) && b.fits(k, n), "the operands of a product of sizes {sizes:?}");
             let b = packed::RightOperand { matrix: b, packed: packed.as_deref() };
             let output = GemmOutput::row_major(out, n);
-            return packed::multiply(machine, threads, sizes, a, b, output, finish);
+            return match unit {
+                Some(unit) => {
+                    split::multiply((unit, machine), threads, sizes, a, b, output, finish);
+                }
+                None => packed::multiply(machine, threads, sizes, a, b, output, finish),
+            };
         }
     }
     gemm(threads, sizes, a, b, GemmOutput::row_major(out, n));

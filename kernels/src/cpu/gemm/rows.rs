@@ -6,6 +6,7 @@ use super::{
     linear::LinearEpilogue,
     packed::{RightOperand, depth, multiply_by_depths},
     rect::Rect,
+    split,
     tile::InstructionSet,
     weights::{PackedLayout, PackedMatrix, PackedWeights},
 };
@@ -68,7 +69,11 @@ impl RowsByWeights {
         let output = GemmOutput::row_major(out, n);
         let finish = finish.map(|finish| RowsFrom { finish, row });
         let finish = finish.as_ref().map(|finish| finish as &dyn BlockEpilogue);
-        let (single, sizes) = (Threads::single(), (sizes, depth(self.sizes)));
+        let single = Threads::single();
+        if let Some(unit) = split::unit_for(self.sizes) {
+            return split::multiply((unit, self.machine), &single, sizes, a, b, output, finish);
+        }
+        let sizes = (sizes, depth(self.sizes));
         multiply_by_depths(self.machine, &single, sizes, a, b, output, finish);
     }
 }

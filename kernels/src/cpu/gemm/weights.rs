@@ -5,7 +5,14 @@
 //! tensor is not changed. Kernels of other shapes share it. Training changes weights at each step:
 //! kernels that find others again and again look ever more rarely.
 
-use super::{GemmSizes, Matrix, pack::pack_columns, packed::depth, tile::InstructionSet};
+use super::{
+    GemmSizes, Matrix,
+    amx::TileUnit,
+    pack::pack_columns,
+    packed::depth,
+    split::{self, BLOCK, Magnitudes, Panel},
+    tile::InstructionSet,
+};
 use crate::threads::Threads;
 use ferroflow_ir::{HostTensor, TensorIdentity, memory::HostMemory};
 use parking_lot::Mutex;
@@ -47,6 +54,8 @@ pub(in crate::cpu) struct PackedLayout {
     col_stride: usize,
     /// Steps of a block.
     depth: usize,
+    /// Contiguous steps that tile registers take, where numbers are split into parts.
+    run: Option<(TileUnit, usize)>,
 }
 
 impl PackedLayout {
@@ -58,7 +67,9 @@ impl PackedLayout {
     ) -> PackedLayout {
         let Matrix { row_stride, col_stride, .. } = b;
         let GemmSizes { k, n, .. } = sizes;
-        PackedLayout { machine, steps: k, cols: n, row_stride, col_stride, depth: depth(sizes) }
+        let run = split::unit_for(sizes).map(|unit| (unit, k));
+        let depth = depth(sizes);
+        PackedLayout { machine, steps: k, cols: n, row_stride, col_stride, depth, run }
     }
 
     /// The layout of contiguous rows in one block.
@@ -67,21 +78,58 @@ impl PackedLayout {
         steps: usize,
         cols: usize,
     ) -> PackedLayout {
-        PackedLayout { machine, steps, cols, row_stride: cols, col_stride: 1, depth: steps }
+        let (row_stride, col_stride) = (cols, 1);
+        PackedLayout { machine, steps, cols, row_stride, col_stride, depth: steps, run: None }
+    }
+
+    /// As [`whole`](PackedLayout::whole), for tile registers that take runs of so many steps.
+    pub(in crate::cpu) fn split(
+        (unit, machine): (TileUnit, InstructionSet),
+        steps: usize,
+        cols: usize,
+        run: usize,
+    ) -> PackedLayout {
+        PackedLayout { run: Some((unit, run)), ..PackedLayout::whole(machine, steps, cols) }
     }
 
     fn padded(&self) -> usize {
         self.cols.next_multiple_of(self.machine.cols())
     }
 
-    fn pack(&self, threads: &Threads, data: &[f32], packed: &mut [f32]) {
+    /// The 32-bit words of a panel of these runs of steps.
+    fn panel_len(&self, run: usize) -> usize {
+        self.steps / run.max(1) * split::panel_len(run)
+    }
+
+    /// The 32-bit words of all blocks or panels.
+    fn len(&self) -> Option<usize> {
+        match self.run {
+            Some((_, run)) => self.panel_len(run).checked_mul(self.cols.div_ceil(BLOCK)),
+            None => self.steps.checked_mul(self.padded()),
+        }
+    }
+
+    /// Packs the elements of a matrix in memory, and returns the magnitudes of each panel if numbers are
+    /// split.
+    fn pack(&self, threads: &Threads, data: &[f32], packed: &mut [u32]) -> Vec<Magnitudes> {
         let PackedLayout { row_stride, col_stride, .. } = *self;
         let matrix = Matrix { data, row_stride, col_stride, conjugate: false };
+        if let Some((unit, run)) = self.run {
+            let mut magnitudes = vec![Magnitudes::NONE; self.cols.div_ceil(BLOCK)];
+            let panels = packed.chunks_exact_mut(self.panel_len(run)).zip(&mut magnitudes);
+            threads.for_each(panels.enumerate(), |(index, (packed, magnitudes))| {
+                let cols = index * BLOCK..self.cols.min((index + 1) * BLOCK);
+                *magnitudes = split::pack_runs(unit, matrix, cols, 0..self.steps, run, packed);
+            });
+            return magnitudes;
+        }
         for start in (0..self.steps).step_by(self.depth) {
             let steps = start..self.steps.min(start + self.depth);
             let block = &mut packed[start * self.padded()..steps.end * self.padded()];
+            let block = bytemuck::cast_slice_mut(block);
             pack_columns(threads, self.machine, matrix, 0..self.cols, &steps, block);
         }
+        Vec::new()
     }
 }
 
@@ -91,21 +139,24 @@ pub(in crate::cpu) struct PackedMatrix {
     source: TensorIdentity,
     layout: PackedLayout,
     memory: HostMemory,
+    /// Those of each panel, where numbers are split.
+    magnitudes: Vec<Magnitudes>,
 }
 
 impl PackedMatrix {
     /// Packs a matrix; `None` where that takes too much memory.
     fn new(threads: &Threads, weights: &HostTensor, layout: PackedLayout) -> Option<PackedMatrix> {
         let (data, source) = (weights.as_slice().ok()?, TensorIdentity::of(weights)?);
-        let bytes = layout.steps.checked_mul(layout.padded())?.checked_mul(size_of::<f32>())?;
+        let bytes = layout.len()?.checked_mul(size_of::<u32>())?;
         let room = |all: usize| all.checked_add(bytes).filter(|&all| all <= MOST_BYTES);
         BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?;
         let Ok(memory) = HostMemory::pooled(bytes) else {
             BYTES.fetch_sub(bytes, Ordering::Relaxed);
             return None;
         };
-        let mut packed = PackedMatrix { source, layout, memory };
-        layout.pack(threads, data, bytemuck::cast_slice_mut(packed.memory.bytes_mut()));
+        let mut packed = PackedMatrix { source, layout, memory, magnitudes: Vec::new() };
+        let memory = bytemuck::cast_slice_mut(packed.memory.bytes_mut());
+        packed.magnitudes = layout.pack(threads, data, memory);
         Some(packed)
     }
 
@@ -116,9 +167,24 @@ impl PackedMatrix {
 
     /// The panels of a block, from the one that begins with column `first` on.
     pub(in crate::cpu) fn panels(&self, steps: &Range<usize>, first: usize) -> &[f32] {
+        debug_assert!(self.layout.run.is_none(), "whole numbers");
         debug_assert!(first.is_multiple_of(self.layout.machine.cols()), "the first of a panel");
         let packed: &[f32] = bytemuck::cast_slice(self.memory.bytes());
         &packed[steps.start * self.layout.padded() + first * steps.len()..]
+    }
+
+    /// The panel that begins with column `first`, where numbers are split.
+    ///
+    /// # Panics
+    ///
+    /// Where they are not.
+    pub(in crate::cpu) fn split_panel(&self, first: usize) -> Panel<'_> {
+        debug_assert!(first.is_multiple_of(BLOCK), "the first of a panel");
+        let (_, run) = self.layout.run.expect("numbers are split");
+        let len = self.layout.panel_len(run);
+        let packed: &[u32] = bytemuck::cast_slice(self.memory.bytes());
+        let index = first / BLOCK;
+        Panel { groups: &packed[index * len..][..len], magnitudes: self.magnitudes[index] }
     }
 }
 

@@ -5,17 +5,15 @@
 //! along that dimension, in the order in which tiles are loaded, with zeros where a matrix ends.
 
 mod pack;
-#[cfg(target_os = "linux")]
 mod tiles;
 mod vnni;
 
-#[cfg(target_os = "linux")]
-pub(super) use tiles::{TileKind, TileUnit};
+pub(super) use tiles::TileKind;
 pub(super) use vnni::VnniUnit;
 
-use super::{GemmOutput, GemmSizes, Matrix, grouped::Grouped};
+use super::{GemmOutput, GemmSizes, Matrix, group_order::GroupOrder, grouped::Grouped};
 use crate::{scratch::Scratch, threads::Threads};
-use pack::{GroupOrder, pack};
+use pack::pack;
 
 /// Rows of a tile.
 const ROWS: usize = 16;
@@ -139,7 +137,7 @@ fn scratch(len: usize) -> Scratch<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::gemm::Byte;
+    use crate::cpu::gemm::{Byte, amx::TileUnit};
     use std::num::NonZeroUsize;
 
     /// Views of a matrix: by rows, by columns, and with elements apart.
@@ -180,7 +178,6 @@ mod tests {
         make_b: impl Fn(u8) -> B + Copy,
     ) {
         let signs = ByteSigns { a: A::IS_SIGNED, b: B::IS_SIGNED };
-        #[cfg(target_os = "linux")]
         if let Some(unit) = TileUnit::detect() {
             bytes_by((unit, TileKind::Bytes(signs)), make_a, make_b);
         }
@@ -232,7 +229,6 @@ mod tests {
         bytes(|x| x, |x| x);
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn matmuls_of_brain_floats_are_summed_in_float32() {
         use half::bf16;

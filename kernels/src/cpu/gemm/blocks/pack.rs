@@ -1,20 +1,15 @@
 //! Packing operands into the groups that tiles hold.
 
 use super::{
-    super::{Matrix, grouped::Grouped},
+    super::{
+        Matrix,
+        group_order::{GroupOrder, transpose},
+        grouped::Grouped,
+    },
     GROUPS, ROWS, STEP,
 };
 use crate::simd::{Vectorized, vectorize};
 use std::ops::Range;
-
-/// The order of groups in a tile.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum GroupOrder {
-    /// The groups of a line are contiguous.
-    ByLines,
-    /// The lines of a group are contiguous.
-    ByGroups,
-}
 
 /// A tile: 16 rows of 16 groups.
 type Tile = [u32; ROWS * GROUPS];
@@ -124,15 +119,4 @@ fn one_by_one<T: Grouped>(
         }
     }
     GroupOrder::ByLines
-}
-
-/// Exchanges rows and columns.
-#[inline(always)]
-fn transpose(tile: &mut Tile) {
-    let source = *tile;
-    for (row, out) in tile.chunks_exact_mut(GROUPS).enumerate() {
-        for (col, out) in out.iter_mut().enumerate() {
-            *out = source[col * GROUPS + row];
-        }
-    }
 }

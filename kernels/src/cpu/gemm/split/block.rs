@@ -1,0 +1,237 @@
+//! Blocks of 32 by 32 sums of a matmul of split operands, in tile registers.
+
+#![expect(unsafe_code, reason = "instructions that the language has no names for")]
+
+use super::{
+    super::{amx::Configured, rect::Rect},
+    parts::{LINES, PART, STEP},
+};
+use std::arch::asm;
+
+/// Rows and columns of a block of sums, four tiles.
+pub(in crate::cpu) const BLOCK: usize = 2 * LINES;
+
+/// Bytes of a row of a tile.
+const ROW: usize = 64;
+
+/// Bytes of a 32-bit group.
+const GROUP: usize = size_of::<u32>();
+
+/// Rows of a split left operand in memory: two tiles for each step, and each of them in three parts.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cpu) struct SplitRows<'a> {
+    /// Groups of two `bfloat16`.
+    pub(in crate::cpu) data: &'a [u32],
+    /// Where the first row of the first tile is in each step, in bytes.
+    pub(in crate::cpu) steps: &'a [usize],
+    /// Bytes from a row to the next.
+    pub(in crate::cpu) row: usize,
+    /// Bytes from a part to the next.
+    pub(in crate::cpu) part: usize,
+    /// Bytes from the first tile to the second.
+    pub(in crate::cpu) tile: usize,
+}
+
+impl<'a> SplitRows<'a> {
+    /// A packed block, of which these are the steps.
+    pub(super) fn packed(data: &'a [u32], steps: &'a [usize]) -> SplitRows<'a> {
+        SplitRows { data, steps, row: ROW, part: GROUP * PART, tile: ROW * LINES }
+    }
+}
+
+/// Adds six matmuls of parts to the four tile registers that hold sums, those that are small first.
+/// `$rows` and `$cols` are [`all`] where there are two tiles of rows or columns, and [`none`] where
+/// there is one.
+macro_rules! sums {
+    ($rows:ident, $cols:ident, $call:expr) => {
+        asm!(
+            "test {add:e}, {add:e}",
+            "jnz 3f",
+            "tilezero tmm0",
+            $cols!("tilezero tmm1"),
+            $rows!("tilezero tmm2"),
+            $rows!($cols!("tilezero tmm3")),
+            "jmp 4f",
+            "3:",
+            "tileloadd tmm0, [{out} + {out_row}*1]",
+            $cols!("tileloadd tmm1, [{out} + {out_row}*1 + 64]"),
+            $rows!("tileloadd tmm2, [{low} + {out_row}*1]"),
+            $rows!($cols!("tileloadd tmm3, [{low} + {out_row}*1 + 64]")),
+            "4:",
+            "/* {low}, {tile}: for two tiles of rows alone */",
+            // `add` has been read: from here on it is the row of a panel.
+            "mov {add:e}, 64",
+            "2:",
+            "mov {at}, [{steps}]",
+            "add {steps}, 8",
+            "add {at}, {a}",
+            "lea {at}, [{at} + 2*{part}]",
+            "tileloadd tmm4, [{at} + {row}*1]",
+            "tileloadd tmm6, [{b} + {add}*1]",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            $cols!("tileloadd tmm7, [{b} + {add}*1 + 1024]"),
+            $cols!("tdpbf16ps tmm1, tmm4, tmm7"),
+            $rows!("add {at}, {tile}"),
+            $rows!("tileloadd tmm5, [{at} + {row}*1]"),
+            $rows!("tdpbf16ps tmm2, tmm5, tmm6"),
+            $rows!($cols!("tdpbf16ps tmm3, tmm5, tmm7")),
+            $rows!("sub {at}, {tile}"),
+            "sub {at}, {part}",
+            "tileloadd tmm4, [{at} + {row}*1]",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            $cols!("tdpbf16ps tmm1, tmm4, tmm7"),
+            $rows!("add {at}, {tile}"),
+            $rows!("tileloadd tmm5, [{at} + {row}*1]"),
+            $rows!("tdpbf16ps tmm2, tmm5, tmm6"),
+            $rows!($cols!("tdpbf16ps tmm3, tmm5, tmm7")),
+            $rows!("sub {at}, {tile}"),
+            "tileloadd tmm6, [{b} + {add}*1 + 2048]",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            $rows!("tdpbf16ps tmm2, tmm5, tmm6"),
+            $cols!("tileloadd tmm7, [{b} + {add}*1 + 3072]"),
+            $cols!("tdpbf16ps tmm1, tmm4, tmm7"),
+            $rows!($cols!("tdpbf16ps tmm3, tmm5, tmm7")),
+            "sub {at}, {part}",
+            "tileloadd tmm4, [{at} + {row}*1]",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            $cols!("tdpbf16ps tmm1, tmm4, tmm7"),
+            $rows!("add {at}, {tile}"),
+            $rows!("tileloadd tmm5, [{at} + {row}*1]"),
+            $rows!("tdpbf16ps tmm2, tmm5, tmm6"),
+            $rows!($cols!("tdpbf16ps tmm3, tmm5, tmm7")),
+            "tileloadd tmm6, [{b} + {add}*1 + 4096]",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            $rows!("tdpbf16ps tmm2, tmm5, tmm6"),
+            $cols!("tileloadd tmm7, [{b} + {add}*1 + 5120]"),
+            $cols!("tdpbf16ps tmm1, tmm4, tmm7"),
+            $rows!($cols!("tdpbf16ps tmm3, tmm5, tmm7")),
+            "tileloadd tmm6, [{b} + {add}*1]",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            $rows!("tdpbf16ps tmm2, tmm5, tmm6"),
+            $cols!("tileloadd tmm7, [{b} + {add}*1 + 1024]"),
+            $cols!("tdpbf16ps tmm1, tmm4, tmm7"),
+            $rows!($cols!("tdpbf16ps tmm3, tmm5, tmm7")),
+            "add {b}, 6144",
+            "cmp {steps}, {end}",
+            "jne 2b",
+            "tilestored [{out} + {out_row}*1], tmm0",
+            $cols!("tilestored [{out} + {out_row}*1 + 64], tmm1"),
+            $rows!("tilestored [{low} + {out_row}*1], tmm2"),
+            $rows!($cols!("tilestored [{low} + {out_row}*1 + 64], tmm3")),
+            a = in(reg) $call.a,
+            b = inout(reg) $call.b => _,
+            steps = inout(reg) $call.steps => _,
+            end = in(reg) $call.end,
+            row = in(reg) $call.row,
+            part = in(reg) $call.part,
+            tile = in(reg) $call.tile,
+            out = in(reg) $call.out,
+            low = in(reg) $call.low,
+            out_row = in(reg) $call.out_row,
+            add = inout(reg) usize::from($call.add) => _,
+            at = out(reg) _,
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+            options(nostack),
+        )
+    };
+}
+
+macro_rules! all {
+    ($line:expr) => {
+        $line
+    };
+}
+
+macro_rules! none {
+    ($line:expr) => {
+        ""
+    };
+}
+
+/// Operands of a block.
+struct Call {
+    a: *const u32,
+    b: *const u32,
+    steps: *const usize,
+    end: *const usize,
+    row: usize,
+    part: usize,
+    tile: usize,
+    out: *mut f32,
+    /// The first row of the lower tiles.
+    low: *mut f32,
+    out_row: usize,
+    add: bool,
+}
+
+/// Multiplies a block of rows by a packed block of columns, and puts the sums into `out`, or adds them to what
+/// is there. Where `out` ends inside a tile, the rows and columns of the operands go on, with any numbers.
+///
+/// # Panics
+///
+/// When an operand is too short, or `out` larger than a block or empty.
+pub(in crate::cpu) fn multiply(
+    registers: &Configured,
+    a: SplitRows<'_>,
+    b: &[u32],
+    mut out: Rect<'_>,
+    add: bool,
+) {
+    let (rows, cols) = (out.rows(), out.cols());
+    assert!((1..=BLOCK).contains(&rows) && (1..=BLOCK).contains(&cols), "a block");
+    if rows.is_multiple_of(LINES) && cols.is_multiple_of(LINES) {
+        return run(registers, a, b, out, add);
+    }
+    let mut aside = [0.0f32; BLOCK * BLOCK];
+    let (tall, wide) = (rows.next_multiple_of(LINES), cols.next_multiple_of(LINES));
+    run(registers, a, b, Rect::new(&mut aside, tall, wide, BLOCK), false);
+    put(&aside, BLOCK, &mut out, add);
+}
+
+/// Puts rows of sums, so far apart, into `out`, or adds them to what is there.
+pub(in crate::cpu) fn put(sums: &[f32], stride: usize, out: &mut Rect<'_>, add: bool) {
+    for (row, sums) in (0..out.rows()).zip(sums.chunks(stride)) {
+        for (x, sum) in out.row(row).iter_mut().zip(sums) {
+            *x = if add { *x + sum } else { *sum };
+        }
+    }
+}
+
+/// As [`multiply`], for whole tiles.
+fn run(_: &Configured, a: SplitRows<'_>, b: &[u32], out: Rect<'_>, add: bool) {
+    let two = [out.rows() == BLOCK, out.cols() == BLOCK];
+    let second = if two[0] { a.tile } else { 0 };
+    let beyond = second + 2 * a.part + (LINES - 1) * a.row + ROW;
+    let last = a.steps.iter().copied().max().unwrap_or_default();
+    assert!(!a.steps.is_empty() && last + beyond <= a.data.len() * GROUP, "the left operand");
+    assert!(b.len() >= a.steps.len() * STEP && STEP * GROUP == 6144 && PART * GROUP == 2048);
+    let ends = a.steps.as_ptr_range();
+    let (data, stride) = (out.as_ptr(), out.row_stride());
+    let call = Call {
+        a: a.data.as_ptr(),
+        b: b.as_ptr(),
+        steps: ends.start,
+        end: ends.end,
+        row: a.row,
+        part: a.part,
+        tile: a.tile,
+        out: data,
+        low: data.wrapping_add(LINES * stride),
+        out_row: size_of::<f32>() * stride,
+        add,
+    };
+    // SAFETY: the registers are configured as 16 rows of 64 bytes on this thread, as there is a `Configured`.
+    // Every step reads two tiles at most of each of three parts of the left operand, of which the last byte is
+    // inside (see the first assertion), and three kilobytes of groups of the right one for each of its tiles (see
+    // the second). What is written, and read before where it is added to, are the rows of `out`, an exclusive
+    // borrow: sixteen or thirty-two of as many columns.
+    unsafe {
+        match two {
+            [true, true] => sums!(all, all, call),
+            [true, false] => sums!(all, none, call),
+            [false, true] => sums!(none, all, call),
+            [false, false] => sums!(none, none, call),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Matmuls of split operands against sums of `f64`.
+
+use super::*;
+use std::num::NonZeroUsize;
+
+fn unit() -> Option<(TileUnit, InstructionSet)> {
+    TileUnit::detect().zip(InstructionSet::detect())
+}
+
+/// Numbers of no pattern with all their bits, from -1 to 1.
+fn numbers(len: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state
+    };
+    (0..len).map(|_| (next() >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
+}
+
+fn element(matrix: Matrix<'_, f32>, row: usize, col: usize) -> f64 {
+    f64::from(matrix.data[row * matrix.row_stride + col * matrix.col_stride])
+}
+
+/// The root of the mean square of what sums differ by from those of `f64`.
+fn error(
+    GemmSizes { m, k, n }: GemmSizes,
+    a: Matrix<'_, f32>,
+    b: Matrix<'_, f32>,
+    out: &[f32],
+    stride: usize,
+) -> f64 {
+    let square = move |row: usize, col: usize| {
+        let products = (0..k).map(|step| element(a, row, step) * element(b, step, col));
+        (f64::from(out[row * stride + col]) - products.sum::<f64>()).powi(2)
+    };
+    let squares = (0..m).flat_map(|row| (0..n).map(move |col| square(row, col)));
+    (squares.sum::<f64>() / (m * n) as f64).sqrt()
+}
+
+fn view(data: &[f32], rows: usize, cols: usize, transposed: bool) -> Matrix<'_, f32> {
+    match transposed {
+        true => Matrix::row_major(data, rows).transposed(),
+        false => Matrix::row_major(data, cols),
+    }
+}
+
+#[test]
+fn sums_are_as_good_as_of_whole_numbers_whatever_the_threads() {
+    let Some(unit) = unit() else { return };
+    for (m, k, n) in
+        [(1, 1, 1), (32, 32, 32), (33, 31, 50), (16, 100, 16), (130, 1100, 70), (20, 2100, 200)]
+    {
+        let sizes = GemmSizes { m, k, n };
+        let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+        for (transposed_a, transposed_b) in [(false, false), (true, false), (false, true)] {
+            let (a, b) = (view(&a, m, k, transposed_a), view(&b, k, n, transposed_b));
+            let row_stride = n + 3;
+            let before = numbers(m * row_stride, 9);
+            let mut first: Option<Vec<f32>> = None;
+            for count in [1, 2, 3] {
+                let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
+                let mut found = before.clone();
+                let out = GemmOutput { data: &mut found, row_stride, accumulate: false };
+                multiply(unit, &threads, sizes, a, b.into(), out, None);
+                let mut chains = before.clone();
+                let out = GemmOutput { data: &mut chains, row_stride, accumulate: false };
+                packed::multiply(unit.1, &threads, sizes, a, b.into(), out, None);
+                let error = |found: &[f32]| error(sizes, a, b, found, row_stride);
+                let (split, whole) = (error(&found), error(&chains));
+                assert!(split <= 1.5 * whole + 1e-8, "{sizes:?}: {split}, {whole} by chains");
+                let beside = |all: &[f32]| all[n..row_stride].to_vec();
+                assert_eq!(beside(&found), beside(&before), "{sizes:?}: what is beside stays");
+                let first = first.get_or_insert_with(|| found.clone());
+                assert_eq!(&found, first, "{sizes:?}: the same bits on {count} threads");
+                let mut twice = found.clone();
+                let out = GemmOutput { data: &mut twice, row_stride, accumulate: true };
+                multiply(unit, &threads, sizes, a, b.into(), out, None);
+                for (row, found) in found.chunks(row_stride).enumerate() {
+                    for (col, x) in found[..n].iter().enumerate() {
+                        let sum = twice[row * row_stride + col];
+                        assert!((sum - 2.0 * x).abs() <= 1e-5 * (1.0 + x.abs()), "{sizes:?} added");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_of_rows_and_of_columns_have_the_same_bits() {
+    let Some(unit) = unit() else { return };
+    // By columns, and by rows.
+    for (m, k, n) in [(100, 300, 4200), (3000, 800, 40)] {
+        let sizes = GemmSizes { m, k, n };
+        let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+        let (a, b) = (Matrix::row_major(&a[..], k), Matrix::row_major(&b[..], n));
+        let mut whole = vec![0.0; m * n];
+        let threads = Threads::single();
+        multiply(unit, &threads, sizes, a, b.into(), GemmOutput::row_major(&mut whole, n), None);
+        for (row, col) in [(0, 0), (m - 1, n - 1), (m / 2, n / 3)] {
+            let mut one = [0.0];
+            let (a, b) = (a.below(row), b.right_of(col));
+            let out = GemmOutput::row_major(&mut one, 1);
+            multiply(unit, &threads, GemmSizes { m: 1, k, n: 1 }, a, b.into(), out, None);
+            assert_eq!(one[0], whole[row * n + col], "{sizes:?} {row} {col}");
+        }
+    }
+}
+
+#[test]
+fn integers_are_exact() {
+    let Some(unit) = unit() else { return };
+    let sizes @ GemmSizes { m, k, n } = GemmSizes { m: 40, k: 64, n: 40 };
+    for (left, right) in [(1 << 8, 1 << 9), (1 << 17, 1), (3, 70_001), (1 << 12, 1 << 5)] {
+        let number = |index: usize, most: u64| (index as u64 * 7919 % (most + 1)) as f32;
+        let a: Vec<f32> = (0..m * k).map(|index| number(index, left)).collect();
+        let b: Vec<f32> = (0..k * n).map(|index| number(index, right)).collect();
+        let (a, b) = (Matrix::row_major(&a[..], k), Matrix::row_major(&b[..], n));
+        let mut out = vec![0.0; m * n];
+        let output = GemmOutput::row_major(&mut out, n);
+        multiply(unit, &Threads::single(), sizes, a, b.into(), output, None);
+        for (index, &found) in out.iter().enumerate() {
+            let products =
+                (0..k).map(|step| element(a, index / n, step) * element(b, step, index % n));
+            let sum: f64 = products.sum();
+            assert!(sum < f64::from(1 << 24), "{sum} is exact");
+            assert_eq!(f64::from(found), sum, "{left} {right}");
+        }
+    }
+}
+
+/// Numbers without three parts, or whose products are near overflow, in some blocks of many.
+#[test]
+fn extreme_numbers_are_multiplied_whole() {
+    let Some(unit) = unit() else { return };
+    let sizes @ GemmSizes { m, k, n } = GemmSizes { m: 70, k: 50, n: 70 };
+    for (x, y) in [
+        (f32::INFINITY, 1.0),
+        (f32::NAN, 1.0),
+        (f32::MAX, 1.0),
+        (1e-37, 3e37),
+        (2e20, 1e18),
+        (3e37, 2e-38),
+    ] {
+        let (mut a, mut b) = (vec![0.0; m * k], vec![0.0; k * n]);
+        a[40 * k + 3] = x;
+        a[2 * k + 3] = 1.0;
+        b[3 * n + 65] = y;
+        b[3 * n + 1] = 1.0;
+        let (a, b) = (Matrix::row_major(&a[..], k), Matrix::row_major(&b[..], n));
+        let mut out = vec![-1.0; m * n];
+        let output = GemmOutput::row_major(&mut out, n);
+        multiply(unit, &Threads::single(), sizes, a, b.into(), output, None);
+        for (row, col, expected) in
+            [(40, 65, x * y), (40, 1, x), (2, 65, y), (2, 1, 1.0), (0, 0, 0.0), (69, 69, 0.0)]
+        {
+            let found = out[row * n + col];
+            let same = found == expected || found.is_nan() && expected.is_nan();
+            assert!(same, "{x} {y}: {found} instead of {expected}");
+        }
+    }
+}
+
+/// Doubles each element, and adds the numbers of its row and column.
+struct Mark;
+
+impl BlockEpilogue for Mark {
+    fn apply(&self, first_row: usize, first_col: usize, mut block: Rect<'_>) {
+        for row in 0..block.rows() {
+            for (col, x) in block.row(row).iter_mut().enumerate() {
+                *x = 2.0 * *x + (first_row + row) as f32 + 0.125 * (first_col + col) as f32;
+            }
+        }
+    }
+}
+
+#[test]
+fn every_element_is_finished_once() {
+    let Some(unit) = unit() else { return };
+    for (m, k, n) in [(40, 70, 33), (290, 1100, 150), (1200, 200, 40), (40, 40, 1000)] {
+        let sizes = GemmSizes { m, k, n };
+        let (a, b) = (numbers(m * k, 1), numbers(k * n, 5));
+        let (a, b) = (Matrix::row_major(&a[..], k), Matrix::row_major(&b[..], n));
+        for count in [1, 3] {
+            let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
+            let (mut plain, mut found) = (vec![0.0; m * n], vec![0.0; m * n]);
+            let output = GemmOutput::row_major(&mut plain, n);
+            multiply(unit, &threads, sizes, a, b.into(), output, None);
+            Mark.apply(0, 0, Rect::new(&mut plain, m, n, n));
+            let output = GemmOutput::row_major(&mut found, n);
+            multiply(unit, &threads, sizes, a, b.into(), output, Some(&Mark));
+            assert_eq!(found, plain, "{sizes:?}, {count} threads");
+        }
+    }
+}
