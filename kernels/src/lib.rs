@@ -51,6 +51,8 @@ pub mod kernel;
 pub mod kernel_graph;
 mod number;
 pub mod optimizer;
+#[cfg(target_arch = "x86_64")]
+mod pages;
 pub mod philox;
 pub mod plan;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]

@@ -66,6 +66,7 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/src/cpu/gemm/blocks/vnni.rs",
     "kernels/src/cpu/gemm/tile.rs",
     "kernels/src/cpu/gemm/vector.rs",
+    "kernels/src/pages.rs",
     "kernels/src/cuda/compile.rs",
     "kernels/src/cuda/driver.rs",
     "kernels/src/cuda/graph.rs",

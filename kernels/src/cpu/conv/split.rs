@@ -10,11 +10,11 @@
 use super::super::gemm::{
     BlockEpilogue, Matrix,
     amx::TileUnit,
-    linear::LinearEpilogue,
+    linear::{LinearEpilogue, LinearSteps},
     rect::Rect,
     split::{
-        BLOCK, DEPTH, LINES, Magnitudes, PARTS, Panel, SplitRows, multiply_block, pack_runs,
-        panel_len, put, split_positions,
+        BLOCK, DEPTH, LINES, Magnitudes, PARTS, Panel, SplitRows, has_rows, pack_runs, panel_len,
+        split_positions, sum,
     },
     tile::InstructionSet,
     weights::{PackedLayout, PackedMatrix, PackedWeights},
@@ -32,6 +32,9 @@ const LARGEST_BAND: usize = 4 << 20;
 
 /// The fewest channels, and filters: tiles would be mostly empty.
 const FEWEST: usize = 24;
+
+/// The fewest filters and kernel offsets multiplied: splitting a position costs more than tiles save.
+const FEWEST_USES: usize = 80;
 
 /// The fewest multiplications.
 const LEAST_WORK: u64 = 1 << 20;
@@ -150,7 +153,9 @@ impl SplitPlan {
         let [_, b, c] = &sweep.slides;
         let channels = sweep.channels;
         let is_empty = sweep.slides.iter().any(|slide| slide.output == 0 || slide.size == 0);
-        if is_empty || *groups != 1 || channels < FEWEST || *filters < FEWEST {
+        let uses = sweep.n_kernel_offsets().saturating_mul(*filters);
+        let is_small = channels < FEWEST || *filters < FEWEST || uses < FEWEST_USES;
+        if is_empty || *groups != 1 || is_small {
             return None;
         }
         // As many lines as there is room for, and bands of as many, give or take one.
@@ -176,7 +181,10 @@ impl SplitPlan {
         let work = (sweep.n_windows() as u64)
             .saturating_mul(g.depth() as u64)
             .saturating_mul(*filters as u64);
-        let serves = waste <= 1.7 && lines * c.output >= FEWEST && work >= LEAST_WORK;
+        let rows = sweep.windows_per_image();
+        let serves = waste <= 1.7
+            && has_rows(rows, g.depth().saturating_mul(*filters))
+            && work >= LEAST_WORK;
         let steps = band.steps(g);
         let packed = PackedWeights::default();
         serves.then_some(SplitPlan { unit, machine, lines, band, steps, packed })
@@ -218,7 +226,7 @@ impl Panels<'_> {
             Panels::Kept(packed) => packed.split_panel(filter),
             Panels::Fresh { groups, magnitudes, len } => {
                 let index = filter / BLOCK;
-                Panel { groups: &groups[index * len..][..*len], magnitudes: magnitudes[index] }
+                Panel::new(&groups[index * len..][..*len], magnitudes[index])
             }
         }
     }
@@ -391,15 +399,18 @@ impl Split<'_> {
         let windows = (lines.count - 1) * pitch + width;
         let mut sums = Scratch::<f32>::new(windows.next_multiple_of(BLOCK) * BLOCK)?;
         let registers = plan.unit.registers();
+        let results = self.g.sweep.n_windows() * self.g.filters;
+        let none = LinearEpilogue::new(LinearSteps::default(), self.g.filters, results);
         let bytes = size_of::<u32>();
         let mut filter = first;
         while out.cols() > 0 {
             let mut column = out.take_cols(BLOCK);
             let cols = column.cols();
             let panel = panels.of(filter);
-            for (index, sums) in sums.chunks_exact_mut(BLOCK * BLOCK).enumerate() {
+            for (index, sums) in sums.as_chunks_mut::<{ BLOCK * BLOCK }>().0.iter_mut().enumerate()
+            {
                 let first = index * BLOCK;
-                let rows = (windows - first).min(BLOCK).next_multiple_of(LINES);
+                let rows = (windows - first).min(BLOCK);
                 let a = SplitRows {
                     data: &band.groups[first * groups..],
                     steps,
@@ -407,16 +418,14 @@ impl Split<'_> {
                     part: bytes * plan.band.part,
                     tile: bytes * LINES * groups,
                 };
-                let sums = Rect::new(sums, rows, cols.next_multiple_of(LINES), BLOCK);
-                multiply_block(&registers, a, panel.groups, sums, false);
+                let panel = panel.before(panel.groups.len(), index);
+                sum(&registers, a, panel, (rows, cols), sums);
             }
             for (line, sums) in sums.chunks(pitch * BLOCK).take(lines.count).enumerate() {
-                let mut row = column.take_rows(width);
-                put(sums, BLOCK, &mut row, false);
-                if let Some((epilogue, before)) = linear {
-                    let at = before + (lines.first + line) * width;
-                    epilogue.tile(at, filter, 1).run(plan.machine, row);
-                }
+                let row = column.take_rows(width);
+                let (epilogue, before) = linear.unwrap_or((&none, 0));
+                let at = before + (lines.first + line) * width;
+                epilogue.tile(at, filter, 1).put(plan.machine, sums, BLOCK, row);
             }
             filter += cols;
         }

@@ -105,15 +105,48 @@ impl LinearTile<'_> {
         if tile.rows() == 0 || tile.cols() == 0 {
             return;
         }
-        self.check(&tile);
+        let sums = Sums { data: tile.as_ptr(), row_stride: tile.row_stride() };
+        // SAFETY: the sums are those of the tile.
+        unsafe { self.run_on(machine, sums, &tile) }
+    }
+
+    /// Does the steps to sums that are elsewhere, rows of them so far apart, and puts the results into a tile.
+    ///
+    /// # Panics
+    ///
+    /// When the tile does not lie inside the results, or there are not so many sums.
+    #[inline]
+    pub(in crate::cpu) fn put(
+        &self,
+        machine: InstructionSet,
+        sums: &[f32],
+        row_stride: usize,
+        tile: Rect<'_>,
+    ) {
+        if tile.rows() == 0 || tile.cols() == 0 {
+            return;
+        }
+        let last = (tile.rows() - 1).checked_mul(row_stride);
+        let end = last.and_then(|at| at.checked_add(tile.cols()));
+        assert!(end.is_some_and(|end| end <= sums.len()), "sums of a tile");
+        // SAFETY: the slice has the sums of all rows.
+        unsafe { self.run_on(machine, Sums { data: sums.as_ptr(), row_stride }, &tile) }
+    }
+
+    /// # Safety
+    ///
+    /// There are as many sums as the tile, which is not empty, has results.
+    #[inline]
+    unsafe fn run_on(&self, machine: InstructionSet, sums: Sums, tile: &Rect<'_>) {
+        self.check(tile);
         let run = match machine.0 {
             Set::Avx2 => AVX2[self.epilogue.form],
             Set::Avx512 => AVX512[self.epilogue.form],
         };
         // SAFETY: `machine` proves that the processor has the features; `tile` is an exclusive borrow
         // of its rows; the operands have an element for each column, or for each result, and the tile
-        // lies inside.
-        unsafe { run(self, &tile) }
+        // lies inside; the caller vouches for the sums.
+        unsafe { run(self, sums, tile) }
     }
 
     /// Checks that a tile, which is not empty, is inside the results.
@@ -235,8 +268,15 @@ impl LinearTile<'_> {
     }
 }
 
+/// Sums of a tile, rows of them so far apart: in the tile itself, or elsewhere.
+#[derive(Debug, Clone, Copy)]
+struct Sums {
+    data: *const f32,
+    row_stride: usize,
+}
+
 /// A function for tiles of one form.
-type Run = unsafe fn(&LinearTile<'_>, &Rect<'_>);
+type Run = unsafe fn(&LinearTile<'_>, Sums, &Rect<'_>);
 
 /// Subnormal numbers count as zero.
 const FLUSH: usize = 1;
@@ -280,18 +320,18 @@ const fn has(form: usize, bits: usize) -> bool {
 ///
 /// As for [`steps`]; the processor has what [`has_avx2`](crate::simd::has_avx2) asks for.
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn avx2<const FORM: usize>(at: &LinearTile<'_>, tile: &Rect<'_>) {
+unsafe fn avx2<const FORM: usize>(at: &LinearTile<'_>, sums: Sums, tile: &Rect<'_>) {
     // SAFETY: the caller vouches for it.
-    unsafe { steps::<__m256, FORM>(at, tile) }
+    unsafe { steps::<__m256, FORM>(at, sums, tile) }
 }
 
 /// # Safety
 ///
 /// As for [`steps`]; the processor has what [`has_avx512`](crate::simd::has_avx512) asks for.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-unsafe fn avx512<const FORM: usize>(at: &LinearTile<'_>, tile: &Rect<'_>) {
+unsafe fn avx512<const FORM: usize>(at: &LinearTile<'_>, sums: Sums, tile: &Rect<'_>) {
     // SAFETY: the caller vouches for it.
-    unsafe { steps::<__m512, FORM>(at, tile) }
+    unsafe { steps::<__m512, FORM>(at, sums, tile) }
 }
 
 /// Does the steps, to a vector of columns after the other.
@@ -299,18 +339,18 @@ unsafe fn avx512<const FORM: usize>(at: &LinearTile<'_>, tile: &Rect<'_>) {
 /// # Safety
 ///
 /// The processor has the features of the vector. Nobody else refers to the tile, which lies inside the
-/// results of the epilogue, whose steps have the form.
+/// results of the epilogue, whose steps have the form; there are as many sums.
 #[inline(always)]
-unsafe fn steps<X: Vector, const FORM: usize>(at: &LinearTile<'_>, tile: &Rect<'_>) {
+unsafe fn steps<X: Vector, const FORM: usize>(at: &LinearTile<'_>, sums: Sums, tile: &Rect<'_>) {
     let whole = tile.cols() / X::LANES * X::LANES;
     // SAFETY: the caller vouches for the processor and the memory.
     unsafe {
         let part = X::part(tile.cols() - whole);
         for col in (0..whole).step_by(X::LANES) {
-            columns::<X, FORM, false>(at, tile, col, part);
+            columns::<X, FORM, false>(at, sums, tile, col, part);
         }
         if whole < tile.cols() {
-            columns::<X, FORM, true>(at, tile, whole, part);
+            columns::<X, FORM, true>(at, sums, tile, whole, part);
         }
     }
 }
@@ -323,12 +363,14 @@ unsafe fn steps<X: Vector, const FORM: usize>(at: &LinearTile<'_>, tile: &Rect<'
 #[inline(always)]
 unsafe fn columns<X: Vector, const FORM: usize, const PART: bool>(
     at: &LinearTile<'_>,
+    sums: Sums,
     tile: &Rect<'_>,
     col: usize,
     part: X::Part,
 ) {
     let LinearEpilogue { steps, .. } = at.epilogue;
     let (first, mut results) = (at.col + col, tile.as_ptr().wrapping_add(col));
+    let mut source = sums.data.wrapping_add(col);
     let mut residual = match steps.residual {
         Some(all) => all.as_ptr().wrapping_add(at.at + col),
         None => results.cast_const(),
@@ -344,7 +386,7 @@ unsafe fn columns<X: Vector, const FORM: usize, const PART: bool>(
         let (low, high) = (none.fill(low), none.fill(high));
         let normal = none.fill(f32::MIN_POSITIVE);
         for _ in 0..tile.rows() {
-            let mut x = load::<X, PART>(results, part);
+            let mut x = load::<X, PART>(source, part);
             if has(FORM, FLUSH) {
                 x = x.flush();
             }
@@ -374,6 +416,7 @@ unsafe fn columns<X: Vector, const FORM: usize, const PART: bool>(
                 true => X::of_lanes(x).store_part(results, part),
                 false => X::of_lanes(x).store(results),
             }
+            source = source.wrapping_add(sums.row_stride);
             results = results.wrapping_add(tile.row_stride());
             residual = residual.wrapping_add(at.row_step);
         }

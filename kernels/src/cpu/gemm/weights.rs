@@ -13,7 +13,7 @@ use super::{
     split::{self, BLOCK, Magnitudes, Panel},
     tile::InstructionSet,
 };
-use crate::threads::Threads;
+use crate::{pages::prefer_large, threads::Threads};
 use ferroflow_ir::{HostTensor, TensorIdentity, memory::HostMemory};
 use parking_lot::Mutex;
 use std::{
@@ -155,6 +155,7 @@ impl PackedMatrix {
             return None;
         };
         let mut packed = PackedMatrix { source, layout, memory, magnitudes: Vec::new() };
+        prefer_large(packed.memory.bytes_mut());
         let memory = bytemuck::cast_slice_mut(packed.memory.bytes_mut());
         packed.magnitudes = layout.pack(threads, data, memory);
         Some(packed)
@@ -184,7 +185,7 @@ impl PackedMatrix {
         let len = self.layout.panel_len(run);
         let packed: &[u32] = bytemuck::cast_slice(self.memory.bytes());
         let index = first / BLOCK;
-        Panel { groups: &packed[index * len..][..len], magnitudes: self.magnitudes[index] }
+        Panel::new(&packed[index * len..][..len], self.magnitudes[index])
     }
 }
 

@@ -4,9 +4,10 @@
 
 use super::{
     super::{amx::Configured, rect::Rect},
+    Panel,
     parts::{LINES, PART, STEP},
 };
-use std::arch::asm;
+use std::{arch::asm, mem::offset_of};
 
 /// Rows and columns of a block of sums, four tiles.
 pub(in crate::cpu) const BLOCK: usize = 2 * LINES;
@@ -41,10 +42,12 @@ impl<'a> SplitRows<'a> {
 
 /// Adds six matmuls of parts to the four tile registers that hold sums, those that are small first.
 /// `$rows` and `$cols` are [`all`] where there are two tiles of rows or columns, and [`none`] where
-/// there is one.
+/// there is one. Meanwhile it asks for memory, a quarter of a step of the right operand in each step.
 macro_rules! sums {
     ($rows:ident, $cols:ident, $call:expr) => {
         asm!(
+            "mov {stride}, [{call} + {OUT_ROW}]",
+            "mov {at}, [{call} + {OUT}]",
             "test {add:e}, {add:e}",
             "jnz 3f",
             "tilezero tmm0",
@@ -53,12 +56,12 @@ macro_rules! sums {
             $rows!($cols!("tilezero tmm3")),
             "jmp 4f",
             "3:",
-            "tileloadd tmm0, [{out} + {out_row}*1]",
-            $cols!("tileloadd tmm1, [{out} + {out_row}*1 + 64]"),
-            $rows!("tileloadd tmm2, [{low} + {out_row}*1]"),
-            $rows!($cols!("tileloadd tmm3, [{low} + {out_row}*1 + 64]")),
+            "tileloadd tmm0, [{at} + {stride}*1]",
+            $cols!("tileloadd tmm1, [{at} + {stride}*1 + 64]"),
+            $rows!("mov {at}, [{call} + {LOW}]"),
+            $rows!("tileloadd tmm2, [{at} + {stride}*1]"),
+            $rows!($cols!("tileloadd tmm3, [{at} + {stride}*1 + 64]")),
             "4:",
-            "/* {low}, {tile}: for two tiles of rows alone */",
             // `add` has been read: from here on it is the row of a panel.
             "mov {add:e}, 64",
             "2:",
@@ -69,67 +72,99 @@ macro_rules! sums {
             "tileloadd tmm4, [{at} + {row}*1]",
             "tileloadd tmm6, [{b} + {add}*1]",
             "tdpbf16ps tmm0, tmm4, tmm6",
+            "prefetcht1 [{ahead} + 0]",
             $cols!("tileloadd tmm7, [{b} + {add}*1 + 1024]"),
             $cols!("tdpbf16ps tmm1, tmm4, tmm7"),
+            "prefetcht1 [{ahead} + 64]",
             $rows!("add {at}, {tile}"),
             $rows!("tileloadd tmm5, [{at} + {row}*1]"),
             $rows!("tdpbf16ps tmm2, tmm5, tmm6"),
+            "prefetcht1 [{ahead} + 128]",
             $rows!($cols!("tdpbf16ps tmm3, tmm5, tmm7")),
+            "prefetcht1 [{ahead} + 192]",
             $rows!("sub {at}, {tile}"),
             "sub {at}, {part}",
             "tileloadd tmm4, [{at} + {row}*1]",
             "tdpbf16ps tmm0, tmm4, tmm6",
+            "prefetcht1 [{ahead} + 256]",
             $cols!("tdpbf16ps tmm1, tmm4, tmm7"),
+            "prefetcht1 [{ahead} + 320]",
             $rows!("add {at}, {tile}"),
             $rows!("tileloadd tmm5, [{at} + {row}*1]"),
             $rows!("tdpbf16ps tmm2, tmm5, tmm6"),
+            "prefetcht1 [{ahead} + 384]",
             $rows!($cols!("tdpbf16ps tmm3, tmm5, tmm7")),
+            "prefetcht1 [{ahead} + 448]",
             $rows!("sub {at}, {tile}"),
             "tileloadd tmm6, [{b} + {add}*1 + 2048]",
             "tdpbf16ps tmm0, tmm4, tmm6",
+            "prefetcht1 [{ahead} + 512]",
             $rows!("tdpbf16ps tmm2, tmm5, tmm6"),
+            "prefetcht1 [{ahead} + 576]",
             $cols!("tileloadd tmm7, [{b} + {add}*1 + 3072]"),
             $cols!("tdpbf16ps tmm1, tmm4, tmm7"),
+            "prefetcht1 [{ahead} + 640]",
             $rows!($cols!("tdpbf16ps tmm3, tmm5, tmm7")),
+            "prefetcht1 [{ahead} + 704]",
             "sub {at}, {part}",
             "tileloadd tmm4, [{at} + {row}*1]",
             "tdpbf16ps tmm0, tmm4, tmm6",
+            "prefetcht1 [{ahead} + 768]",
             $cols!("tdpbf16ps tmm1, tmm4, tmm7"),
+            "prefetcht1 [{ahead} + 832]",
             $rows!("add {at}, {tile}"),
             $rows!("tileloadd tmm5, [{at} + {row}*1]"),
             $rows!("tdpbf16ps tmm2, tmm5, tmm6"),
+            "prefetcht1 [{ahead} + 896]",
             $rows!($cols!("tdpbf16ps tmm3, tmm5, tmm7")),
+            "prefetcht1 [{ahead} + 960]",
             "tileloadd tmm6, [{b} + {add}*1 + 4096]",
             "tdpbf16ps tmm0, tmm4, tmm6",
+            "prefetcht1 [{ahead} + 1024]",
             $rows!("tdpbf16ps tmm2, tmm5, tmm6"),
+            "prefetcht1 [{ahead} + 1088]",
             $cols!("tileloadd tmm7, [{b} + {add}*1 + 5120]"),
             $cols!("tdpbf16ps tmm1, tmm4, tmm7"),
+            "prefetcht1 [{ahead} + 1152]",
             $rows!($cols!("tdpbf16ps tmm3, tmm5, tmm7")),
+            "prefetcht1 [{ahead} + 1216]",
             "tileloadd tmm6, [{b} + {add}*1]",
             "tdpbf16ps tmm0, tmm4, tmm6",
+            "prefetcht1 [{ahead} + 1280]",
             $rows!("tdpbf16ps tmm2, tmm5, tmm6"),
+            "prefetcht1 [{ahead} + 1344]",
             $cols!("tileloadd tmm7, [{b} + {add}*1 + 1024]"),
             $cols!("tdpbf16ps tmm1, tmm4, tmm7"),
+            "prefetcht1 [{ahead} + 1408]",
             $rows!($cols!("tdpbf16ps tmm3, tmm5, tmm7")),
+            "prefetcht1 [{ahead} + 1472]",
             "add {b}, 6144",
-            "cmp {steps}, {end}",
+            "add {ahead}, 1536",
+            "cmp {steps}, [{call} + {END}]",
             "jne 2b",
-            "tilestored [{out} + {out_row}*1], tmm0",
-            $cols!("tilestored [{out} + {out_row}*1 + 64], tmm1"),
-            $rows!("tilestored [{low} + {out_row}*1], tmm2"),
-            $rows!($cols!("tilestored [{low} + {out_row}*1 + 64], tmm3")),
+            "mov {stride}, [{call} + {OUT_ROW}]",
+            "mov {at}, [{call} + {OUT}]",
+            "tilestored [{at} + {stride}*1], tmm0",
+            $cols!("tilestored [{at} + {stride}*1 + 64], tmm1"),
+            $rows!("mov {at}, [{call} + {LOW}]"),
+            $rows!("tilestored [{at} + {stride}*1], tmm2"),
+            $rows!($cols!("tilestored [{at} + {stride}*1 + 64], tmm3")),
+            "/* {tile}, {LOW}: for two tiles of rows alone */",
+            call = in(reg) &raw const $call,
             a = in(reg) $call.a,
             b = inout(reg) $call.b => _,
             steps = inout(reg) $call.steps => _,
-            end = in(reg) $call.end,
             row = in(reg) $call.row,
             part = in(reg) $call.part,
             tile = in(reg) $call.tile,
-            out = in(reg) $call.out,
-            low = in(reg) $call.low,
-            out_row = in(reg) $call.out_row,
+            ahead = inout(reg) $call.ahead => _,
             add = inout(reg) usize::from($call.add) => _,
             at = out(reg) _,
+            stride = out(reg) _,
+            OUT = const offset_of!(Call, out),
+            LOW = const offset_of!(Call, low),
+            OUT_ROW = const offset_of!(Call, out_row),
+            END = const offset_of!(Call, end),
             out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
             out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
             options(nostack),
@@ -150,6 +185,7 @@ macro_rules! none {
 }
 
 /// Operands of a block.
+#[repr(C)]
 struct Call {
     a: *const u32,
     b: *const u32,
@@ -161,36 +197,59 @@ struct Call {
     out: *mut f32,
     /// The first row of the lower tiles.
     low: *mut f32,
+    /// Bytes from a row to the next.
     out_row: usize,
     add: bool,
+    /// The memory that is asked for. It may be anywhere.
+    ahead: *const u32,
 }
 
+/// Sums of a block, row by row.
+pub(in crate::cpu) type Sums = [f32; BLOCK * BLOCK];
+
 /// Multiplies a block of rows by a packed block of columns, and puts the sums into `out`, or adds them to what
-/// is there. Where `out` ends inside a tile, the rows and columns of the operands go on, with any numbers.
+/// is there. Where `out` ends inside a tile, the rows and columns of the operands go on, with any numbers, and
+/// sums are made aside.
 ///
 /// # Panics
 ///
 /// When an operand is too short, or `out` larger than a block or empty.
-pub(in crate::cpu) fn multiply(
+pub(super) fn multiply(
     registers: &Configured,
     a: SplitRows<'_>,
-    b: &[u32],
+    b: Panel<'_>,
     mut out: Rect<'_>,
     add: bool,
+    aside: &mut Sums,
 ) {
     let (rows, cols) = (out.rows(), out.cols());
     assert!((1..=BLOCK).contains(&rows) && (1..=BLOCK).contains(&cols), "a block");
     if rows.is_multiple_of(LINES) && cols.is_multiple_of(LINES) {
         return run(registers, a, b, out, add);
     }
-    let mut aside = [0.0f32; BLOCK * BLOCK];
+    sum(registers, a, b, (rows, cols), aside);
+    put(&aside[..], BLOCK, &mut out, add);
+}
+
+/// Multiplies a block of so many rows by so many packed columns. The sums of whole tiles are written.
+///
+/// # Panics
+///
+/// When an operand is too short, or there are more rows or columns than a block has, or none.
+pub(in crate::cpu) fn sum(
+    registers: &Configured,
+    a: SplitRows<'_>,
+    b: Panel<'_>,
+    (rows, cols): (usize, usize),
+    sums: &mut Sums,
+) {
+    assert!((1..=BLOCK).contains(&rows) && (1..=BLOCK).contains(&cols), "a block");
     let (tall, wide) = (rows.next_multiple_of(LINES), cols.next_multiple_of(LINES));
-    run(registers, a, b, Rect::new(&mut aside, tall, wide, BLOCK), false);
-    put(&aside, BLOCK, &mut out, add);
+    run(registers, a, b, Rect::new(sums, tall, wide, BLOCK), false);
 }
 
 /// Puts rows of sums, so far apart, into `out`, or adds them to what is there.
-pub(in crate::cpu) fn put(sums: &[f32], stride: usize, out: &mut Rect<'_>, add: bool) {
+pub(super) fn put(sums: &[f32], stride: usize, out: &mut Rect<'_>, add: bool) {
     for (row, sums) in (0..out.rows()).zip(sums.chunks(stride)) {
         for (x, sum) in out.row(row).iter_mut().zip(sums) {
             *x = if add { *x + sum } else { *sum };
@@ -199,18 +258,18 @@ pub(in crate::cpu) fn put(sums: &[f32], stride: usize, out: &mut Rect<'_>, add: 
 }
 
 /// As [`multiply`], for whole tiles.
-fn run(_: &Configured, a: SplitRows<'_>, b: &[u32], out: Rect<'_>, add: bool) {
+fn run(_: &Configured, a: SplitRows<'_>, b: Panel<'_>, out: Rect<'_>, add: bool) {
     let two = [out.rows() == BLOCK, out.cols() == BLOCK];
     let second = if two[0] { a.tile } else { 0 };
     let beyond = second + 2 * a.part + (LINES - 1) * a.row + ROW;
     let last = a.steps.iter().copied().max().unwrap_or_default();
     assert!(!a.steps.is_empty() && last + beyond <= a.data.len() * GROUP, "the left operand");
-    assert!(b.len() >= a.steps.len() * STEP && STEP * GROUP == 6144 && PART * GROUP == 2048);
+    assert!(b.groups.len() >= a.steps.len() * STEP && STEP * GROUP == 6144 && PART * GROUP == 2048);
     let ends = a.steps.as_ptr_range();
     let (data, stride) = (out.as_ptr(), out.row_stride());
     let call = Call {
         a: a.data.as_ptr(),
-        b: b.as_ptr(),
+        b: b.groups.as_ptr(),
         steps: ends.start,
         end: ends.end,
         row: a.row,
@@ -220,6 +279,7 @@ fn run(_: &Configured, a: SplitRows<'_>, b: &[u32], out: Rect<'_>, add: bool) {
         low: data.wrapping_add(LINES * stride),
         out_row: size_of::<f32>() * stride,
         add,
+        ahead: b.ahead,
     };
     // SAFETY: the registers are configured as 16 rows of 64 bytes on this thread, as there is a `Configured`.
     // Every step reads two tiles at most of each of three parts of the left operand, of which the last byte is

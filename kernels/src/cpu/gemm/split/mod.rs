@@ -17,7 +17,8 @@ mod registers;
 #[cfg(test)]
 mod tests;
 
-pub(in crate::cpu) use block::{BLOCK, SplitRows, multiply as multiply_block, put};
+use block::put;
+pub(in crate::cpu) use block::{BLOCK, SplitRows, Sums, sum};
 pub(in crate::cpu) use parts::{DEPTH, LINES, Magnitudes, PARTS, split_positions};
 
 use super::{
@@ -40,6 +41,12 @@ const MOST_STEPS: usize = 32;
 /// Bytes of the rows that a thread packs at a time: they stay in the second-level cache with a panel of columns.
 const PACKED_ROWS: usize = 768 << 10;
 
+/// Bytes of columns that stay in the second-level cache, whatever the rows.
+const CACHED_COLS: usize = 512 << 10;
+
+/// Bytes of rows that stay in the first-level cache.
+const CACHED_ROWS: usize = 24 << 10;
+
 /// Columns that are packed at a time, where several blocks of rows use them.
 const BLOCK_COLS: usize = 2048;
 
@@ -49,8 +56,21 @@ const PASSING_COLS: usize = 128;
 /// The most columns that are finished together, as rows that are contiguous.
 const FINISHED_ROW: usize = 256;
 
-/// The fewest rows, of columns as well, and the shortest summed dimension: packing costs more than tiles save.
-const FEWEST: usize = 24;
+/// The fewest rows: tiles would be mostly empty.
+const FEWEST_ROWS: usize = 24;
+
+/// The fewest columns: splitting rows costs more than tiles save.
+const FEWEST_COLS: usize = 80;
+
+/// The shortest summed dimension.
+const SHORTEST: usize = DEPTH;
+
+/// The fewest rows by which large right operands are multiplied: their parts are half as large again as they are, and
+/// come from memory.
+const FEWEST_BY_LARGE: usize = 40;
+
+/// The elements of a large right operand.
+const LARGE: usize = 1 << 19;
 
 /// The least multiplications.
 const LEAST_WORK: u64 = 1 << 18;
@@ -58,14 +78,19 @@ const LEAST_WORK: u64 = 1 << 18;
 /// The unit for matmuls of these sizes, where it is the better way.
 pub(in crate::cpu) fn unit_for(sizes: GemmSizes) -> Option<TileUnit> {
     let GemmSizes { m, k, n } = sizes;
-    let padded = |len: usize, to: usize| len.next_multiple_of(to) as u64;
-    let padded = padded(m, 16) * padded(n, 16) * padded(k, DEPTH);
-    let serves = m >= FEWEST
-        && n >= FEWEST
-        && k >= FEWEST
+    let padded = |len: usize, to: usize| len.checked_next_multiple_of(to).unwrap_or(len);
+    let padded = GemmSizes { m: padded(m, LINES), k: padded(k, DEPTH), n: padded(n, LINES) };
+    let serves = has_rows(m, k.saturating_mul(n))
+        && n >= FEWEST_COLS
+        && k >= SHORTEST
         && sizes.work() >= LEAST_WORK
-        && padded <= sizes.work() / 2 * 3;
+        && padded.work() / 3 <= sizes.work() / 2;
     TileUnit::detect().filter(|_| serves)
+}
+
+/// Whether so many rows are enough for a right operand of so many elements.
+pub(in crate::cpu) fn has_rows(rows: usize, elements: usize) -> bool {
+    rows >= if elements > LARGE { FEWEST_BY_LARGE } else { FEWEST_ROWS }
 }
 
 /// Length of the part of the summed dimension that is taken at a time.
@@ -110,7 +135,26 @@ pub(in crate::cpu) fn pack_runs(
 pub(in crate::cpu) struct Panel<'a> {
     pub(in crate::cpu) groups: &'a [u32],
     pub(in crate::cpu) magnitudes: Magnitudes,
+    /// The memory that a block asks for before it is read, a quarter of a panel. It may be anywhere.
+    ahead: *const u32,
 }
+
+impl<'a> Panel<'a> {
+    pub(in crate::cpu) fn new(groups: &'a [u32], magnitudes: Magnitudes) -> Panel<'a> {
+        Panel { groups, magnitudes, ahead: groups.as_ptr() }
+    }
+
+    /// The same for the block of this number: four of them ask for the panel that is so many groups after this
+    /// one. It may come from the third-level cache or from memory, for which one block alone would wait.
+    pub(in crate::cpu) fn before(self, after: usize, block: usize) -> Panel<'a> {
+        let quarter = self.groups.len() / QUARTERS;
+        let ahead = if block < QUARTERS && after > 0 { after + block * quarter } else { 0 };
+        Panel { ahead: self.groups.as_ptr().wrapping_add(ahead), ..self }
+    }
+}
+
+/// Blocks that ask for a panel.
+const QUARTERS: usize = 4;
 
 /// Computes a matmul, and applies the epilogue to blocks of it.
 pub(super) fn multiply(
@@ -165,6 +209,13 @@ struct PackedRows {
     magnitudes: Vec<Magnitudes>,
 }
 
+impl PackedRows {
+    /// Room for so many blocks.
+    fn new(blocks: usize, len: usize) -> PackedRows {
+        PackedRows { groups: scratch(blocks * len), magnitudes: vec![Magnitudes::NONE; blocks] }
+    }
+}
+
 /// Packed columns of the right operand, in panels.
 enum Panels<'a> {
     /// Panels of weights.
@@ -176,23 +227,23 @@ enum Panels<'a> {
 }
 
 impl Panels<'_> {
-    /// The panel of some columns.
-    fn of(&mut self, part: &Part<'_>, cols: Range<usize>) -> Panel<'_> {
+    /// The panel of some columns, and how many groups after it the next one is.
+    fn of(&mut self, part: &Part<'_>, cols: Range<usize>) -> (Panel<'_>, usize) {
         let len = part.panel_len();
         match self {
             Panels::Kept(packed) => {
                 let panel = packed.split_panel(cols.start);
                 let groups = &panel.groups[panel_len(part.steps.start)..][..len];
-                Panel { groups, ..panel }
+                (Panel::new(groups, panel.magnitudes), panel.groups.len())
             }
             Panels::Shared { first, groups, magnitudes } => {
                 let index = (cols.start - *first) / BLOCK;
-                Panel { groups: &groups[index * len..][..len], magnitudes: magnitudes[index] }
+                (Panel::new(&groups[index * len..][..len], magnitudes[index]), len)
             }
             Panels::Own(room) => {
                 let magnitudes =
                     pack_panel(part.unit, part.b.matrix, cols, part.steps.clone(), room);
-                Panel { groups: room, magnitudes }
+                (Panel::new(room, magnitudes), 0)
             }
         }
     }
@@ -218,16 +269,18 @@ impl Part<'_> {
     /// Packs all rows; threads share the columns.
     fn by_columns(&self, mut out: Rect<'_>) {
         let GemmSizes { m, n, .. } = self.sizes;
-        let rows = self.pack_rows(self.threads, 0..m);
+        let mut rows = PackedRows::new(m.div_ceil(BLOCK), self.panel_len());
+        self.pack_rows(self.threads, 0..m, &mut rows);
         let share = n.div_ceil(self.threads.count()).next_multiple_of(BLOCK);
         let cols = share.min(PASSING_COLS);
         let pieces = (0..n).step_by(cols).map(|first| (first, out.take_cols(cols)));
         self.threads.for_each(pieces.collect::<Vec<_>>().into_iter(), |(first, out)| {
-            let panels = match self.b.packed {
+            let mut panels = match self.b.packed {
                 Some(packed) => Panels::Kept(packed),
                 None => Panels::Own(scratch(self.panel_len())),
             };
-            self.finished(&rows, panels, (0, first), out);
+            let registers = self.unit.registers();
+            self.finished(&registers, &rows, &mut panels, (0, first), out);
         });
     }
 
@@ -238,6 +291,10 @@ impl Part<'_> {
         let pieces = blocks.div_ceil(most).next_multiple_of(self.threads.count()).min(blocks);
         let start = |piece: usize| m.min((piece * blocks).div_ceil(pieces) * BLOCK);
         let len = self.panel_len();
+        // Rows stay in the first-level cache where all columns are in the second-level one.
+        let bytes = size_of::<u32>() * len;
+        let is_narrow = n.min(BLOCK_COLS).div_ceil(BLOCK) * bytes <= CACHED_COLS;
+        let at_once = if is_narrow { (CACHED_ROWS / bytes).max(1) } else { most };
         let fresh = if self.b.packed.is_some() { 0 } else { n.min(BLOCK_COLS).div_ceil(BLOCK) };
         let (mut room, mut magnitudes) = (scratch(fresh * len), vec![Magnitudes::NONE; fresh]);
         for first in (0..n).step_by(BLOCK_COLS) {
@@ -257,57 +314,40 @@ impl Part<'_> {
                 (rows, out)
             });
             self.threads.for_each(pieces.collect::<Vec<_>>().into_iter(), |(rows, out)| {
-                let at = (rows.start, first);
-                let rows = self.pack_rows(&Threads::single(), rows);
-                let panels = match self.b.packed {
+                let (mut out, mut rows) = (out, rows);
+                let mut panels = match self.b.packed {
                     Some(packed) => Panels::Kept(packed),
                     None => Panels::Shared { first, groups, magnitudes },
                 };
-                self.finished(&rows, panels, at, out);
+                let mut packed = PackedRows::new(at_once.min(rows.len().div_ceil(BLOCK)), len);
+                let registers = self.unit.registers();
+                while !rows.is_empty() {
+                    let own = rows.start..rows.end.min(rows.start + at_once * BLOCK);
+                    rows.start = own.end;
+                    let (first_row, out) = (own.start, out.take_rows(own.len()));
+                    self.pack_rows(&Threads::single(), own, &mut packed);
+                    let at = (first_row, first);
+                    self.finished(&registers, &packed, &mut panels, at, out);
+                }
             });
         }
     }
 
-    /// Packs some rows, the first of which begin a block.
-    fn pack_rows(&self, threads: &Threads, rows: Range<usize>) -> PackedRows {
-        let len = self.panel_len();
-        let mut magnitudes = vec![Magnitudes::NONE; rows.len().div_ceil(BLOCK)];
-        let mut groups = scratch(magnitudes.len() * len);
-        let blocks = groups.chunks_exact_mut(len).zip(&mut magnitudes).enumerate();
-        threads.for_each(blocks, |(index, (packed, magnitudes))| {
+    /// Packs some rows, the first of which begin a block, into blocks of their own.
+    fn pack_rows(&self, threads: &Threads, rows: Range<usize>, packed: &mut PackedRows) {
+        let blocks = packed.groups.chunks_exact_mut(self.panel_len());
+        let blocks = blocks.zip(&mut packed.magnitudes).take(rows.len().div_ceil(BLOCK));
+        threads.for_each(blocks.enumerate(), |(index, (packed, magnitudes))| {
             let first = rows.start + index * BLOCK;
             let lines = first..rows.end.min(first + BLOCK);
             *magnitudes =
                 pack(self.unit, self.a, lines, self.steps.clone(), GroupOrder::ByLines, packed);
         });
-        PackedRows { groups, magnitudes }
     }
 
     /// Multiplies packed rows by columns, of which the first are these of all, and finishes the results some
     /// columns at a time.
     fn finished(
-        &self,
-        rows: &PackedRows,
-        mut panels: Panels<'_>,
-        (first_row, first_col): (usize, usize),
-        mut out: Rect<'_>,
-    ) {
-        let registers = self.unit.registers();
-        let mut col = first_col;
-        while out.cols() > 0 {
-            let cols = if out.cols() <= FINISHED_ROW { FINISHED_ROW } else { PASSING_COLS };
-            let mut block = out.take_cols(cols);
-            let cols = block.cols();
-            self.columns(&registers, rows, &mut panels, (first_row, col), block.reborrow());
-            if let Some(finish) = self.finish {
-                finish.apply(first_row, col, block);
-            }
-            col += cols;
-        }
-    }
-
-    /// Multiplies packed rows by columns.
-    fn columns(
         &self,
         registers: &Configured,
         rows: &PackedRows,
@@ -315,23 +355,63 @@ impl Part<'_> {
         (first_row, first_col): (usize, usize),
         mut out: Rect<'_>,
     ) {
+        let mut sums = [0.0; BLOCK * BLOCK];
+        let mut col = first_col;
+        while out.cols() > 0 {
+            let cols = if out.cols() <= FINISHED_ROW { FINISHED_ROW } else { PASSING_COLS };
+            let mut block = out.take_cols(cols);
+            let cols = block.cols();
+            let at = (first_row, col);
+            self.columns(registers, rows, panels, at, block.reborrow(), &mut sums);
+            if let Some(finish) = self.finish {
+                finish.apply(first_row, col, block);
+            }
+            col += cols;
+        }
+    }
+
+    /// Multiplies packed rows by columns, with sums of blocks aside where they go to the results by steps.
+    fn columns(
+        &self,
+        registers: &Configured,
+        rows: &PackedRows,
+        panels: &mut Panels<'_>,
+        (first_row, first_col): (usize, usize),
+        mut out: Rect<'_>,
+        sums: &mut Sums,
+    ) {
         let mut col = first_col;
         while out.cols() > 0 {
             let mut column = out.take_cols(BLOCK);
             let cols = col..col + column.cols();
-            let panel = panels.of(self, cols.clone());
+            let (panel, next) = panels.of(self, cols.clone());
             let blocks = rows.groups.chunks_exact(self.panel_len()).zip(&rows.magnitudes);
+            // Few blocks would ask for all columns again and again.
+            let next = if rows.magnitudes.len() < QUARTERS { 0 } else { next };
             for (index, (groups, magnitudes)) in blocks.enumerate() {
                 let mut block = column.take_rows(BLOCK);
-                let row = first_row + index * BLOCK;
-                if magnitudes.suit(panel.magnitudes) {
-                    let a = SplitRows::packed(groups, self.offsets);
-                    multiply_block(registers, a, panel.groups, block.reborrow(), self.add);
-                } else {
-                    self.in_vectors((row, col), block.reborrow());
+                if block.rows() == 0 {
+                    break;
                 }
-                if let Some((epilogue, first)) = self.linear {
-                    epilogue.tile(first + row, col, 1).run(self.machine, block);
+                let row = first_row + index * BLOCK;
+                let suit = magnitudes.suit(panel.magnitudes);
+                let a = SplitRows::packed(groups, self.offsets);
+                let panel = panel.before(next, index);
+                let epilogue =
+                    self.linear.map(|(epilogue, first)| epilogue.tile(first + row, col, 1));
+                match epilogue {
+                    Some(epilogue) if suit && !self.add => {
+                        block::sum(registers, a, panel, (block.rows(), block.cols()), sums);
+                        epilogue.put(self.machine, sums, BLOCK, block);
+                        continue;
+                    }
+                    _ if suit => {
+                        block::multiply(registers, a, panel, block.reborrow(), self.add, sums);
+                    }
+                    _ => self.in_vectors((row, col), block.reborrow(), sums),
+                }
+                if let Some(epilogue) = epilogue {
+                    epilogue.run(self.machine, block);
                 }
             }
             col = cols.end;
@@ -339,15 +419,14 @@ impl Part<'_> {
     }
 
     /// Multiplies the rows and columns of a block, of which the first are these of all, without splitting them.
-    fn in_vectors(&self, (row, col): (usize, usize), mut out: Rect<'_>) {
+    fn in_vectors(&self, (row, col): (usize, usize), mut out: Rect<'_>, aside: &mut Sums) {
         let a = self.a.below(row).right_of(self.steps.start);
         let b = self.b.matrix.below(self.steps.start).right_of(col);
         let (rows, cols) = (out.rows(), out.cols());
         let sizes = GemmSizes { m: rows, k: self.steps.len(), n: cols };
-        let mut aside = [0.0; BLOCK * BLOCK];
-        let sums = GemmOutput::row_major(&mut aside, cols);
+        let sums = GemmOutput::row_major(&mut aside[..], cols);
         packed::multiply(self.machine, &Threads::single(), sizes, a, b.into(), sums, None);
-        put(&aside, cols, &mut out, self.add);
+        put(&aside[..], cols, &mut out, self.add);
     }
 }
 
