@@ -13,7 +13,7 @@ use super::super::gemm::{
     linear::{LinearEpilogue, LinearSteps},
     rect::Rect,
     split::{
-        BLOCK, DEPTH, LINES, Magnitudes, PARTS, Panel, SplitRows, has_rows, pack_runs, panel_len,
+        BLOCK, DEPTH, LINES, Magnitudes, PARTS, Panel, SplitRows, has_rows, pack_panels, panel_len,
         split_positions, sum,
     },
     tile::InstructionSet,
@@ -170,8 +170,7 @@ impl SplitPlan {
             }
         };
         let even = b.output.div_ceil(b.output.div_ceil(lines));
-        let band = if even == lines { band } else { Band::new(g, even)? };
-        let lines = even;
+        let (lines, band) = (even, if even == lines { band } else { Band::new(g, even)? });
         let windows = (lines - 1) * band.dims[2] + c.output;
         let padded = |len: usize, to: usize| len.next_multiple_of(to) as f64 / len as f64;
         let waste = padded(channels, DEPTH)
@@ -185,9 +184,10 @@ impl SplitPlan {
         let serves = waste <= 1.7
             && has_rows(rows, g.depth().saturating_mul(*filters))
             && work >= LEAST_WORK;
-        let steps = band.steps(g);
-        let packed = PackedWeights::default();
-        serves.then_some(SplitPlan { unit, machine, lines, band, steps, packed })
+        serves.then(|| {
+            let (steps, packed) = (band.steps(g), PackedWeights::default());
+            SplitPlan { unit, machine, lines, band, steps, packed }
+        })
     }
 }
 
@@ -285,14 +285,10 @@ impl Split<'_> {
     fn pack(&self, threads: &Threads) -> Result<Panels<'static>> {
         let (depth, channels) = (self.g.depth(), self.g.sweep.channels);
         let len = depth / channels * panel_len(channels);
-        let mut magnitudes = vec![Magnitudes::NONE; self.g.filters.div_ceil(BLOCK)];
-        let mut groups = Scratch::new(magnitudes.len() * len)?;
+        let mut groups = Scratch::new(self.g.filters.div_ceil(BLOCK) * len)?;
         let filter = Matrix::row_major(self.filter, self.g.filters);
-        let panels = groups.chunks_exact_mut(len).zip(&mut magnitudes).enumerate();
-        threads.for_each(panels, |(index, (packed, magnitudes))| {
-            let cols = index * BLOCK..self.g.filters.min((index + 1) * BLOCK);
-            *magnitudes = pack_runs(self.plan.unit, filter, cols, 0..depth, channels, packed);
-        });
+        let (with, cols) = ((self.plan.unit, threads), 0..self.g.filters);
+        let magnitudes = pack_panels(with, filter, cols, 0..depth, channels, &mut groups);
         Ok(Panels::Fresh { groups, magnitudes, len })
     }
 
@@ -367,16 +363,8 @@ impl Split<'_> {
                 let len = ((own.len() - 1) * c.stride + 1) * channels;
                 let (elements, at) = (&input[at..at + len], first + own.start * band.groups);
                 let is_whole = c.stride == 1 && channels.is_multiple_of(DEPTH);
-                let (channels, stride) =
-                    if is_whole { (len, len) } else { (channels, c.stride * channels) };
-                let met = split_positions(
-                    plan.unit,
-                    elements,
-                    channels,
-                    stride,
-                    &mut groups[at..],
-                    band.part,
-                );
+                let each = if is_whole { (len, len) } else { (channels, c.stride * channels) };
+                let met = split_positions(plan.unit, elements, each, &mut groups[at..], band.part);
                 magnitudes = magnitudes.and(met);
             }
         }

@@ -70,20 +70,43 @@ pub(super) fn multiply_by_depths(
 ) {
     let GemmOutput { data, row_stride, accumulate } = out;
     let mut out = Rect::new(data, sizes.m, sizes.n, row_stride);
-    let linear = finish.and_then(BlockEpilogue::linear);
-    let epilogue = finish.filter(|_| linear.is_none());
-    for start in (0..sizes.k).step_by(depth) {
-        let steps = start..sizes.k.min(start + depth);
-        let add = accumulate || start > 0;
-        let is_last = steps.end == sizes.k;
-        let (epilogue, linear) = (epilogue.filter(|_| is_last), linear.filter(|_| is_last));
-        let part = Part { machine, threads, sizes, a, b, steps, add, finish: epilogue, linear };
+    for Depth { steps, add, finish, linear } in depths(sizes.k, depth, accumulate, finish) {
+        let part = Part { machine, threads, sizes, a, b, steps, add, finish, linear };
         if part.has_few_rows() {
             part.by_columns(out.reborrow());
         } else {
             part.by_rows(out.reborrow());
         }
     }
+}
+
+/// A part of the summed dimension, and what is done to its sums.
+#[derive(Clone)]
+pub(super) struct Depth<'a> {
+    pub(super) steps: Range<usize>,
+    /// Whether they are added to what is there.
+    pub(super) add: bool,
+    /// The epilogue of blocks, which this part completes.
+    pub(super) finish: Option<&'a dyn BlockEpilogue>,
+    /// The epilogue of tiles, and the row of all results that is the first here.
+    pub(super) linear: Option<(&'a LinearEpilogue<'a>, usize)>,
+}
+
+/// The parts of a summed dimension of `k` steps, of this length, the last of which completes the epilogue.
+pub(super) fn depths<'a>(
+    k: usize,
+    len: usize,
+    accumulate: bool,
+    finish: Option<&'a dyn BlockEpilogue>,
+) -> impl Iterator<Item = Depth<'a>> {
+    let linear = finish.and_then(BlockEpilogue::linear);
+    let finish = finish.filter(|_| linear.is_none());
+    (0..k).step_by(len).map(move |start| {
+        let steps = start..k.min(start + len);
+        let is_last = steps.end == k;
+        let (finish, linear) = (finish.filter(|_| is_last), linear.filter(|_| is_last));
+        Depth { steps, add: accumulate || start > 0, finish, linear }
+    })
 }
 
 /// Length of the part of the summed dimension that is taken at a time.
@@ -319,7 +342,7 @@ enum Columns<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::{super::small, *};
     use std::num::NonZeroUsize;
 
@@ -403,7 +426,7 @@ mod tests {
     }
 
     /// Doubles each element, and adds the numbers of its row and column.
-    struct Mark;
+    pub(in crate::cpu::gemm) struct Mark;
 
     impl BlockEpilogue for Mark {
         fn apply(&self, first_row: usize, first_col: usize, mut block: Rect<'_>) {

@@ -68,7 +68,8 @@ impl PackedLayout {
         let Matrix { row_stride, col_stride, .. } = b;
         let GemmSizes { k, n, .. } = sizes;
         let run = split::unit_for(sizes).map(|unit| (unit, k));
-        let depth = depth(sizes);
+        // In parts, a panel has all steps, whatever the rows: kernels for other numbers of them share it.
+        let depth = if run.is_some() { k } else { depth(sizes) };
         PackedLayout { machine, steps: k, cols: n, row_stride, col_stride, depth, run }
     }
 
@@ -115,13 +116,8 @@ impl PackedLayout {
         let PackedLayout { row_stride, col_stride, .. } = *self;
         let matrix = Matrix { data, row_stride, col_stride, conjugate: false };
         if let Some((unit, run)) = self.run {
-            let mut magnitudes = vec![Magnitudes::NONE; self.cols.div_ceil(BLOCK)];
-            let panels = packed.chunks_exact_mut(self.panel_len(run)).zip(&mut magnitudes);
-            threads.for_each(panels.enumerate(), |(index, (packed, magnitudes))| {
-                let cols = index * BLOCK..self.cols.min((index + 1) * BLOCK);
-                *magnitudes = split::pack_runs(unit, matrix, cols, 0..self.steps, run, packed);
-            });
-            return magnitudes;
+            let (cols, steps) = (0..self.cols, 0..self.steps);
+            return split::pack_panels((unit, threads), matrix, cols, steps, run, packed);
         }
         for start in (0..self.steps).step_by(self.depth) {
             let steps = start..self.steps.min(start + self.depth);

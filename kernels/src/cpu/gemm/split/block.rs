@@ -227,8 +227,13 @@ pub(super) fn multiply(
     if rows.is_multiple_of(LINES) && cols.is_multiple_of(LINES) {
         return run(registers, a, b, out, add);
     }
-    sum(registers, a, b, (rows, cols), aside);
-    put(&aside[..], BLOCK, &mut out, add);
+    // The sums go on from what is there, as those of whole tiles do.
+    for row in 0..if add { rows } else { 0 } {
+        aside[row * BLOCK..][..cols].copy_from_slice(out.row(row));
+    }
+    let (tall, wide) = (rows.next_multiple_of(LINES), cols.next_multiple_of(LINES));
+    run(registers, a, b, Rect::new(aside, tall, wide, BLOCK), add);
+    put(&aside[..], BLOCK, &mut out, false);
 }
 
 /// Multiplies a block of so many rows by so many packed columns. The sums of whole tiles are written.

@@ -1,12 +1,12 @@
 //! Matmuls of `f32` in the tile registers of AMX, which multiply `bfloat16`: operands are split into three
 //! parts of eight bits, of whose nine products the six largest are summed in `f32`.
 //!
-//! What is left out is less than one unit in the last place of each product, so sums are as good as
+//! The other three are less than one unit in the last place of each product together, so sums are as good as
 //! those of fused operations: Henry, Tang and Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype
 //! For Higher-Precision Computations" (2019). Integers whose product is less than 2²⁴ stay exact. Six
 //! products in tiles take two fifths of the time that one takes in registers of AVX-512. Blocks with
-//! numbers that three parts do not have, as infinities, or whose products come near overflow
-//! ([`parts::Magnitudes`]) are multiplied in those registers.
+//! numbers that three parts do not have, as infinities, or whose products come near overflow or so near to
+//! underflow that those of parts are subnormal ([`parts::Magnitudes`]), are multiplied in those registers.
 //!
 //! The summed dimension is cut into depths by its length alone, and the order of the sums of an element is that of
 //! its depths: how blocks are shared among threads does not change the bits.
@@ -19,14 +19,14 @@ mod tests;
 
 use block::put;
 pub(in crate::cpu) use block::{BLOCK, SplitRows, Sums, sum};
-pub(in crate::cpu) use parts::{DEPTH, LINES, Magnitudes, PARTS, split_positions};
+pub(in crate::cpu) use parts::{DEPTH, LINES, Magnitudes, PARTS};
+pub(in crate::cpu) use registers::split_positions;
 
 use super::{
     BlockEpilogue, GemmOutput, GemmSizes, Matrix,
     amx::{Configured, TileUnit},
     group_order::GroupOrder,
-    linear::LinearEpilogue,
-    packed::{self, RightOperand},
+    packed::{self, Depth, RightOperand, depths},
     rect::Rect,
     tile::InstructionSet,
     weights::PackedMatrix,
@@ -104,30 +104,29 @@ pub(in crate::cpu) fn panel_len(depth: usize) -> usize {
     depth.div_ceil(DEPTH) * STEP
 }
 
-/// Packs a panel of the right operand: some of its columns, of these steps of the summed dimension.
-pub(in crate::cpu) fn pack_panel(
-    unit: TileUnit,
-    b: Matrix<'_, f32>,
-    cols: Range<usize>,
-    steps: Range<usize>,
-    packed: &mut [u32],
-) -> Magnitudes {
-    pack(unit, b.transposed(), cols, steps, GroupOrder::ByGroups, packed)
-}
-
-/// Packs a panel of the right operand by runs of so many steps, each filled up with zeros.
-pub(in crate::cpu) fn pack_runs(
-    unit: TileUnit,
+/// Packs some columns of the right operand, and returns the magnitudes of each panel. Of these steps of the summed
+/// dimension, runs of so many are each filled up with zeros.
+pub(in crate::cpu) fn pack_panels(
+    (unit, threads): (TileUnit, &Threads),
     b: Matrix<'_, f32>,
     cols: Range<usize>,
     steps: Range<usize>,
     run: usize,
     packed: &mut [u32],
-) -> Magnitudes {
-    let runs = steps.step_by(run).zip(packed.chunks_exact_mut(panel_len(run)));
-    let magnitudes =
-        runs.map(|(start, packed)| pack_panel(unit, b, cols.clone(), start..start + run, packed));
-    magnitudes.fold(Magnitudes::NONE, Magnitudes::and)
+) -> Vec<Magnitudes> {
+    let mut magnitudes = vec![Magnitudes::NONE; cols.len().div_ceil(BLOCK)];
+    let panels = packed.chunks_exact_mut(steps.len() / run * panel_len(run)).zip(&mut magnitudes);
+    threads.for_each(panels.enumerate(), |(index, (packed, magnitudes))| {
+        let first = cols.start + index * BLOCK;
+        let lines = first..cols.end.min(first + BLOCK);
+        let runs = steps.clone().step_by(run).zip(packed.chunks_exact_mut(panel_len(run)));
+        for (start, packed) in runs {
+            let (lines, depths) = (lines.clone(), start..start + run);
+            let met = pack(unit, b.transposed(), lines, depths, GroupOrder::ByGroups, packed);
+            *magnitudes = magnitudes.and(met);
+        }
+    });
+    magnitudes
 }
 
 /// Packed columns of the right operand.
@@ -168,18 +167,12 @@ pub(super) fn multiply(
 ) {
     let GemmOutput { data, row_stride, accumulate } = out;
     let mut out = Rect::new(data, sizes.m, sizes.n, row_stride);
-    let linear = finish.and_then(BlockEpilogue::linear);
-    let epilogue = finish.filter(|_| linear.is_none());
     let depth = depth(sizes.k);
-    let offsets: Vec<usize> = (0..depth / DEPTH).map(|step| step * STEP * 4).collect();
-    for start in (0..sizes.k).step_by(depth) {
-        let steps = start..sizes.k.min(start + depth);
-        let add = accumulate || start > 0;
-        let is_last = steps.end == sizes.k;
-        let (finish, linear) = (epilogue.filter(|_| is_last), linear.filter(|_| is_last));
-        let offsets = &offsets[..steps.len().div_ceil(DEPTH)];
-        let part =
-            Part { unit, machine, threads, sizes, a, b, steps, offsets, add, finish, linear };
+    let step = STEP * size_of::<u32>();
+    let offsets: Vec<usize> = (0..depth / DEPTH).map(|index| index * step).collect();
+    for depth in depths(sizes.k, depth, accumulate, finish) {
+        let offsets = &offsets[..depth.steps.len().div_ceil(DEPTH)];
+        let part = Part { unit, machine, threads, sizes, a, b, depth, offsets };
         part.multiply(out.reborrow());
     }
 }
@@ -192,15 +185,9 @@ struct Part<'a> {
     sizes: GemmSizes,
     a: Matrix<'a, f32>,
     b: RightOperand<'a>,
-    steps: Range<usize>,
+    depth: Depth<'a>,
     /// Where the steps of packed rows are.
     offsets: &'a [usize],
-    /// Whether the matmuls are added to what is there.
-    add: bool,
-    /// The epilogue of blocks, which this part completes.
-    finish: Option<&'a dyn BlockEpilogue>,
-    /// The epilogue of tiles, and the row of all results that is the first here.
-    linear: Option<(&'a LinearEpilogue<'a>, usize)>,
 }
 
 /// Packed rows of the left operand, in blocks that each have their magnitudes.
@@ -233,7 +220,7 @@ impl Panels<'_> {
         match self {
             Panels::Kept(packed) => {
                 let panel = packed.split_panel(cols.start);
-                let groups = &panel.groups[panel_len(part.steps.start)..][..len];
+                let groups = &panel.groups[panel_len(part.depth.steps.start)..][..len];
                 (Panel::new(groups, panel.magnitudes), panel.groups.len())
             }
             Panels::Shared { first, groups, magnitudes } => {
@@ -241,9 +228,8 @@ impl Panels<'_> {
                 (Panel::new(&groups[index * len..][..len], magnitudes[index]), len)
             }
             Panels::Own(room) => {
-                let magnitudes =
-                    pack_panel(part.unit, part.b.matrix, cols, part.steps.clone(), room);
-                (Panel::new(room, magnitudes), 0)
+                let magnitudes = part.pack_cols(&Threads::single(), cols, room);
+                (Panel::new(room, magnitudes[0]), 0)
             }
         }
     }
@@ -296,18 +282,12 @@ impl Part<'_> {
         let is_narrow = n.min(BLOCK_COLS).div_ceil(BLOCK) * bytes <= CACHED_COLS;
         let at_once = if is_narrow { (CACHED_ROWS / bytes).max(1) } else { most };
         let fresh = if self.b.packed.is_some() { 0 } else { n.min(BLOCK_COLS).div_ceil(BLOCK) };
-        let (mut room, mut magnitudes) = (scratch(fresh * len), vec![Magnitudes::NONE; fresh]);
+        let mut room = scratch(fresh * len);
         for first in (0..n).step_by(BLOCK_COLS) {
             let mut out = out.take_cols(BLOCK_COLS);
-            let panels = room.chunks_exact_mut(len).zip(&mut magnitudes).enumerate();
-            let panels = panels.take(out.cols().div_ceil(BLOCK));
-            self.threads.for_each(panels, |(index, (packed, magnitudes))| {
-                let first = first + index * BLOCK;
-                let cols = first..n.min(first + BLOCK);
-                *magnitudes =
-                    pack_panel(self.unit, self.b.matrix, cols, self.steps.clone(), packed);
-            });
-            let (groups, magnitudes) = (&room[..], &magnitudes[..]);
+            let cols = first..if fresh > 0 { first + out.cols() } else { first };
+            let magnitudes = &self.pack_cols(self.threads, cols, &mut room)[..];
+            let groups = &room[..];
             let pieces = (0..pieces).map(|piece| {
                 let rows = start(piece)..start(piece + 1);
                 let out = out.take_rows(rows.len());
@@ -333,6 +313,17 @@ impl Part<'_> {
         }
     }
 
+    /// Packs some columns, the first of which begin a panel.
+    fn pack_cols(
+        &self,
+        threads: &Threads,
+        cols: Range<usize>,
+        packed: &mut [u32],
+    ) -> Vec<Magnitudes> {
+        let (with, steps) = ((self.unit, threads), self.depth.steps.clone());
+        pack_panels(with, self.b.matrix, cols, steps, self.depth.steps.len(), packed)
+    }
+
     /// Packs some rows, the first of which begin a block, into blocks of their own.
     fn pack_rows(&self, threads: &Threads, rows: Range<usize>, packed: &mut PackedRows) {
         let blocks = packed.groups.chunks_exact_mut(self.panel_len());
@@ -340,8 +331,14 @@ impl Part<'_> {
         threads.for_each(blocks.enumerate(), |(index, (packed, magnitudes))| {
             let first = rows.start + index * BLOCK;
             let lines = first..rows.end.min(first + BLOCK);
-            *magnitudes =
-                pack(self.unit, self.a, lines, self.steps.clone(), GroupOrder::ByLines, packed);
+            *magnitudes = pack(
+                self.unit,
+                self.a,
+                lines,
+                self.depth.steps.clone(),
+                GroupOrder::ByLines,
+                packed,
+            );
         });
     }
 
@@ -363,7 +360,7 @@ impl Part<'_> {
             let cols = block.cols();
             let at = (first_row, col);
             self.columns(registers, rows, panels, at, block.reborrow(), &mut sums);
-            if let Some(finish) = self.finish {
+            if let Some(finish) = self.depth.finish {
                 finish.apply(first_row, col, block);
             }
             col += cols;
@@ -398,15 +395,22 @@ impl Part<'_> {
                 let a = SplitRows::packed(groups, self.offsets);
                 let panel = panel.before(next, index);
                 let epilogue =
-                    self.linear.map(|(epilogue, first)| epilogue.tile(first + row, col, 1));
+                    self.depth.linear.map(|(epilogue, first)| epilogue.tile(first + row, col, 1));
                 match epilogue {
-                    Some(epilogue) if suit && !self.add => {
+                    Some(epilogue) if suit && !self.depth.add => {
                         block::sum(registers, a, panel, (block.rows(), block.cols()), sums);
                         epilogue.put(self.machine, sums, BLOCK, block);
                         continue;
                     }
                     _ if suit => {
-                        block::multiply(registers, a, panel, block.reborrow(), self.add, sums);
+                        block::multiply(
+                            registers,
+                            a,
+                            panel,
+                            block.reborrow(),
+                            self.depth.add,
+                            sums,
+                        );
                     }
                     _ => self.in_vectors((row, col), block.reborrow(), sums),
                 }
@@ -420,13 +424,13 @@ impl Part<'_> {
 
     /// Multiplies the rows and columns of a block, of which the first are these of all, without splitting them.
     fn in_vectors(&self, (row, col): (usize, usize), mut out: Rect<'_>, aside: &mut Sums) {
-        let a = self.a.below(row).right_of(self.steps.start);
-        let b = self.b.matrix.below(self.steps.start).right_of(col);
+        let a = self.a.below(row).right_of(self.depth.steps.start);
+        let b = self.b.matrix.below(self.depth.steps.start).right_of(col);
         let (rows, cols) = (out.rows(), out.cols());
-        let sizes = GemmSizes { m: rows, k: self.steps.len(), n: cols };
+        let sizes = GemmSizes { m: rows, k: self.depth.steps.len(), n: cols };
         let sums = GemmOutput::row_major(&mut aside[..], cols);
         packed::multiply(self.machine, &Threads::single(), sizes, a, b.into(), sums, None);
-        put(&aside[..], cols, &mut out, self.add);
+        put(&aside[..], cols, &mut out, self.depth.add);
     }
 }
 

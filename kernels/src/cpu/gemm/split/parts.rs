@@ -2,7 +2,7 @@
 
 use super::{
     super::{Matrix, amx::TileUnit, group_order::GroupOrder},
-    registers::{Rows, split_each, split_tile, transpose},
+    registers::{Rows, split_tile, transpose},
 };
 use std::ops::Range;
 
@@ -44,6 +44,10 @@ impl Magnitudes {
     /// The bound of the largest magnitudes multiplied: rounded parts are far from overflowing, too.
     const BOUND: f64 = (1u128 << 126) as f64;
 
+    /// The bound of the least magnitudes multiplied: tiles take sums for zero that are subnormal, and the parts left out
+    /// of what is summed are 2⁻²⁴ of it.
+    const LEAST: f64 = 1.0 / (1u128 << 102) as f64;
+
     /// Magnitudes of numbers of which these are the largest, and the least but zero less one, as bits.
     pub(super) fn new(largest: u32, least: u32) -> Magnitudes {
         Magnitudes { largest, least }
@@ -53,16 +57,24 @@ impl Magnitudes {
         Magnitudes { largest: self.largest.max(other.largest), least: self.least.min(other.least) }
     }
 
+    /// The least that is not zero, if there is one.
+    fn least(self) -> Option<f32> {
+        self.least.checked_add(1).map(f32::from_bits)
+    }
+
     /// Whether sums with the others are as good by parts as they are of whole numbers: all are finite,
-    /// and no part that counts is lost.
+    /// and no part that counts is lost, of a number or of two multiplied.
     pub(in crate::cpu) fn suit(self, others: Magnitudes) -> bool {
         let (own, other) = (f32::from_bits(self.largest), f32::from_bits(others.largest));
-        let least = self.least.min(others.least).saturating_add(1);
-        least >= Magnitudes::WHOLE.to_bits()
-            && own.max(other) < f32::MAX / 2.0
-            && !own.is_nan()
+        let are_bounded = !own.is_nan()
             && !other.is_nan()
-            && f64::from(own) * f64::from(other) <= Magnitudes::BOUND
+            && own.max(other) < f32::MAX / 2.0
+            && f64::from(own) * f64::from(other) <= Magnitudes::BOUND;
+        are_bounded
+            && self.least().zip(others.least()).is_none_or(|(own, other)| {
+                own.min(other) >= Magnitudes::WHOLE
+                    && f64::from(own) * f64::from(other) >= Magnitudes::LEAST
+            })
     }
 }
 
@@ -136,26 +148,9 @@ fn pack_tile(
     met
 }
 
-/// Splits the elements of some positions, so far apart, in order: the parts of a position are `part` groups
-/// apart, and each of them is filled up to whole steps with zeros.
-///
-/// # Panics
-///
-/// When there are not so many elements or groups.
-pub(in crate::cpu) fn split_positions(
-    unit: TileUnit,
-    elements: &[f32],
-    channels: usize,
-    stride: usize,
-    groups: &mut [u32],
-    part: usize,
-) -> Magnitudes {
-    split_each(unit, elements, channels, stride, part, groups)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::registers::split_positions, *};
 
     fn magnitudes(numbers: &[f32]) -> Magnitudes {
         let all = numbers.iter().map(|number| number.abs().to_bits());
@@ -230,7 +225,7 @@ mod tests {
             let groups = channels.div_ceil(DEPTH) * LINES;
             let part = count * groups + 5;
             let mut packed = vec![7; 3 * part];
-            let met = split_positions(unit, &data, channels, stride, &mut packed, part);
+            let met = split_positions(unit, &data, (channels, stride), &mut packed, part);
             let mut all = vec![0.0];
             for (position, channel) in (0..count)
                 .flat_map(|position| (0..2 * groups).map(move |channel| (position, channel)))
@@ -253,11 +248,14 @@ mod tests {
 
     #[test]
     fn operands_suit_each_other_unless_parts_are_lost_or_overflow() {
-        let ordinary = magnitudes(&[0.0, 1e-20, -3.0, 1e5]);
+        let ordinary = magnitudes(&[0.0, 1e-12, -3.0, 1e5]);
         let (tiny, large) = (magnitudes(&[0.0, -1e-36, 2.0]), magnitudes(&[1e30]));
         assert!(ordinary.suit(ordinary) && ordinary.suit(large) && Magnitudes::NONE.suit(large));
         assert!(!tiny.suit(ordinary) && !ordinary.suit(tiny), "parts are lost");
         assert!(!large.suit(large), "products overflow");
+        let small = magnitudes(&[1e-18, 0.0]);
+        assert!(!small.suit(small), "parts of products are subnormal");
+        assert!(small.suit(magnitudes(&[1e-10])) && small.suit(Magnitudes::NONE));
         for number in [f32::NAN, f32::INFINITY, f32::MAX, -f32::MAX] {
             assert!(!magnitudes(&[number, 1.0]).suit(ordinary), "{number}");
             assert!(!Magnitudes::NONE.suit(magnitudes(&[number])), "{number}");

@@ -56,13 +56,12 @@ pub(super) fn split_tile(_: TileUnit, numbers: &[f32], rows: Rows, out: &mut [u3
 /// # Panics
 ///
 /// When there is no room.
-pub(super) fn split_each(
+pub(in crate::cpu) fn split_positions(
     _: TileUnit,
     numbers: &[f32],
-    channels: usize,
-    stride: usize,
-    part: usize,
+    (channels, stride): (usize, usize),
     out: &mut [u32],
+    part: usize,
 ) -> Magnitudes {
     let groups = channels.div_ceil(2 * LINES) * LINES;
     let count = numbers.len().div_ceil(stride);

@@ -1,6 +1,6 @@
 //! Matmuls of split operands against sums of `f64`.
 
-use super::*;
+use super::{super::packed::tests::Mark, *};
 use std::num::NonZeroUsize;
 
 fn unit() -> Option<(TileUnit, InstructionSet)> {
@@ -90,7 +90,7 @@ fn sums_are_as_good_as_of_whole_numbers_whatever_the_threads() {
 fn blocks_of_rows_and_of_columns_have_the_same_bits() {
     let Some(unit) = unit() else { return };
     // By columns, and by rows.
-    for (m, k, n) in [(100, 300, 4200), (3000, 800, 40)] {
+    for (m, k, n) in [(100, 300, 4200), (3000, 800, 40), (50, 2100, 70)] {
         let sizes = GemmSizes { m, k, n };
         let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
         let (a, b) = (Matrix::row_major(&a[..], k), Matrix::row_major(&b[..], n));
@@ -129,6 +129,41 @@ fn integers_are_exact() {
     }
 }
 
+/// Single products of numbers of all magnitudes: as near as a rounded one, but where that is subnormal.
+#[test]
+fn products_of_all_magnitudes_are_right() {
+    let Some(unit) = unit() else { return };
+    let sizes @ GemmSizes { m, k, n } = GemmSizes { m: 32, k: 32, n: 32 };
+    let at = |exponent: i32, seed: u32| {
+        numbers(32, seed)
+            .into_iter()
+            .map(move |x| f64::from(1.5 + x / 2.0) * f64::from(exponent).exp2())
+    };
+    for left in (-140..128).step_by(3) {
+        for right in (-140..128).step_by(7) {
+            // Diagonal matrices: each sum is one product, or zero.
+            let (mut a, mut b) = (vec![0.0; m * k], vec![0.0; k * n]);
+            let pairs: Vec<(f32, f32)> =
+                at(left, 1).zip(at(right, 2)).map(|(x, y)| (x as f32, y as f32)).collect();
+            for (index, &(x, y)) in pairs.iter().enumerate() {
+                (a[index * k + index], b[index * n + index]) = (x, y);
+            }
+            let (a, b) = (Matrix::row_major(&a[..], k), Matrix::row_major(&b[..], n));
+            let mut out = vec![-1.0; m * n];
+            let output = GemmOutput::row_major(&mut out, n);
+            multiply(unit, &Threads::single(), sizes, a, b.into(), output, None);
+            for (index, (x, y)) in pairs.into_iter().enumerate() {
+                let (found, exact) = (out[index * n + index], f64::from(x) * f64::from(y));
+                let rounded = x * y;
+                let near = (f64::from(found) - exact).abs() <= 2.4e-7 * exact.abs();
+                let is_small =
+                    exact.abs() < f64::from(f32::MIN_POSITIVE) && found.abs() <= f32::MIN_POSITIVE;
+                assert!(near || is_small || found == rounded, "{x:e} * {y:e}: {found:e}");
+            }
+        }
+    }
+}
+
 /// Numbers without three parts, or whose products are near overflow, in some blocks of many.
 #[test]
 fn extreme_numbers_are_multiplied_whole() {
@@ -141,6 +176,7 @@ fn extreme_numbers_are_multiplied_whole() {
         (1e-37, 3e37),
         (2e20, 1e18),
         (3e37, 2e-38),
+        (1.1e-18, 1.3e-18),
     ] {
         let (mut a, mut b) = (vec![0.0; m * k], vec![0.0; k * n]);
         a[40 * k + 3] = x;
@@ -157,19 +193,6 @@ fn extreme_numbers_are_multiplied_whole() {
             let found = out[row * n + col];
             let same = found == expected || found.is_nan() && expected.is_nan();
             assert!(same, "{x} {y}: {found} instead of {expected}");
-        }
-    }
-}
-
-/// Doubles each element, and adds the numbers of its row and column.
-struct Mark;
-
-impl BlockEpilogue for Mark {
-    fn apply(&self, first_row: usize, first_col: usize, mut block: Rect<'_>) {
-        for row in 0..block.rows() {
-            for (col, x) in block.row(row).iter_mut().enumerate() {
-                *x = 2.0 * *x + (first_row + row) as f32 + 0.125 * (first_col + col) as f32;
-            }
         }
     }
 }
