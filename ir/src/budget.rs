@@ -327,6 +327,13 @@ fn ticking<T: Ord>() -> impl FnMut(&T, &T) -> std::cmp::Ordering {
     }
 }
 
+/// Ends the call in progress by unwinding with an error, from code that has no way to return one: the boundary of the
+/// call returns it. Where panics abort, the process ends.
+#[cold]
+pub fn end_with(error: Error) -> ! {
+    panic::resume_unwind(Box::new(error))
+}
+
 #[cold]
 fn unwind() {
     if let Err(interruption) = check() {

@@ -1,7 +1,7 @@
 //! Working memory of kernels.
 
 use bytemuck::Pod;
-use ferroflow_ir::{Error, memory::HostMemory};
+use ferroflow_ir::{Error, budget, memory::HostMemory};
 use std::{
     marker::PhantomData,
     ops::{Deref, DerefMut},
@@ -22,6 +22,11 @@ impl<T: Pod> Scratch<T> {
     pub(crate) fn new(len: usize) -> Result<Scratch<T>, Error> {
         let bytes = len.saturating_mul(size_of::<T>());
         Ok(Scratch { memory: HostMemory::recycled(bytes)?, element: PhantomData })
+    }
+
+    /// As [`new`](Scratch::new), where no error can be returned: the call ends with it by unwinding.
+    pub(crate) fn needed(len: usize) -> Scratch<T> {
+        Scratch::new(len).unwrap_or_else(|error| budget::end_with(error))
     }
 }
 

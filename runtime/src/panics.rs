@@ -15,7 +15,7 @@ use std::{
 };
 
 /// Runs `body`; a panic in it is an error, which the context counts, and so is the unwinding by which a
-/// block of a kernel ends an interrupted call.
+/// block of a kernel ends an interrupted call, or one that needs more memory than there is.
 ///
 /// State that `body` borrows is what its own drop handlers leave, so a caller hands on nothing that a
 /// panic leaves half-written: an executable drops its frame, and a cache of calls its entries.
@@ -30,6 +30,9 @@ pub(crate) fn caught<R>(context: &Context, body: impl FnOnce() -> Result<R>) -> 
 fn error_of(context: &Context, payload: &(dyn Any + Send)) -> Error {
     if let Some(&interruption) = payload.downcast_ref::<Interruption>() {
         return Error::Interrupted(interruption);
+    }
+    if let Some(error) = payload.downcast_ref::<ferroflow_ir::Error>() {
+        return error.clone().into();
     }
     context.count_panic();
     Error::Panic { message: message(payload) }
@@ -67,6 +70,7 @@ impl Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferroflow_ir::{Error::Limit, budget};
 
     #[test]
     fn a_panic_is_an_error_with_its_message() {
@@ -82,6 +86,9 @@ mod tests {
         assert_eq!(caught(&context, || Ok(1)).unwrap(), 1);
         let interrupted = || std::panic::panic_any(Interruption::Cancelled);
         assert!(matches!(caught(&context, interrupted), Err::<(), _>(Error::Interrupted(_))));
+        let limit =
+            || budget::end_with(Limit { what: "memory".into(), needed: "2".into(), limit: 1 });
+        assert!(matches!(caught(&context, limit), Err::<(), _>(Error::Ir(Limit { .. }))));
         assert_eq!(context.caught_panics(), 3);
     }
 }

@@ -159,6 +159,31 @@ fn arenas_tensors_and_workspaces_count() {
     assert!(fill.call(&[x]).is_ok());
 }
 
+/// Packed operands of a matmul count, and a budget that they exceed is a typed error as any other.
+#[test]
+fn packing_ends_by_the_budget() {
+    for (dtype, n) in [(DType::F32, 1024), (DType::BF16, 512), (DType::F64, 256)] {
+        let context = context();
+        let matrix = ValueType::new(dtype, Shape::new([n, n]).unwrap());
+        let square = function("square", &[("x", matrix)], |b, args| {
+            b.call("MatMul", "matmul", &[args[0], args[0]])
+        });
+        let square = CallableFunction::new(&context, square).unwrap();
+        let x = EagerTensor::from(HostTensor::zeros(dtype, Shape::new([n, n]).unwrap()).unwrap());
+        let mut within = 0;
+        for budget in (12..60).map(|half| (1usize << (half / 2)) * (2 + half % 2)) {
+            match square.call_within(&within_memory(budget), &[&x]) {
+                Ok(_) => within += 1,
+                Err(error) => {
+                    assert_eq!(error.code(), Code::ResourceExhausted, "{budget}: {error}")
+                }
+            }
+        }
+        assert!(within > 0, "some budgets are enough");
+        assert!(square.call(&[x]).is_ok(), "the context stays usable");
+    }
+}
+
 #[test]
 fn a_context_bounds_what_all_its_calls_keep() {
     let limits = Limits { memory_bytes: 1 << 20, ..Limits::default() };

@@ -115,10 +115,6 @@ pub(super) fn depth(sizes: GemmSizes) -> usize {
     sizes.k.div_ceil(sizes.k.div_ceil(most).max(1)).max(1)
 }
 
-fn scratch(len: usize) -> Scratch<f32> {
-    Scratch::new(len).expect("there are a few megabytes left")
-}
-
 /// The right operand of a matmul, and its packed form if there is one.
 #[derive(Clone, Copy)]
 pub(super) struct RightOperand<'a> {
@@ -146,7 +142,7 @@ impl RightOperand<'_> {
             return packed.panels(steps, cols.start);
         }
         let panels = cols.len().next_multiple_of(machine.cols()) * steps.len();
-        let room = room.get_or_insert_with(|| scratch(panels));
+        let room = room.get_or_insert_with(|| Scratch::needed(panels));
         pack_columns(threads, machine, self.matrix, cols, steps, &mut room[..panels]);
         room
     }
@@ -192,7 +188,8 @@ impl Part<'_> {
         let GemmSizes { m, n, .. } = self.sizes;
         let two_tiles = self.a.col_stride == 1 && m <= 2 * high;
         let unpacked_a = two_tiles || self.reads_rows();
-        let mut packed = scratch(if unpacked_a { 0 } else { m.next_multiple_of(high) * len });
+        let mut packed =
+            Scratch::needed(if unpacked_a { 0 } else { m.next_multiple_of(high) * len });
         let piece = 8 * high * len;
         self.threads.for_each_piece(&mut packed, piece, |start, packed| {
             let first = start / len;
@@ -244,7 +241,7 @@ impl Part<'_> {
                     let at = (rows.start, first);
                     return self.multiply(&Rows::AsTheyLie(rows.start), &columns, at, out);
                 }
-                let mut packed = scratch(rows.len().next_multiple_of(high) * len);
+                let mut packed = Scratch::needed(rows.len().next_multiple_of(high) * len);
                 pack(self.machine, high, self.a, rows.clone(), &self.steps, &mut packed);
                 self.multiply(&Rows::Packed(&packed), &columns, (rows.start, first), out);
             });

@@ -101,7 +101,7 @@ pub(super) fn multiply<U: BlockUnit, A: Grouped, B: Grouped, R: Send>(
     let panel = steps * STEP;
     let panels = (PACKED / panel).clamp(1, n.div_ceil(BLOCK));
     let [flip_a, flip_b] = U::flips(kind);
-    let mut packed_b = scratch(panels * panel);
+    let mut packed_b = Scratch::needed(panels * panel);
     for first in (0..n).step_by(panels * BLOCK) {
         let cols = first..n.min(first + panels * BLOCK);
         let used = cols.len().div_ceil(BLOCK) * panel;
@@ -113,7 +113,7 @@ pub(super) fn multiply<U: BlockUnit, A: Grouped, B: Grouped, R: Send>(
         let rows = out.data.chunks_mut(BLOCK * out.row_stride).take(m.div_ceil(BLOCK));
         threads.for_each(rows.enumerate(), |(index, out_rows)| {
             let rows = index * BLOCK..m.min((index + 1) * BLOCK);
-            let mut packed_a = scratch(panel);
+            let mut packed_a = Scratch::needed(panel);
             pack(a, rows.clone(), k, GroupOrder::ByLines, flip_a, &mut packed_a);
             let ready = unit.configure();
             let mut sums = [0; BLOCK * BLOCK];
@@ -128,10 +128,6 @@ pub(super) fn multiply<U: BlockUnit, A: Grouped, B: Grouped, R: Send>(
             }
         });
     }
-}
-
-fn scratch(len: usize) -> Scratch<u32> {
-    Scratch::new(len).expect("there are a few megabytes left")
 }
 
 #[cfg(test)]

@@ -199,7 +199,10 @@ struct PackedRows {
 impl PackedRows {
     /// Room for so many blocks.
     fn new(blocks: usize, len: usize) -> PackedRows {
-        PackedRows { groups: scratch(blocks * len), magnitudes: vec![Magnitudes::NONE; blocks] }
+        PackedRows {
+            groups: Scratch::needed(blocks * len),
+            magnitudes: vec![Magnitudes::NONE; blocks],
+        }
     }
 }
 
@@ -263,7 +266,7 @@ impl Part<'_> {
         self.threads.for_each(pieces.collect::<Vec<_>>().into_iter(), |(first, out)| {
             let mut panels = match self.b.packed {
                 Some(packed) => Panels::Kept(packed),
-                None => Panels::Own(scratch(self.panel_len())),
+                None => Panels::Own(Scratch::needed(self.panel_len())),
             };
             let registers = self.unit.registers();
             self.finished(&registers, &rows, &mut panels, (0, first), out);
@@ -282,7 +285,7 @@ impl Part<'_> {
         let is_narrow = n.min(BLOCK_COLS).div_ceil(BLOCK) * bytes <= CACHED_COLS;
         let at_once = if is_narrow { (CACHED_ROWS / bytes).max(1) } else { most };
         let fresh = if self.b.packed.is_some() { 0 } else { n.min(BLOCK_COLS).div_ceil(BLOCK) };
-        let mut room = scratch(fresh * len);
+        let mut room = Scratch::needed(fresh * len);
         for first in (0..n).step_by(BLOCK_COLS) {
             let mut out = out.take_cols(BLOCK_COLS);
             let cols = first..if fresh > 0 { first + out.cols() } else { first };
@@ -432,8 +435,4 @@ impl Part<'_> {
         packed::multiply(self.machine, &Threads::single(), sizes, a, b.into(), sums, None);
         put(&aside[..], cols, &mut out, self.depth.add);
     }
-}
-
-fn scratch(len: usize) -> Scratch<u32> {
-    Scratch::new(len).expect("there are a few megabytes left")
 }
