@@ -14,7 +14,12 @@ const named = Object.fromEntries(cases.map(({ name, folder }) => [`case-${name}`
 const server = await serve({ "": folder, ...named });
 const browser = await chromium.launch({
   executablePath,
-  args: ["--headless=new", "--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  args: [
+    "--headless=new", "--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    // WebGPU in software, where there is no graphics processor.
+    "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-features=Vulkan", "--use-vulkan=swiftshader",
+    "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist",
+  ],
 });
 const failures = [];
 const expect = (what, holds, found) => {
@@ -28,17 +33,18 @@ async function opened(path) {
   return page;
 }
 
-async function checkCases() {
+async function checkCases(device) {
   const page = await opened("check/page.html");
   let failed = 0;
   for (const { name, folder: of, description } of cases) {
     const files = filesIn(`${of}/model`);
     const calls = { ...description, calls: callsOf(description) };
-    const why = await page.evaluate((each) => runCase(each), { url: `${server.url}case-${name}/`, description: calls, files });
-    if (why) console.log(`${name}: ${why}`);
+    const why = await page.evaluate((each) => runCase(each), { url: `${server.url}case-${name}/`, description: calls, files, device });
+    if (why) console.log(`${name} (${device}): ${why}`);
     failed += why ? 1 : 0;
   }
   await page.close();
+  console.log(`${device}: ${cases.length - failed} passed, ${failed} failed, of ${cases.length}`);
   return failed;
 }
 
@@ -101,10 +107,13 @@ async function checkDemo() {
   await page.close();
 }
 
+const DEVICES = ["cpu", "webgpu"];
 const begun = performance.now();
-let failed = cases.length;
+const total = DEVICES.length * cases.length;
+let failed = total;
 try {
-  failed = await checkCases();
+  failed = 0;
+  for (const device of DEVICES) failed += await checkCases(device);
   await checkBounds();
   await checkDownloads();
   await checkDemo();
@@ -115,5 +124,5 @@ try {
   server.close();
 }
 failures.forEach((failure) => console.log(`failed: ${failure}`));
-console.log(`web: ${cases.length - failed} passed, ${failed} failed, of ${cases.length} (${((performance.now() - begun) / 1e3).toFixed(1)} s)`);
+console.log(`web: ${total - failed} passed, ${failed} failed, of ${total} (${((performance.now() - begun) / 1e3).toFixed(1)} s)`);
 process.exitCode = failed || failures.length || cases.length < 25 ? 1 : 0;

@@ -9,7 +9,7 @@ import { casesIn, filesIn } from "./folders.mjs";
 
 const [folder, ...roots] = process.argv.slice(2);
 const { start, loadFiles } = await import(pathToFileURL(resolve(folder, "direct.js")));
-await start(readFileSync(join(folder, "ferroflow_web_bg.wasm")));
+await start({ source: readFileSync(join(folder, "ferroflow_web_bg.wasm")) });
 
 console.log = () => {};
 let [passed, failed] = [0, 0];
@@ -21,7 +21,7 @@ for (const { name, folder, description } of casesIn(roots)) {
     const files = Object.fromEntries(filesIn(model).map((path) => [path, new Uint8Array(readFileSync(join(model, path)))]));
     return loadFiles(files, { tags });
   };
-  const run = (model, signature, inputs) => model.run(inputs, { signature }).outputs;
+  const run = async (model, signature, inputs) => (await model.run(inputs, { signature })).outputs;
   const why = await checkCase(description, read, { load, run, close: (model) => model.free() });
   if (why) process.stdout.write(`${name}: ${why}\n`);
   why ? failed++ : passed++;

@@ -10,12 +10,12 @@ const bytes = async (url) => {
 };
 
 /** A recorded case: the model comes by its URL, as a page has it, or as files where it is text. */
-async function runCase({ url, description, files }) {
+async function runCase({ url, description, files, device }) {
   const read = (path) => bytes(url + path);
   const asFiles = async () => Object.fromEntries(await Promise.all(files.map(async (path) => [path, await read(`model/${path}`)])));
   const source = async () => (files.includes("saved_model.pb") ? `${url}model/` : asFiles());
   return checkCase(description, read, {
-    load: async (tags) => load(await source(), { tags }),
+    load: async (tags) => load(await source(), { tags, device }),
     run: (model, signature, inputs) => model.run(inputs, { signature }),
     close: (model) => model.close(),
   });

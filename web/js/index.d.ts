@@ -54,9 +54,17 @@ export interface Progress {
   cached: number;
 }
 
+/**
+ * What a model computes on. `"webgpu"` needs a browser with WebGPU that suspends calls (JavaScript Promise Integration), and takes an
+ * adapter in software too; `"auto"` takes WebGPU where a graphics processor answers, and the CPU elsewhere.
+ */
+export type Device = "auto" | "cpu" | "webgpu";
+
 export interface LoadOptions {
   /** The tags of the MetaGraph; may be left out where there is one only. */
   tags?: string[];
+  /** `"auto"`, if left out. Loading fails with `NotFoundError` where there is no such device. */
+  device?: Device;
   /** Bounds of loading, and of each call that gives none of its own. `memory` is for all calls together. */
   bounds?: Bounds;
   onProgress?(progress: Progress): void;
@@ -86,6 +94,8 @@ export interface Measured {
 
 /** A model in a worker of its own. Errors have TensorFlow's names, such as `InvalidArgumentError`. */
 export class Model {
+  /** What it computes on. */
+  readonly device: "cpu" | "webgpu";
   readonly signatures: Signature[];
   /** Bytes that its variables held when it was loaded. */
   readonly memoryInUse?: number;

@@ -79,10 +79,11 @@ export class Model {
   #number;
   #bounds;
 
-  constructor(remote, { model, signatures, memoryInUse }, bounds) {
+  constructor(remote, { model, device, signatures, memoryInUse }, bounds) {
     this.#remote = remote;
     this.#number = model;
     this.#bounds = bounds;
+    this.device = device;
     this.signatures = signatures;
     this.memoryInUse = memoryInUse;
   }
@@ -108,10 +109,10 @@ export class Model {
 /**
  * Loads a SavedModel: from the URL of its folder, from a `FileList` or `File`s, or from `{path: bytes}`.
  */
-export async function load(source, { tags, bounds = {}, onProgress, cache } = {}) {
+export async function load(source, { tags, device, bounds = {}, onProgress, cache } = {}) {
   const remote = new Remote();
   const all = { ...BOUNDS, ...bounds };
-  const options = { tags, bounds: all, cache };
+  const options = { tags, device, bounds: all, cache };
   const isUrl = typeof source === "string" || source instanceof URL;
   try {
     const url = isUrl ? new URL(source, globalThis.location?.href).href : undefined;

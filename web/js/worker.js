@@ -1,5 +1,6 @@
 // A worker with models in it. Each message is `{id, method, args}`; the answer has the same id.
 
+import { chosenDevice } from "./device.js";
 import { loadFiles, otherFiles, start } from "./direct.js";
 import { fromUrl } from "./sources.js";
 
@@ -8,12 +9,14 @@ let next = 0;
 
 const methods = {
   async load({ url, files, options }, tell) {
-    await start();
-    const found = files ?? await fromUrl(url, otherFiles, { ...options, onProgress: tell });
+    const device = await chosenDevice(options.device);
+    await start({ device });
+    const others = (known) => otherFiles(known, { device });
+    const found = files ?? await fromUrl(url, others, { ...options, onProgress: tell });
     tell({ begins: "load" });
-    const model = await loadFiles(found, options);
+    const model = await loadFiles(found, { ...options, device });
     models.set(next, model);
-    return { model: next++, signatures: model.signatures, memoryInUse: model.memoryInUse };
+    return { model: next++, device, signatures: model.signatures, memoryInUse: model.memoryInUse };
   },
 
   run({ model, inputs, options }) {

@@ -25,6 +25,6 @@ mod tensor;
 
 pub use error::WebError;
 pub use limits::WebLimits;
-pub use model::{WebModel, WebRun};
+pub use model::{WebModel, WebRun, load_model, run_model};
 pub use parts::{asset_files, data_files};
 pub use tensor::WebTensor;

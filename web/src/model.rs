@@ -1,11 +1,16 @@
 //! A model, and what a run of it returns.
 
+#![cfg_attr(
+    feature = "webgpu",
+    allow(deprecated, reason = "wasm-bindgen marks suspension as experimental by this")
+)]
+
 use crate::{
     error::{WebError, set},
     limits::{WebLimits, addressable, whole},
     tensor::WebTensor,
 };
-use ferroflow_ir::{Limits, PartialShape};
+use ferroflow_ir::{Limits, PartialShape, device_name::DeviceName};
 use ferroflow_runtime::{
     Context, ContextOptions, EagerTensor, RunMetadata, RunOptions, TraceLevel, files::MemoryFolder,
 };
@@ -29,32 +34,59 @@ struct LoadedFiles {
     _folder: MemoryFolder,
 }
 
+/// Loads a SavedModel from its files: paths from the model's folder, and contents. All calls of the model
+/// together may hold `memory` bytes. Without a device that is named it computes on the CPU.
+///
+/// # Errors
+///
+/// When files are missing or damaged, no MetaGraph has the tags, there is no such device, or a bound is reached.
+#[cfg_attr(feature = "webgpu", wasm_bindgen(js_name = loadModel, jspi))]
+#[cfg_attr(not(feature = "webgpu"), wasm_bindgen(js_name = loadModel))]
+pub fn load_model(
+    names: Vec<String>,
+    contents: Vec<Uint8Array>,
+    tags: Option<Vec<String>>,
+    memory: Option<f64>,
+    device: Option<String>,
+    limits: &WebLimits,
+) -> Result<WebModel, WebError> {
+    let contents = contents.into_iter().map(|content| content.to_vec());
+    let folder = MemoryFolder::new(names.iter().zip(contents))?;
+    let context = context(memory, device)?;
+    let options = LoadOptions { tags, only: None };
+    let call = limits.start()?;
+    let model = context.within(&call, || load(&context, folder.path(), &options))?;
+    // The values are in variables now.
+    folder.remove(|path| path.starts_with("variables"));
+    Ok(WebModel(AssertUnwindSafe(LoadedFiles { context, model, _folder: folder })))
+}
+
+/// Calls a signature with tensors of these names. With `steps` it notes what each op took.
+///
+/// # Errors
+///
+/// When the inputs are not those of the signature, a bound is reached, or an op fails.
+#[cfg_attr(feature = "webgpu", wasm_bindgen(js_name = runModel, jspi))]
+#[cfg_attr(not(feature = "webgpu"), wasm_bindgen(js_name = runModel))]
+pub fn run_model(
+    model: &WebModel,
+    signature: &str,
+    names: Vec<String>,
+    tensors: Vec<WebTensor>,
+    limits: &WebLimits,
+    steps: bool,
+) -> Result<WebRun, WebError> {
+    if names.len() != tensors.len() {
+        return Err(WebError::Inputs { names: names.len(), tensors: tensors.len() });
+    }
+    let tensors = tensors.into_iter().map(|tensor| EagerTensor::from(tensor.into_host()));
+    let inputs: BTreeMap<String, EagerTensor> = names.into_iter().zip(tensors).collect();
+    let options = limits.start()?;
+    model.0.context.within(&options, || model.0.call(signature, &inputs, steps))
+}
+
 #[wasm_bindgen]
 impl WebModel {
-    /// Loads a SavedModel from its files: paths from the model's folder, and contents. All calls of
-    /// the model together may hold `memory` bytes.
-    ///
-    /// # Errors
-    ///
-    /// When files are missing or damaged, no MetaGraph has the tags, or a bound is reached.
-    pub fn load(
-        names: Vec<String>,
-        contents: Vec<Uint8Array>,
-        tags: Option<Vec<String>>,
-        memory: Option<f64>,
-        limits: &WebLimits,
-    ) -> Result<WebModel, WebError> {
-        let contents = contents.into_iter().map(|content| content.to_vec());
-        let folder = MemoryFolder::new(names.iter().zip(contents))?;
-        let context = context(memory)?;
-        let options = LoadOptions { tags, only: None };
-        let call = limits.start()?;
-        let model = context.within(&call, || load(&context, folder.path(), &options))?;
-        // The values are in variables now.
-        folder.remove(|path| path.starts_with("variables"));
-        Ok(WebModel(AssertUnwindSafe(LoadedFiles { context, model, _folder: folder })))
-    }
-
     /// The signatures as JSON: a list of `{name, inputs, outputs}`, each of those a list of
     /// `{name, dtype, shape}`. A shape is `null` if its rank is not known, and so is a size.
     ///
@@ -66,28 +98,6 @@ impl WebModel {
         Ok(Value::Array(all.collect::<Result<_, _>>()?).to_string())
     }
 
-    /// Calls a signature with tensors of these names. With `steps` it notes what each op took.
-    ///
-    /// # Errors
-    ///
-    /// When the inputs are not those of the signature, a bound is reached, or an op fails.
-    pub fn run(
-        &self,
-        signature: &str,
-        names: Vec<String>,
-        tensors: Vec<WebTensor>,
-        limits: &WebLimits,
-        steps: bool,
-    ) -> Result<WebRun, WebError> {
-        if names.len() != tensors.len() {
-            return Err(WebError::Inputs { names: names.len(), tensors: tensors.len() });
-        }
-        let tensors = tensors.into_iter().map(|tensor| EagerTensor::from(tensor.into_host()));
-        let inputs: BTreeMap<String, EagerTensor> = names.into_iter().zip(tensors).collect();
-        let options = limits.start()?;
-        self.0.context.within(&options, || self.0.call(signature, &inputs, steps))
-    }
-
     /// The bytes that calls and variables hold, if a bound was set on them.
     #[wasm_bindgen(getter, js_name = memoryInUse)]
     pub fn memory_in_use(&self) -> Option<f64> {
@@ -95,13 +105,18 @@ impl WebModel {
     }
 }
 
-fn context(memory: Option<f64>) -> Result<Context, WebError> {
+fn context(memory: Option<f64>, device: Option<String>) -> Result<Context, WebError> {
     let mut limits = Limits::default();
     if let Some(bytes) = memory {
         limits.memory_bytes = addressable(whole("the bytes of memory", bytes)?);
     }
-    let context = Context::with_options(ContextOptions { limits, ..ContextOptions::default() });
+    let device: Option<DeviceName> = device.as_deref().map(str::parse).transpose()?;
+    let options = ContextOptions { limits, device: device.clone(), ..ContextOptions::default() };
+    let context = Context::with_options(options);
     context.set_printer(log);
+    if let Some(device) = device {
+        context.device(&device)?;
+    }
     Ok(context)
 }
 

@@ -184,6 +184,10 @@ pub(crate) fn float(value: f32) -> String {
     if value != 0.0 && !value.is_normal() {
         return format!("of_bits({}u)", value.to_bits());
     }
-    let text = format!("{value:e}f");
+    // The shortest decimal of the largest number is beyond it, and browsers refuse it.
+    let text = match value.abs() == f32::MAX {
+        true => format!("{:e}f", f64::from(value)),
+        false => format!("{value:e}f"),
+    };
     if value.is_sign_negative() { format!("({text})") } else { text }
 }

@@ -1,6 +1,6 @@
 //! Memory of a device.
 
-use super::{elements, gpu::Gpu};
+use super::{RawBuffer, elements, gpu::Gpu};
 use crate::{buffer::DeviceMemory, error::Result};
 use ferroflow_ir::{DType, HostTensor, Shape};
 use std::{any::Any, fmt, sync::Arc};
@@ -8,7 +8,7 @@ use std::{any::Any, fmt, sync::Arc};
 /// Memory that goes back to the pool when no tensor uses it.
 pub(super) struct WgpuMemory {
     gpu: Arc<Gpu>,
-    buffer: Option<wgpu::Buffer>,
+    buffer: Option<RawBuffer>,
 }
 
 impl fmt::Debug for WgpuMemory {
@@ -22,7 +22,7 @@ impl WgpuMemory {
         Ok(WgpuMemory { buffer: Some(gpu.allocate(bytes)?), gpu: gpu.clone() })
     }
 
-    pub(super) fn buffer(&self) -> &wgpu::Buffer {
+    pub(super) fn buffer(&self) -> &RawBuffer {
         self.buffer.as_ref().expect("it is given back only when the memory is dropped")
     }
 

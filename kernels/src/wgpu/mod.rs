@@ -1,4 +1,5 @@
-//! Devices that wgpu reaches: Vulkan, and with it Metal and DirectX 12 where they are compiled in.
+//! Devices that wgpu reaches: Vulkan, and with it Metal and DirectX 12 where they are compiled in; in browsers
+//! WebGPU.
 //!
 //! Programs come from `kernels/src/shader` as WGSL. Each text is compiled once per device and kept.
 //! Calls are recorded one after the other into a command buffer, which is sent when a value is
@@ -13,9 +14,13 @@
 //! Failures are errors of [`Error`]: no adapter means no device; a device that is lost stays lost,
 //! and the others go on.
 
+#[cfg(target_arch = "wasm32")]
+mod browser;
 mod elements;
 mod gpu;
 mod memory;
+#[cfg(not(target_arch = "wasm32"))]
+mod native;
 #[cfg(test)]
 mod tests;
 
@@ -24,16 +29,36 @@ use crate::{
     device::{Device, OpCall, Storage, Support},
     error::{Error, Result},
     kernel::{Io, Kernel},
-    shader::{self, Grid, ScalarType, Shader, ShaderDialect},
+    shader::{self, Caps, Grid, ScalarType, Shader, ShaderDialect},
 };
 use ferroflow_ir::{DType, Shape};
-use gpu::{Gpu, Pipeline};
+use gpu::Gpu;
 use memory::WgpuMemory;
 use smallvec::SmallVec;
 use std::{
     fmt,
     sync::{Arc, OnceLock},
 };
+
+#[cfg(target_arch = "wasm32")]
+use browser::{
+    BrowserBuffer as RawBuffer, BrowserConnection as Connection, BrowserPipeline as Pipeline,
+};
+#[cfg(not(target_arch = "wasm32"))]
+use {
+    native::{NativeConnection as Connection, NativePipeline as Pipeline},
+    wgpu::Buffer as RawBuffer,
+};
+
+/// Name and abilities of an adapter.
+pub(crate) struct AdapterFacts {
+    name: String,
+    caps: Caps,
+    /// Buffers that a program may have.
+    most_bindings: usize,
+    /// Bytes that a buffer may have.
+    most_bytes: u64,
+}
 
 /// A device that wgpu reaches.
 pub struct WgpuDevice {
@@ -168,7 +193,7 @@ struct Launch {
 impl Kernel for Launch {
     fn run(&self, io: &mut Io<'_>) -> Result<()> {
         let Some(pipeline) = &self.pipeline else { return Ok(()) };
-        let mut buffers: SmallVec<[&wgpu::Buffer; 8]> = SmallVec::new();
+        let mut buffers: SmallVec<[&RawBuffer; 8]> = SmallVec::new();
         for &input in &self.inputs {
             buffers.push(self.memory(io.device_input(input))?.buffer());
         }

@@ -44,7 +44,7 @@ fn a_lost_device_stays_lost_and_others_go_on() {
     assert_eq!(doubled(lost), [2.0, 4.0]);
     let shape = Shape::new([4]).unwrap();
     let before = lost.allocate(DType::F32, &shape).unwrap();
-    lost.gpu.destroy();
+    lost.gpu.connection.destroy();
     for _ in 0..2 {
         assert!(matches!(lost.synchronize(), Err(Error::DeviceLost { .. })));
         let is_lost = |error| matches!(error, Error::DeviceLost { .. });

@@ -45,6 +45,27 @@ const MOST_BYTES: usize = 4 << 20;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
+/// A module of the package: pages load the one that their browser can run.
+struct Variant {
+    /// File name of the module, without its ending.
+    name: &'static str,
+    /// Features of the crate.
+    features: &'static str,
+    /// Options of the compiler.
+    options: &'static str,
+}
+
+/// The module for every browser and for Node.
+const CPU: Variant = Variant { name: "ferroflow_web", features: "", options: "" };
+
+/// The module for browsers that have WebGPU and suspend calls. wasm-bindgen restores stacks by exceptions of
+/// WebAssembly 3.0, and engines refuse modules that have the older ones beside them.
+const WEBGPU: Variant = Variant {
+    name: "ferroflow_webgpu",
+    features: "webgpu",
+    options: " -Cllvm-args=-wasm-use-legacy-eh=false",
+};
+
 /// Builds the package; returns its folder.
 pub(super) fn build(
     root: &Path,
@@ -53,17 +74,28 @@ pub(super) fn build(
     flags: &WebFlags,
 ) -> Result<PathBuf> {
     let bindgen = bindgen(folder)?;
-    let module = module(root, folder, toolchain, flags)?;
     let package = folder.join("package");
     if package.exists() {
         fs::remove_dir_all(&package)?;
     }
-    let mut bind = Command::new(bindgen);
-    bind.args(["--target", "web", "--no-typescript", "--remove-name-section"]);
-    bind.args(["--remove-producers-section", "--out-dir"]).arg(&package).arg(&module);
-    command::run(bind)?;
-    if !flags.dev {
-        shrink(folder, &package.join("ferroflow_web_bg.wasm"))?;
+    // Node has no WebGPU.
+    let variants = if flags.check_node { &[CPU][..] } else { &[CPU, WEBGPU] };
+    for variant in variants {
+        let module = module(root, folder, toolchain, flags, variant)?;
+        let mut bind = Command::new(&bindgen);
+        bind.args(["--target", "web", "--no-typescript", "--remove-name-section"]);
+        bind.args(["--remove-producers-section", "--out-name", variant.name, "--out-dir"]);
+        bind.arg(&package).arg(&module);
+        command::run(bind)?;
+        let module = package.join(format!("{}_bg.wasm", variant.name));
+        if !flags.dev {
+            shrink(folder, &module)?;
+        }
+        let bytes = packed_size(&module)?;
+        println!("web: {}, {bytes} bytes gzipped, of {MOST_BYTES} at most", module.display());
+        if bytes > MOST_BYTES && !flags.dev {
+            println!("web: larger than it is to be, by {} bytes", bytes - MOST_BYTES);
+        }
     }
     let web = root.join("web");
     copy(&web.join("js"), &package)?;
@@ -71,11 +103,7 @@ pub(super) fn build(
         copy(&web.join(part), &package.join(part))?;
     }
     fs::copy(web.join("package.json"), package.join("package.json"))?;
-    let bytes = packed_size(&package.join("ferroflow_web_bg.wasm"))?;
-    println!("web: {}, {bytes} bytes gzipped, of {MOST_BYTES} at most", package.display());
-    if bytes > MOST_BYTES && !flags.dev {
-        println!("web: larger than it is to be, by {} bytes", bytes - MOST_BYTES);
-    }
+    println!("web: {}", package.display());
     Ok(package)
 }
 
@@ -92,8 +120,9 @@ fn bindgen(folder: &Path) -> Result<PathBuf> {
         return Ok(program);
     }
     println!("== wasm-bindgen");
+    // Without its lock file, which may name versions that a mirror of the registry does not have yet.
     let mut install = command::cargo(folder.parent().unwrap_or(folder), &["install"]);
-    install.args(["wasm-bindgen-cli", "--locked", "--version", BINDGEN, "--root"]).arg(&root);
+    install.args(["wasm-bindgen-cli", "--version", BINDGEN, "--root"]).arg(&root);
     install.arg("--target-dir").arg(folder.join("tools-build"));
     command::run(install)?;
     Ok(program)
@@ -121,7 +150,7 @@ fn shrink(folder: &Path, module: &Path) -> Result<()> {
     Ok(fs::remove_file(&large)?)
 }
 
-/// The module as the compiler writes it.
+/// A module as the compiler writes it.
 ///
 /// It unwinds, as the budgets of calls need, so the standard library is built for that too.
 fn module(
@@ -129,12 +158,15 @@ fn module(
     folder: &Path,
     toolchain: &WebToolchain,
     flags: &WebFlags,
+    variant: &Variant,
 ) -> Result<PathBuf> {
-    println!("== WebAssembly");
+    println!("== {}", variant.name);
     let profile = if flags.dev { "dev-release" } else { "release" };
-    let features = if flags.portable { "" } else { " -Ctarget-feature=+simd128" };
-    let options = format!("-Cpanic=unwind{features} -Clink-arg=-zstack-size=4194304");
+    let vectors = if flags.portable { "" } else { " -Ctarget-feature=+simd128" };
+    let stack = "-Clink-arg=-zstack-size=4194304";
+    let options = format!("-Cpanic=unwind{vectors}{} {stack}", variant.options);
     let mut build = command::cargo(&root.join("web"), &["build", "--locked", "--profile", profile]);
+    build.args(["--features", variant.features]);
     build.args(["--target", TARGET, "-Zbuild-std=std,panic_unwind", "--target-dir"]).arg(folder);
     build.env("RUSTC", &toolchain.rustc).env("RUSTC_BOOTSTRAP", "1");
     build.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", &toolchain.linker);

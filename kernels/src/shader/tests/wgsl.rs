@@ -41,3 +41,20 @@ fn without_abilities_there_are_fewer_texts_and_they_are_valid() {
     let n = check(Caps::default(), Capabilities::empty());
     assert!(n > 400, "{n} texts were checked");
 }
+
+/// Browsers read a literal as a double and refuse it beyond the range of its type; naga rounds it first.
+#[test]
+fn literals_are_within_the_range_of_f32() {
+    let caps = Caps { tiles: true, halves: true, ..Caps::default() };
+    let mut found = 0;
+    for (text, name) in programs(ShaderDialect::Wgsl, caps) {
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || ".+-".contains(c)));
+        for literal in words.filter_map(|word| word.strip_suffix('f')) {
+            if let Ok(value) = literal.parse::<f64>() {
+                found += 1;
+                assert!(value.abs() <= f64::from(f32::MAX), "{name}: {literal}f");
+            }
+        }
+    }
+    assert!(found > 1000, "{found} literals were read");
+}

@@ -1,0 +1,142 @@
+// WebGPU for the module of WebAssembly: objects by numbers, errors as texts. Functions that return promises suspend
+// the call that waits for them.
+
+/** How calls on memory are declared: at most what every buffer may be used for. */
+const STORAGE = { kernel: 0x8c, copy: 0x09 };
+
+let device;
+let adapter;
+let loss;
+let defect;
+let encoder;
+let pass;
+const objects = new Map();
+let next = 1;
+/** Buffers that go when what uses them was sent. */
+let dropped = [];
+
+function numbered(object) {
+  objects.set(next, object);
+  return next++;
+}
+
+/** Connects to the browser's adapter; tells whether there is one. */
+export async function connect() {
+  adapter = await globalThis.navigator?.gpu?.requestAdapter();
+  if (!adapter) return false;
+  const { maxBufferSize, maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage } = adapter.limits;
+  device = await adapter.requestDevice({
+    requiredFeatures: adapter.features.has("shader-f16") ? ["shader-f16"] : [],
+    requiredLimits: { maxBufferSize, maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage },
+  });
+  device.lost.then(({ message, reason }) => (loss = message || reason));
+  device.onuncapturederror = ({ error }) => (defect ??= error.message);
+  return true;
+}
+
+export function adapterName() {
+  const { description, device: name, architecture, vendor } = adapter.info ?? {};
+  return description || name || architecture || vendor || "WebGPU";
+}
+
+export const isSoftware = () => adapter.info?.isFallbackAdapter ?? adapter.isFallbackAdapter ?? false;
+export const hasHalves = () => device.features.has("shader-f16");
+export const mostBindings = () => device.limits.maxStorageBuffersPerShaderStage;
+export const mostBytes = () => Math.min(device.limits.maxBufferSize, device.limits.maxStorageBufferBindingSize);
+
+export const lossReason = () => loss;
+
+/** The first defect found since the last look. */
+export function takeDefect() {
+  const found = defect;
+  defect = undefined;
+  return found;
+}
+
+/** A pipeline of a text, with so many buffers that are read and that are written. */
+export async function compile(label, code, entryPoint, inputs, outputs) {
+  const entries = Array.from({ length: inputs + outputs }, (_, binding) => ({
+    binding,
+    visibility: 4,
+    buffer: { type: binding < inputs ? "read-only-storage" : "storage" },
+  }));
+  device.pushErrorScope("validation");
+  const layout = device.createBindGroupLayout({ entries });
+  const module = device.createShaderModule({ label, code });
+  const pipelineLayout = device.createPipelineLayout({ bindGroupLayouts: [layout] });
+  const pipeline = device.createComputePipeline({ label, layout: pipelineLayout, compute: { module, entryPoint } });
+  const error = await device.popErrorScope();
+  if (!error) return numbered({ pipeline, layout });
+  const { messages } = await module.getCompilationInfo();
+  throw [error.message, ...messages.map(({ lineNum, message }) => `line ${lineNum}: ${message}`)].join("\n");
+}
+
+/** A buffer; 0 where there is no room for it. */
+export async function allocate(size, isCopy) {
+  device.pushErrorScope("out-of-memory");
+  const buffer = device.createBuffer({ size, usage: isCopy ? STORAGE.copy : STORAGE.kernel });
+  const error = await device.popErrorScope();
+  return error ? 0 : numbered(buffer);
+}
+
+/** The same without waiting: a buffer that there is no room for is a defect. */
+export function allocateSmall(size, isCopy) {
+  return numbered(device.createBuffer({ size, usage: isCopy ? STORAGE.copy : STORAGE.kernel }));
+}
+
+function passOf() {
+  encoder ??= device.createCommandEncoder();
+  pass ??= encoder.beginComputePass();
+  return pass;
+}
+
+function endPass() {
+  pass?.end();
+  pass = undefined;
+}
+
+export function record(program, buffers, width, height) {
+  const { pipeline, layout } = objects.get(program);
+  const entries = Array.from(buffers, (number, binding) => ({ binding, resource: { buffer: objects.get(number) } }));
+  const recorder = passOf();
+  recorder.setPipeline(pipeline);
+  recorder.setBindGroup(0, device.createBindGroup({ layout, entries }));
+  recorder.dispatchWorkgroups(width, height);
+}
+
+export function recordCopy(from, to, size) {
+  endPass();
+  encoder ??= device.createCommandEncoder();
+  encoder.copyBufferToBuffer(objects.get(from), 0, objects.get(to), 0, size);
+}
+
+export function send() {
+  endPass();
+  if (encoder) device.queue.submit([encoder.finish()]);
+  encoder = undefined;
+  dropped.forEach((buffer) => buffer.destroy());
+  dropped = [];
+}
+
+export function write(buffer, bytes) {
+  device.queue.writeBuffer(objects.get(buffer), 0, bytes);
+}
+
+export async function wait() {
+  await device.queue.onSubmittedWorkDone();
+}
+
+/** The first bytes of a buffer, after what was sent. */
+export async function read(number, bytes) {
+  const buffer = objects.get(number);
+  await buffer.mapAsync(1);
+  const found = new Uint8Array(buffer.getMappedRange()).slice(0, bytes);
+  buffer.unmap();
+  return found;
+}
+
+export function drop(number) {
+  const object = objects.get(number);
+  if (object.destroy) dropped.push(object);
+  objects.delete(number);
+}
