@@ -4,6 +4,7 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { callsOf } from "./cases.js";
+import { CHROMIUM_FLAGS } from "./chromium.mjs";
 import { casesIn, filesIn } from "./folders.mjs";
 import { serve } from "./server.mjs";
 
@@ -12,15 +13,7 @@ const { chromium } = await import(pathToFileURL(resolve(driver, "node_modules/pl
 const cases = casesIn(roots);
 const named = Object.fromEntries(cases.map(({ name, folder }) => [`case-${name}`, folder]));
 const server = await serve({ "": folder, ...named });
-const browser = await chromium.launch({
-  executablePath,
-  args: [
-    "--headless=new", "--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    // WebGPU in software, where there is no graphics processor.
-    "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-features=Vulkan", "--use-vulkan=swiftshader",
-    "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist",
-  ],
-});
+const browser = await chromium.launch({ executablePath, args: CHROMIUM_FLAGS });
 const failures = [];
 const expect = (what, holds, found) => {
   if (!holds) failures.push(`${what}: ${JSON.stringify(found)}`);
@@ -36,23 +29,27 @@ async function opened(path) {
 async function checkCases(device) {
   const page = await opened("check/page.html");
   let failed = 0;
+  let onDevice = 0;
   for (const { name, folder: of, description } of cases) {
     const files = filesIn(`${of}/model`);
     const calls = { ...description, calls: callsOf(description) };
-    const why = await page.evaluate((each) => runCase(each), { url: `${server.url}case-${name}/`, description: calls, files, device });
+    const { why, ran } = await page.evaluate((each) => runCase(each), { url: `${server.url}case-${name}/`, description: calls, files, device });
     if (why) console.log(`${name} (${device}): ${why}`);
     failed += why ? 1 : 0;
+    onDevice += device === "webgpu" && ran["/device:WGPU:0"] ? 1 : 0;
   }
   await page.close();
-  console.log(`${device}: ${cases.length - failed} passed, ${failed} failed, of ${cases.length}`);
+  const also = device === "webgpu" ? `; ${onDevice} have steps on WebGPU` : "";
+  console.log(`${device}: ${cases.length - failed} passed, ${failed} failed, of ${cases.length}${also}`);
+  expect("models compute on WebGPU", device === "cpu" || onDevice >= 25, onDevice);
   return failed;
 }
 
-async function checkBounds() {
+async function checkBounds(device) {
   const page = await opened("check/page.html");
-  const found = await page.evaluate((url) => hostile(url), `${server.url}check/hostile/`);
+  const found = await page.evaluate(([url, device]) => hostile(url, device), [`${server.url}check/hostile/`, device]);
   await page.close();
-  console.log(`bounds: ${JSON.stringify(found)}`);
+  console.log(`bounds (${device}): ${JSON.stringify(found)}`);
   const [late, full] = ["DeadlineExceededError", "ResourceExhaustedError"];
   expect("an endless loop ends", found.endless.error === late && found.endless.milliseconds < 1500, found.endless);
   expect("rounds are counted", found.rounds.error !== "no error", found.rounds);
@@ -90,8 +87,9 @@ async function draw(page, strokes) {
   }
 }
 
-async function checkDemo() {
+async function checkDemo(device) {
   const page = await opened("demo/index.html");
+  await page.selectOption("#device", device);
   await page.click("#bundled");
   await page.waitForSelector("#digit:not([hidden])", { timeout: 30_000 });
   for (const [digit, strokes] of Object.entries(STROKES)) {
@@ -101,9 +99,9 @@ async function checkDemo() {
     await page.waitForFunction(() => document.getElementById("answer").textContent !== "", null, { timeout: 10_000 });
     const answer = await page.textContent("#answer");
     expect(`a drawn ${digit} is read`, answer === `This is a ${digit}.`, answer);
-    if (digit === "3") await page.screenshot({ path: screenshot, fullPage: true });
+    if (digit === "3" && device === "webgpu") await page.screenshot({ path: screenshot, fullPage: true });
   }
-  console.log(`demo: ${await page.textContent("#status")} ${await page.textContent("#times")}; ${screenshot}`);
+  console.log(`demo (${device}): ${await page.textContent("#status")} ${await page.textContent("#times")}; ${screenshot}`);
   await page.close();
 }
 
@@ -113,10 +111,12 @@ const total = DEVICES.length * cases.length;
 let failed = total;
 try {
   failed = 0;
-  for (const device of DEVICES) failed += await checkCases(device);
-  await checkBounds();
+  for (const device of DEVICES) {
+    failed += await checkCases(device);
+    await checkBounds(device);
+  }
   await checkDownloads();
-  await checkDemo();
+  for (const device of DEVICES) await checkDemo(device);
 } catch (error) {
   failures.push(String(error));
 } finally {

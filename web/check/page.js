@@ -9,25 +9,32 @@ const bytes = async (url) => {
   return new Uint8Array(await response.arrayBuffer());
 };
 
-/** A recorded case: the model comes by its URL, as a page has it, or as files where it is text. */
+/**
+ * A recorded case: the model comes by its URL, as a page has it, or as files where it is text. Gives why it fails, or `null`, and how
+ * many steps ran on which device.
+ */
 async function runCase({ url, description, files, device }) {
   const read = (path) => bytes(url + path);
   const asFiles = async () => Object.fromEntries(await Promise.all(files.map(async (path) => [path, await read(`model/${path}`)])));
   const source = async () => (files.includes("saved_model.pb") ? `${url}model/` : asFiles());
-  return checkCase(description, read, {
-    load: async (tags) => load(await source(), { tags, device }),
-    run: (model, signature, inputs) => model.run(inputs, { signature }),
-    close: (model) => model.close(),
-  });
+  const ran = {};
+  const run = async (model, signature, inputs) => {
+    const { outputs, steps } = await model.measure(inputs, { signature });
+    for (const step of steps) ran[step.device] = (ran[step.device] ?? 0) + 1;
+    return outputs;
+  };
+  const loaded = async (tags) => load(await source(), { tags, device });
+  const why = await checkCase(description, read, { load: loaded, run, close: (model) => model.close() });
+  return { why, ran };
 }
 
 const nameOf = (promise) => promise.then(() => "no error", (error) => error.name);
 
 /** Whether bounds hold, and whether the page goes on meanwhile. */
-async function hostile(url) {
+async function hostile(url, device) {
   let ticks = 0;
   const timer = setInterval(() => ticks++, 10);
-  const model = await load(url, { bounds: { memory: 2 ** 28 } });
+  const model = await load(url, { device, bounds: { memory: 2 ** 28 } });
   const timed = async (inputs, options) => {
     const begun = performance.now();
     const error = await nameOf(model.run(inputs, options));

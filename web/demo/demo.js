@@ -72,13 +72,13 @@ async function use(source, name) {
   say(`Loading ${name} …`);
   const begun = performance.now();
   try {
-    model = await load(source, { onProgress });
+    model = await load(source, { device: $("device").value, onProgress });
   } catch (error) {
     return say(`${error.name}: ${error.message}`, true);
   } finally {
     progress.hidden = true;
   }
-  say(`${name}: loaded in ${Math.round(performance.now() - begun)} ms, ${(model.memoryInUse / 1024).toFixed(0)} KiB.`);
+  say(`${name}: loaded in ${Math.round(performance.now() - begun)} ms, ${(model.memoryInUse / 1024).toFixed(0)} KiB, on ${model.device === "webgpu" ? "WebGPU" : "the CPU"}.`);
   showSignatures();
   $("digit").hidden = !digitInput();
   $("call").hidden = false;

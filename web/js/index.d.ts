@@ -77,10 +77,15 @@ export interface RunOptions extends Bounds {
   signature?: string;
 }
 
-/** An op that ran: times in milliseconds, `start` from the beginning of the run. */
+/**
+ * An op that ran: times in milliseconds, `start` from the beginning of the run. WebGPU computes later: there they are of handing the
+ * op over, and whoever reads its results waits.
+ */
 export interface Step {
   node: string;
   op: string;
+  /** `/device:CPU:0` or `/device:WGPU:0`. */
+  device: string;
   start: number;
   elapsed: number;
 }

@@ -188,7 +188,7 @@ impl WebRun {
         self.outputs.iter().map(|(_, tensor)| tensor.clone()).collect()
     }
 
-    /// The ops that ran, in order, if they were noted: objects with `node`, `op`, and `start` and
+    /// The ops that ran, in order, if they were noted: objects with `node`, `op`, `device`, and `start` and
     /// `elapsed` in milliseconds.
     pub fn steps(&self) -> Option<Array> {
         let metadata = self.metadata.as_ref()?;
@@ -197,6 +197,7 @@ impl WebRun {
             let step = Object::new();
             set(&step, "node", op.node.as_str());
             set(&step, "op", op.op.as_str());
+            set(&step, "device", op.device.as_str());
             set(&step, "start", milliseconds(op.start));
             set(&step, "elapsed", milliseconds(op.elapsed));
             step

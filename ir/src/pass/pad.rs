@@ -12,7 +12,7 @@ use crate::{
     ops::names,
 };
 
-/// Lets convolutions on the host pad by themselves where constants say how much. A padded image with other
+/// Lets convolutions pad by themselves where constants say how much. A padded image with other
 /// users stays for these.
 ///
 /// # Errors
@@ -42,8 +42,7 @@ fn padded(graph: &Graph, node: &NodeDef) -> Option<(Outlet, Vec<i64>)> {
         && text("padding")? == "VALID"
         && text("data_format")? == "NHWC";
     let pad = &graph[node.inputs().first()?.node];
-    let on_host = node.device.is_empty() && pad.device.is_empty();
-    if !fits || !on_host || pad.op.name() != names::PAD {
+    if !fits || node.device != pad.device || pad.op.name() != names::PAD {
         return None;
     }
     let &[image, paddings] = pad.inputs() else { return None };

@@ -99,7 +99,7 @@ pub(super) fn build(
     }
     let web = root.join("web");
     copy(&web.join("js"), &package)?;
-    for part in ["check", "demo"] {
+    for part in ["bench", "check", "demo"] {
         copy(&web.join(part), &package.join(part))?;
     }
     fs::copy(web.join("package.json"), package.join("package.json"))?;

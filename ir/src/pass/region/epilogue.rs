@@ -14,15 +14,19 @@ use std::collections::HashSet;
 /// The ratio from which on a call is small beside its reader.
 const MANY_TIMES: usize = 8;
 
-/// The regions of an elementwise node and the last anchor among its inputs, the larger one first: on
+/// The regions of an elementwise node and the last anchor among its inputs, the larger ones first: on
 /// devices besides the host, small calls that only the node needs (such as the factors of a
-/// normalisation) may be part of the epilogue, as computing them for each element costs less than
-/// starting them.
+/// normalisation, and what these need) may be part of the epilogue, as computing them for each element
+/// costs less than starting them.
 pub(super) fn before(search: &Search<'_>, root: NodeId) -> Vec<Region> {
     let Some(epilogue) = AnchorEpilogue::of(search, root) else { return Vec::new() };
-    let is_device = !search.graph[root].device.is_empty();
-    let larger = is_device.then(|| epilogue.with_small(search, root)).flatten();
-    larger.into_iter().chain([epilogue]).filter_map(|epilogue| epilogue.region(search)).collect()
+    let mut found = vec![epilogue];
+    while !search.graph[root].device.is_empty()
+        && let Some(larger) = found[found.len() - 1].with_small(search, root)
+    {
+        found.push(larger);
+    }
+    found.into_iter().rev().filter_map(|epilogue| epilogue.region(search)).collect()
 }
 
 /// An anchor, and an expression on its result and other operands.
@@ -55,7 +59,8 @@ impl AnchorEpilogue {
         Some(AnchorEpilogue { anchor, expr, inputs, members })
     }
 
-    /// The same with small calls as part of the expression; `None` if there are none.
+    /// The same with small calls as part of the expression, those that nothing but its members reads; `None` if
+    /// there are none.
     fn with_small(&self, search: &Search<'_>, root: NodeId) -> Option<AnchorEpilogue> {
         let graph = search.graph;
         let largest = search.shape(root.into())?.num_elements() / MANY_TIMES;
@@ -64,7 +69,7 @@ impl AnchorEpilogue {
         for &input in &self.inputs {
             let small = search.shape(input).filter(|shape| shape.num_elements() <= largest);
             let found = small.and_then(|_| {
-                let is_in = |reader: NodeId| members.contains(&reader);
+                let is_in = |reader: NodeId| self.members.contains(&reader);
                 let may_join = input != self.anchor && search.may_join(input.node, root, is_in);
                 formula(graph, input.node).filter(|_| may_join)
             });

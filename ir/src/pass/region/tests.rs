@@ -97,6 +97,42 @@ fn dimensions_that_come_back_are_kept() {
     );
 }
 
+/// The factor of a batch normalisation is read by the product and by the offset, which is small itself.
+#[test]
+fn on_a_device_an_anchor_takes_small_calls_that_small_calls_read() {
+    let mut builder = GraphBuilder::new();
+    let mut arg = |name: &str, dims: &[usize]| {
+        let shape: PartialShape = (&Shape::new(dims.iter().copied()).unwrap()).into();
+        builder.arg(name, ValueType::new(DType::F32, shape)).unwrap()
+    };
+    let [x, w] = [arg("x", &[8, 16]), arg("w", &[16, 4])];
+    let [gamma, variance, mean, beta] =
+        ["gamma", "variance", "mean", "beta"].map(|name| arg(name, &[4]));
+    let mut call = |op, name, inputs: &[Outlet]| builder.call(op, name, inputs).unwrap()[0];
+    let y = call("MatMul", "y", &[x, w]);
+    let rsqrt = call("Rsqrt", "rsqrt", &[variance]);
+    let factor = call("Mul", "factor", &[rsqrt, gamma]);
+    let product = call("Mul", "product", &[mean, factor]);
+    let offset = call("Sub", "offset", &[beta, product]);
+    let scaled = call("Mul", "scaled", &[y, factor]);
+    let sum = call("AddV2", "sum", &[scaled, offset]);
+    let built = builder.finish();
+    for (device, expected) in [("/device:GPU:0", 1), ("", 3)] {
+        let mut graph = built.clone();
+        let ids: Vec<NodeId> = graph.ids().collect();
+        for id in ids {
+            *graph.node_mut(id).device = device.into();
+        }
+        infer_types(&mut graph).unwrap();
+        fuse(&mut graph, &[sum], |_, _| true).unwrap();
+        prune(&mut graph, [sum.node]).unwrap();
+        regions(&mut graph, &[sum], |_, _| true).unwrap();
+        prune(&mut graph, [sum.node]).unwrap();
+        let calls = graph.iter().filter(|(_, node)| !node.inputs().is_empty()).count();
+        assert_eq!(calls, expected, "{graph}");
+    }
+}
+
 #[test]
 fn values_that_are_results_stay() {
     check(
