@@ -173,8 +173,17 @@ impl CallableFunction {
         options: &RunOptions,
         args: &[&EagerTensor],
     ) -> Result<(Vec<EagerTensor>, RunMetadata)> {
+        self.run_with_options(options, args, Shapes::AsDeclared)
+    }
+
+    fn run_with_options(
+        &self,
+        options: &RunOptions,
+        args: &[&EagerTensor],
+        shapes: Shapes,
+    ) -> Result<(Vec<EagerTensor>, RunMetadata)> {
         let inner = &*self.0;
-        let specialization = self.specialization(args, Shapes::AsDeclared)?;
+        let specialization = self.specialization(args, shapes)?;
         let profile = RunProfile::new();
         let noted = match options.trace_level {
             TraceLevel::None => None,
@@ -223,6 +232,19 @@ impl CallableFunction {
     /// As [`call`](CallableFunction::call), but for shapes.
     pub fn call_with_any_shapes(&self, args: &[EagerTensor]) -> Result<Vec<EagerTensor>> {
         self.call_with(args, Shapes::Any, self.0.scope.borrow())
+    }
+
+    /// Calls the function in this way with arguments of any shape; also tells what the run did.
+    ///
+    /// # Errors
+    ///
+    /// As [`call_with_any_shapes`](CallableFunction::call_with_any_shapes).
+    pub fn call_with_options_and_any_shapes(
+        &self,
+        options: &RunOptions,
+        args: &[&EagerTensor],
+    ) -> Result<(Vec<EagerTensor>, RunMetadata)> {
+        self.run_with_options(options, args, Shapes::Any)
     }
 
     fn call_with<T: Borrow<EagerTensor>>(

@@ -345,15 +345,16 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// As [`call`](Signature::call), also for inputs of other shapes than declared.
+    /// As [`call`](Signature::call).
     pub fn call_with(
         &self,
         inputs: &BTreeMap<String, EagerTensor>,
         options: &RunOptions,
     ) -> Result<(BTreeMap<String, EagerTensor>, RunMetadata)> {
         let args = self.arguments(inputs)?;
-        let args: Vec<&EagerTensor> = args.iter().collect();
-        let (results, metadata) = self.function.call_with_options(options, &args)?;
+        let borrowed: Vec<&EagerTensor> = args.iter().collect();
+        let called = self.function.call_with_options_and_any_shapes(options, &borrowed);
+        let (results, metadata) = called.map_err(|error| self.explained(&args, error))?;
         Ok((self.outputs.iter().cloned().zip(results).collect(), metadata))
     }
 

@@ -5,7 +5,7 @@ use ferroflow::{
     Checkpoint, Function, Functions, HasFunctions, Tensor, Trackable, Variable, function,
     ir::{DType, HostTensor, PartialShape, TraceType},
     literal, loaded_function, ops,
-    runtime::{Context, EagerTensor},
+    runtime::{Context, EagerTensor, RunOptions, TraceLevel},
     save,
     saved_model::{
         self, LoadOptions, SaveOptions, SavedModel, load, load_session, proto, read_message,
@@ -44,7 +44,30 @@ fn served(
     };
     let by_objects = host(loaded(folder)?.call_signature(key, inputs)?)?;
     assert_eq!(host(session.call_signature(key, inputs)?)?, by_objects);
+    let options = RunOptions { trace_level: TraceLevel::Ops };
+    let noted = loaded(folder)?.call_signature_with(key, inputs, &options)?;
+    assert_eq!(host(noted.0)?, by_objects);
     Ok(by_objects)
+}
+
+/// TensorFlow does not hold inputs against declared shapes, and notes of a run change nothing of that.
+#[test]
+fn inputs_may_have_other_shapes_than_declared() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let f = function(|x: Tensor| x.square()).with_name("f").with_parameters(["x"]);
+    let f = f.with_input_signature([spec(DType::F32, [Some(1)])]);
+    let root = Checkpoint::new().with("f", &f);
+    save(&root, folder.path(), &SaveOptions::default().signature(&f)?)?;
+    let inputs = inputs([("x", eager([[2.0f32], [3.0]]))]);
+    let options = RunOptions { trace_level: TraceLevel::Ops };
+    let plain = loaded(folder.path())?.call_signature("serving_default", &inputs)?;
+    let model = loaded(folder.path())?;
+    let (noted, metadata) = model.call_signature_with("serving_default", &inputs, &options)?;
+    for y in [&plain["output_0"], &noted["output_0"]] {
+        assert_eq!(y.clone().into_host()?.as_slice::<f32>()?, [4.0, 9.0]);
+    }
+    assert!(!metadata.ops.is_empty());
+    Ok(())
 }
 
 fn meta_graph(folder: &Path) -> Outcome<proto::MetaGraphDef> {
