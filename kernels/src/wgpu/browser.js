@@ -1,8 +1,14 @@
 // WebGPU for the module of WebAssembly: objects by numbers, errors as texts. Functions that return promises suspend
 // the call that waits for them.
 
-/** How calls on memory are declared: at most what every buffer may be used for. */
-const STORAGE = { kernel: 0x8c, copy: 0x09 };
+/** Usages of buffers, `GPUBufferUsage`: STORAGE, COPY_SRC and COPY_DST for kernels; MAP_READ and COPY_DST for copies. */
+const USAGE = { kernel: 0x80 | 0x04 | 0x08, copy: 0x01 | 0x08 };
+
+/** `GPUShaderStage.COMPUTE`. */
+const COMPUTE = 4;
+
+/** `GPUMapMode.READ`. */
+const READ = 1;
 
 let device;
 let adapter;
@@ -57,7 +63,7 @@ export function takeDefect() {
 export async function compile(label, code, entryPoint, inputs, outputs) {
   const entries = Array.from({ length: inputs + outputs }, (_, binding) => ({
     binding,
-    visibility: 4,
+    visibility: COMPUTE,
     buffer: { type: binding < inputs ? "read-only-storage" : "storage" },
   }));
   device.pushErrorScope("validation");
@@ -74,14 +80,14 @@ export async function compile(label, code, entryPoint, inputs, outputs) {
 /** A buffer; 0 where there is no room for it. */
 export async function allocate(size, isCopy) {
   device.pushErrorScope("out-of-memory");
-  const buffer = device.createBuffer({ size, usage: isCopy ? STORAGE.copy : STORAGE.kernel });
+  const buffer = device.createBuffer({ size, usage: isCopy ? USAGE.copy : USAGE.kernel });
   const error = await device.popErrorScope();
   return error ? 0 : numbered(buffer);
 }
 
 /** The same without waiting: a buffer that there is no room for is a defect. */
 export function allocateSmall(size, isCopy) {
-  return numbered(device.createBuffer({ size, usage: isCopy ? STORAGE.copy : STORAGE.kernel }));
+  return numbered(device.createBuffer({ size, usage: isCopy ? USAGE.copy : USAGE.kernel }));
 }
 
 function passOf() {
@@ -129,7 +135,7 @@ export async function wait() {
 /** The first bytes of a buffer, after what was sent. */
 export async function read(number, bytes) {
   const buffer = objects.get(number);
-  await buffer.mapAsync(1);
+  await buffer.mapAsync(READ);
   const found = new Uint8Array(buffer.getMappedRange()).slice(0, bytes);
   buffer.unmap();
   return found;
