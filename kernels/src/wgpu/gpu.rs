@@ -1,7 +1,6 @@
 //! The state of an adapter: its programs, its pool of memory, and what went wrong.
 //!
-//! What it does with them is the same everywhere; how, is a connection's: of [`native`](super::native) or of
-//! the browser.
+//! It is the same for every adapter. Calls of wgpu or of the browser are those of its [`Connection`].
 
 use super::{AdapterFacts, Connection, Pipeline, RawBuffer};
 use crate::{

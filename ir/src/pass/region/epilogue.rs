@@ -21,8 +21,10 @@ const MANY_TIMES: usize = 8;
 pub(super) fn before(search: &Search<'_>, root: NodeId) -> Vec<Region> {
     let Some(epilogue) = AnchorEpilogue::of(search, root) else { return Vec::new() };
     let mut found = vec![epilogue];
+    // An expression that is too large does not become smaller again.
     while !search.graph[root].device.is_empty()
         && let Some(larger) = found[found.len() - 1].with_small(search, root)
+        && larger.expr.nodes().len() <= MAX_OPERATIONS
     {
         found.push(larger);
     }
