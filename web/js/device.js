@@ -1,10 +1,6 @@
 // The device that a model computes on: WebGPU, where the browser has it, or the CPU.
 
-function failure(name, message) {
-  const error = new Error(message);
-  error.name = name;
-  return error;
-}
+import { failure } from "./failure.js";
 
 /** Why no model computes by WebGPU here; `null` if one can. */
 async function obstacle(isSoftwareEnough) {

@@ -3,6 +3,7 @@
 
 import { BOUNDS } from "./bounds.js";
 import { chosenDevice } from "./device.js";
+import { failure } from "./failure.js";
 import { fromWasm, toTensor, toWasm } from "./tensor.js";
 
 /** A module of WebAssembly that was started. Its calls, which may be suspended, run one after the other. */
@@ -59,9 +60,7 @@ export class DirectModel {
       ? this.signatures.find((each) => each.name === "serving_default") ?? this.signatures[0]
       : this.signatures.find((each) => each.name === name);
     if (found) return found;
-    const error = new Error(`there is no signature ${name}; there are ${this.signatures.map((s) => s.name).join(", ")}`);
-    error.name = "NotFoundError";
-    throw error;
+    throw failure("NotFoundError", `there is no signature ${name}; there are ${this.signatures.map((s) => s.name).join(", ")}`);
   }
 
   /** Calls a signature: inputs by name; gives `{outputs, elapsed, steps}`. */

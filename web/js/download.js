@@ -4,12 +4,13 @@
 // and version (`ETag` or `Last-Modified`). What was fetched once, in whole or in part, is not fetched again
 // while the server names the same version. A server without ranges sends the whole at once.
 
+import { failure } from "./failure.js";
+
 const PIECE = 4 * 2 ** 20;
 
 function failed(url, response) {
-  const error = new Error(`${url}: ${response.status} ${response.statusText}`);
-  error.name = response.status === 404 ? "NotFoundError" : "UnavailableError";
-  return error;
+  const name = response.status === 404 ? "NotFoundError" : "UnavailableError";
+  return failure(name, `${url}: ${response.status} ${response.statusText}`);
 }
 
 /** The bytes of a response, which are told of as they come. */

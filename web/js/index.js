@@ -2,6 +2,7 @@
 // not end in time is ended.
 
 import { BOUNDS } from "./bounds.js";
+import { failure } from "./failure.js";
 import { fromFiles } from "./sources.js";
 
 export { fromDrop } from "./sources.js";
@@ -9,12 +10,6 @@ export { texts } from "./tensor.js";
 
 /** The time beyond a call's deadline after which its worker is ended. Calls end themselves before. */
 const GRACE = 2_000;
-
-function failure(name, message) {
-  const error = new Error(message);
-  error.name = name;
-  return error;
-}
 
 /** A worker, and the calls that wait for it. */
 class Remote {

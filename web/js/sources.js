@@ -1,6 +1,7 @@
 // Where the files of a model come from: a URL, or files that the page has.
 
 import { download } from "./download.js";
+import { failure } from "./failure.js";
 
 const MODEL = "saved_model.pb";
 const INDEX = "variables/variables.index";
@@ -36,9 +37,7 @@ function prefixOf(paths) {
   const models = paths.filter((path) => /(^|\/)saved_model\.(pb|pbtxt)$/.test(path));
   models.sort((a, b) => a.length - b.length);
   if (models.length === 0) {
-    const error = new Error("there is no saved_model.pb among these files");
-    error.name = "NotFoundError";
-    throw error;
+    throw failure("NotFoundError", "there is no saved_model.pb among these files");
   }
   return models[0].slice(0, models[0].lastIndexOf("/") + 1);
 }

@@ -1,5 +1,7 @@
 // Tensors of JavaScript: `{dtype, shape, data}`, where `data` is a typed array, or an array of strings.
 
+import { failure } from "./failure.js";
+
 /** The typed array of each dtype of fixed size. 16-bit floats are their bits, complex numbers pairs. */
 const ARRAYS = {
   float32: Float32Array, float64: Float64Array, float16: Uint16Array, bfloat16: Uint16Array,
@@ -19,11 +21,7 @@ const DTYPES = new Map([
 const PAIRS = new Set(["complex64", "complex128"]);
 const BITS = new Set(["float16", "bfloat16"]);
 
-function wrong(message) {
-  const error = new Error(message);
-  error.name = "InvalidArgumentError";
-  return error;
-}
+const wrong = (message) => failure("InvalidArgumentError", message);
 
 /** The typed array for elements of a dtype. */
 export function arrayOf(dtype) {
