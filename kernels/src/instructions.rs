@@ -3,7 +3,10 @@
 //! Kernels take the widest vectors that the processor has. The environment variable `FERROFLOW_CPU`
 //! narrows that for a whole process, to test or to measure the code for other processors: `portable`
 //! for the code of every processor, `avx2`, `avx512`, or `amx`, the default, for everything; so does
-//! [`restrict`]. Results of different instruction sets differ by the order in which sums are rounded,
+//! [`restrict`]. On processors that are not of the x86-64 family, `portable` is everything: vectors of four
+//! floats, by NEON on AArch64 and by `simd128` in WebAssembly, which all of the program is compiled for.
+//!
+//! Results of different instruction sets differ by the order in which sums are rounded,
 //! those of `Erf` by a few units in the last place. With AMX, large matmuls and convolutions of `f32`
 //! are sums of products of parts, in which what is left out is less than a unit in the last place of
 //! each product.

@@ -51,7 +51,6 @@ pub mod kernel;
 pub mod kernel_graph;
 mod number;
 pub mod optimizer;
-#[cfg(target_arch = "x86_64")]
 mod pages;
 pub mod philox;
 pub mod plan;

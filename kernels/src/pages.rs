@@ -1,13 +1,10 @@
 //! Large pages for memory that is read from end to end.
 
-/// Bytes from which on large pages are asked for.
-const LARGE: usize = 4 << 20;
-
 /// Asks the system to keep a block in large pages, as far as it is not written yet: with small ones, reading weights of
 /// hundreds of megabytes waits for translations of addresses (10 to 12 GB/s instead of 15 on a processor with AMX).
 pub(crate) fn prefer_large(block: &mut [u8]) {
     #[cfg(target_os = "linux")]
-    if block.len() >= LARGE {
+    if block.len() >= 4 << 20 {
         const PAGE: usize = 4096;
         let ends = block.as_mut_ptr_range();
         let first = ends.start.wrapping_add(ends.start.align_offset(PAGE));

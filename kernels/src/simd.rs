@@ -29,21 +29,66 @@ pub(crate) fn vectorize<V: Vectorized>(body: V) -> V::Output {
     body.run()
 }
 
+/// Runs a block for each index below a constant, which is at most one of 2, 4, 8 and 12, with the index as a literal:
+/// vectors of arrays stay in registers even where a module is built for size, which leaves loops as they are.
+#[cfg(target_arch = "wasm32")]
+macro_rules! unrolled {
+    ($index:ident < $n:expr, 2, $body:block) => { $crate::simd::unrolled!(@ $index, $n, $body, 0 1) };
+    ($index:ident < $n:expr, 4, $body:block) => { $crate::simd::unrolled!(@ $index, $n, $body, 0 1 2 3) };
+    ($index:ident < $n:expr, 8, $body:block) => {
+        $crate::simd::unrolled!(@ $index, $n, $body, 0 1 2 3 4 5 6 7)
+    };
+    ($index:ident < $n:expr, 12, $body:block) => {
+        $crate::simd::unrolled!(@ $index, $n, $body, 0 1 2 3 4 5 6 7 8 9 10 11)
+    };
+    (@ $index:ident, $n:expr, $body:block, $($at:literal)*) => {$(
+        if $at < $n {
+            #[allow(non_upper_case_globals, reason = "it is what would be a variable")]
+            const $index: usize = $at;
+            $body
+        }
+    )*};
+}
+
+/// Runs a block for each index below a constant, which is at most the literal. The compiler unrolls the loop; written
+/// out, it would spread the loads of twelve rows such that sums do not all find registers.
+#[cfg(not(target_arch = "wasm32"))]
+macro_rules! unrolled {
+    ($index:ident < $n:expr, $most:literal, $body:block) => {
+        for $index in 0..$n {
+            $body
+        }
+    };
+}
+
+pub(crate) use unrolled;
+
 /// Asks for `len` bytes of memory that will be used soon. They may be anywhere.
 #[inline(always)]
 pub(crate) fn prefetch<T>(at: *const T, len: usize) {
-    #[cfg(target_arch = "x86_64")]
-    for line in (0..len).step_by(64) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let at = at.cast::<i8>().wrapping_add(line);
-        #[expect(unsafe_code, reason = "an instruction")]
-        // SAFETY: every x86-64 processor has the instruction, and it reads nothing.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(at);
+    if CAN_PREFETCH {
+        for line in (0..len).step_by(64) {
+            prefetch_line(at.cast::<u8>().wrapping_add(line));
         }
     }
+}
+
+/// Whether there is an instruction that asks for memory.
+const CAN_PREFETCH: bool = cfg!(target_arch = "x86_64");
+
+/// Asks for the line of the cache that holds an address, if there is an instruction for that. It may be
+/// anywhere.
+#[inline(always)]
+pub(crate) fn prefetch_line<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    #[expect(unsafe_code, reason = "an instruction")]
+    // SAFETY: every x86-64 processor has the instruction, and it reads nothing.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast::<i8>());
+    }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (at, len);
+    let _ = at;
 }
 
 /// Bytes of the last-level cache, if the processor tells.

@@ -9,6 +9,7 @@ mod cluster;
 mod codegen;
 mod command;
 mod conformance;
+mod emulated;
 mod functions;
 mod fuzz;
 mod interleavings;
@@ -47,6 +48,8 @@ enum Verb {
     Codegen(codegen::Flags),
     /// Run recorded cases and compare.
     Conformance(conformance::Flags),
+    /// Run Cargo for AArch64 processors, on an emulator of one: the kernels' tests.
+    Emulated(emulated::EmulatedFlags),
     /// Run random programs and compare.
     #[command(subcommand)]
     Fuzz(fuzz::FuzzVerb),
@@ -90,6 +93,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Cluster(flags) => cluster::run(&root, &flags),
         Verb::Codegen(flags) => codegen::run(&root, &flags),
         Verb::Conformance(flags) => conformance::run(&root, &flags),
+        Verb::Emulated(flags) => emulated::run(&root, &flags),
         Verb::Fuzz(verb) => fuzz::run(&root, &verb),
         Verb::Interleavings(flags) => interleavings::run(&root, &flags),
         Verb::Metrics(flags) => metrics::run(&root, &flags),

@@ -5,7 +5,6 @@ use super::{
     dispatch::with_number,
     gemm::{Byte, GemmElement, GemmOutput, GemmSizes, Matrix, gemm, gemm_of_bytes},
 };
-#[cfg(target_arch = "x86_64")]
 use super::{
     gemm::{BlockEpilogue, GemmWeights, gemm_by_weights, rows::RowsFrom, weights::PackedWeights},
     region::epilogue::ExprEpilogue,
@@ -143,7 +142,6 @@ impl Plan {
 }
 
 /// Matmuls of `f32` with an epilogue.
-#[cfg(target_arch = "x86_64")]
 pub(super) fn with_epilogue(
     call: &OpCall<'_>,
     epilogue: ExprEpilogue,
@@ -161,7 +159,6 @@ pub(super) fn with_epilogue(
 }
 
 /// Matmuls of `f32`.
-#[cfg(target_arch = "x86_64")]
 fn float_kernel(plan: Plan) -> Arc<dyn Kernel> {
     let kept = PackedWeights::default();
     Arc::new(move |io: &mut Io<'_>| {
@@ -170,12 +167,6 @@ fn float_kernel(plan: Plan) -> Arc<dyn Kernel> {
     })
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-fn float_kernel(plan: Plan) -> Arc<dyn Kernel> {
-    kernel::<f32>(plan)
-}
-
-#[cfg(target_arch = "x86_64")]
 impl Plan {
     /// Computes the matmuls, and applies the epilogue.
     fn run_by_weights(

@@ -22,7 +22,6 @@ pub(crate) enum Along {
 }
 
 /// Where an input of a line is.
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LineSource<'a> {
     /// Its bytes, from the first element of the line on.
@@ -37,7 +36,6 @@ pub(crate) enum LineSource<'a> {
 }
 
 /// Lines of as many elements each, one after the other.
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ElementLines<'a> {
     /// Where each input is.
@@ -49,7 +47,6 @@ pub(crate) struct ElementLines<'a> {
 }
 
 /// Where an input of several lines is.
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LinesSource<'a> {
     /// Its bytes, from the first element of the first line on, and how many there are from line to line.
@@ -69,7 +66,6 @@ pub(crate) trait LineProgram: Send + Sync {
     fn runner(&self) -> Box<dyn Runner + '_>;
 
     /// The number of elements that are computed together.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
     fn tile(&self) -> usize;
 }
 
@@ -113,11 +109,5 @@ pub(crate) fn compile(
     inputs: &[DType],
     along: &[Along],
 ) -> Option<Arc<dyn LineProgram>> {
-    #[cfg(target_arch = "x86_64")]
-    return super::tile::line_program(expr, inputs, along);
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        let _ = (expr, inputs, along);
-        None
-    }
+    super::tile::line_program(expr, inputs, along)
 }

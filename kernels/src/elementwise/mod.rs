@@ -15,7 +15,6 @@ pub mod scalar;
 mod single;
 mod special;
 mod strings;
-#[cfg(target_arch = "x86_64")]
 pub(crate) mod tile;
 
 use crate::{
@@ -68,7 +67,6 @@ pub(crate) fn of_expr(
     inputs: &[DType],
     accesses: Vec<InputAccess>,
 ) -> Option<Arc<dyn Kernel>> {
-    #[cfg(target_arch = "x86_64")]
     if let Some(kernel) = tile::compile(expr, inputs, &accesses) {
         return Some(kernel);
     }

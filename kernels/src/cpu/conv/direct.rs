@@ -10,7 +10,8 @@ use super::super::gemm::{
     linear::LinearEpilogue,
     pack::pack_columns,
     rect::Rect,
-    tile::{InstructionSet, LeftOperand, Right, Span},
+    tile::{LeftOperand, Right, Span},
+    vector::InstructionSet,
     weights::{PackedLayout, PackedMatrix, PackedWeights},
 };
 use super::Geometry;
@@ -90,6 +91,7 @@ struct AreaOffset {
 }
 
 /// Computes lines of windows that begin with this one of all, which `out` holds. There is one group.
+#[cfg(target_arch = "x86_64")]
 pub(super) fn lines(
     (g, plan, input, filter): (&Geometry, &DirectPlan, &[f32], &[f32]),
     linear: Option<(&LinearEpilogue<'_>, usize)>,

@@ -5,7 +5,8 @@
 
 use super::super::gemm::{
     rect::Rect,
-    tile::{InstructionSet, LeftOperand, Right, Span},
+    tile::{LeftOperand, Right, Span},
+    vector::InstructionSet,
 };
 use super::Geometry;
 use crate::threads::Threads;

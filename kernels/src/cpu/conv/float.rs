@@ -1,5 +1,7 @@
 //! Convolutions of `f32`: as one matmul, by areas, or by im2col matrices.
 
+#[cfg(target_arch = "x86_64")]
+use super::split::{Split, SplitPlan};
 use super::{
     super::gemm::{
         BlockEpilogue, GemmWeights, Matrix, apply_all, gemm_by_weights, rows::RowsByWeights,
@@ -7,7 +9,6 @@ use super::{
     },
     Geometry, by_im2col,
     direct::{Direct, DirectPlan},
-    split::{Split, SplitPlan},
 };
 use crate::{device::OpCall, error::Result, kernel::Io, plan::window::Sweep, threads::Threads};
 use ferroflow_ir::HostTensor;
@@ -54,9 +55,21 @@ enum Way {
     /// A single matmul.
     Pointwise(PackedWeights),
     ByAreas(DirectPlan),
+    #[cfg(target_arch = "x86_64")]
     /// In tile registers, but by areas where numbers cannot be split.
     Split(SplitPlan, DirectPlan),
     ByTaps,
+}
+
+impl Way {
+    /// The better of the ways of a convolution that can be computed by areas.
+    fn of_areas(_g: &Geometry, direct: DirectPlan) -> Way {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(split) = SplitPlan::new(_g) {
+            return Way::Split(split, direct);
+        }
+        Way::ByAreas(direct)
+    }
 }
 
 impl FloatConvolution {
@@ -64,10 +77,9 @@ impl FloatConvolution {
         let way = if g.groups == 1 && g.sweep.is_pointwise() {
             Way::Pointwise(PackedWeights::default())
         } else {
-            match (DirectPlan::new(&g), SplitPlan::new(&g)) {
-                (Some(direct), Some(split)) => Way::Split(split, direct),
-                (Some(direct), None) => Way::ByAreas(direct),
-                (None, _) => Way::ByTaps,
+            match DirectPlan::new(&g) {
+                Some(direct) => Way::of_areas(&g, direct),
+                None => Way::ByTaps,
             }
         };
         FloatConvolution { g, way }
@@ -104,6 +116,7 @@ impl FloatConvolution {
                 let direct = Direct::new(threads, g, plan, input, filter, tensor);
                 direct.forward(threads, out, finish)?;
             }
+            #[cfg(target_arch = "x86_64")]
             Way::Split(plan, direct) => {
                 Split { g, plan, direct, input, filter }.forward(threads, tensor, out, finish)?;
             }

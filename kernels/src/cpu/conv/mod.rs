@@ -6,11 +6,8 @@
 //! with the reversed filter; other strides multiply first and add the rows to where the taps came
 //! from. Sums are kept in `f32` for 16-bit floats. Tiles are cut by sizes alone.
 
-#[cfg(target_arch = "x86_64")]
 mod direct;
-#[cfg(target_arch = "x86_64")]
 mod direct_filter;
-#[cfg(target_arch = "x86_64")]
 mod float;
 #[cfg(target_arch = "x86_64")]
 mod split;
@@ -18,7 +15,6 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-#[cfg(target_arch = "x86_64")]
 use super::region::epilogue::ExprEpilogue;
 use super::{
     Build,
@@ -35,9 +31,7 @@ use crate::{
     wide::{Round, WideElement},
 };
 use ferroflow_ir::{Error, Shape};
-#[cfg(target_arch = "x86_64")]
 use float::FloatConvolution;
-#[cfg(target_arch = "x86_64")]
 pub(super) use float::PointwiseRows;
 use std::{ops::Range, sync::Arc};
 
@@ -129,7 +123,6 @@ fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         })
     }
     let geometry = Geometry::new(call, call.shape(0), call.shape(1))?;
-    #[cfg(target_arch = "x86_64")]
     if call.dtype(0) == ferroflow_ir::DType::F32 {
         let convolution = FloatConvolution::new(geometry);
         return Ok(Some(Arc::new(move |io: &mut Io<'_>| convolution.run(io, None))));
@@ -146,7 +139,6 @@ pub(super) fn forward<A: GemmElement<Acc = A> + Default>(
     filter: &[A],
     out: &mut [A],
 ) -> Result<()> {
-    #[cfg(target_arch = "x86_64")]
     if let (Some(input), Some(filter)) = (A::floats(input), A::floats(filter))
         && let Some(out) = A::floats_mut(out)
     {
@@ -203,7 +195,6 @@ fn by_im2col<A: GemmElement<Acc = A> + Default>(
 }
 
 /// Convolutions of `f32` with an epilogue.
-#[cfg(target_arch = "x86_64")]
 pub(super) fn with_epilogue(
     call: &OpCall<'_>,
     epilogue: ExprEpilogue,
@@ -362,7 +353,6 @@ fn sum_matmuls<A: GemmElement<Acc = A> + Default>(
         gemm(threads, sizes, offsets, dy, GemmOutput::row_major(dw, g.filters));
         return Ok(());
     }
-    #[cfg(target_arch = "x86_64")]
     if round.is_none()
         && let (Some(input), Some(dy)) = (A::floats(input), A::floats(dy))
         && let Some(direct) = direct_filter::DirectFilter::new(g, input, dy)

@@ -16,7 +16,7 @@ use super::super::gemm::{
         BLOCK, DEPTH, LINES, Magnitudes, PARTS, Panel, SplitRows, has_rows, pack_panels, panel_len,
         split_positions, sum,
     },
-    tile::InstructionSet,
+    vector::InstructionSet,
     weights::{PackedLayout, PackedMatrix, PackedWeights},
 };
 use super::{Geometry, direct::DirectPlan};

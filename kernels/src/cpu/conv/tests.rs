@@ -36,7 +36,6 @@ fn check(g: &Geometry, what: &str) {
         let mut out = vec![f32::NAN; dy.len()];
         forward(&threads, g, &input, &filter, &mut out).unwrap();
         near(&out, &expected, what);
-        #[cfg(target_arch = "x86_64")]
         by_weights(&threads, g, &input, &filter, &out, what);
         let mut dw = vec![f32::NAN; filter.len()];
         sum_matmuls(&threads, g, &input, &dy, &mut dw, None).unwrap();
@@ -47,7 +46,6 @@ fn check(g: &Geometry, what: &str) {
 }
 
 /// Compares calls with a filter that stays the same with a call by itself.
-#[cfg(target_arch = "x86_64")]
 fn by_weights(
     threads: &Threads,
     g: &Geometry,

@@ -8,7 +8,7 @@ use super::{
     tile::{KernelOffset, Strip},
 };
 use crate::{
-    cpu::gemm::{BlockEpilogue, rect::Rect, tile::InstructionSet},
+    cpu::gemm::{BlockEpilogue, rect::Rect, vector::InstructionSet},
     plan::window::Stretch,
     threads::Threads,
 };

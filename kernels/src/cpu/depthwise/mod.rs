@@ -4,15 +4,12 @@
 //! are kept in `f32` for 16-bit floats, go position by position. Threads share the rows of the
 //! output; for the gradient by the filter they share its taps.
 
-#[cfg(target_arch = "x86_64")]
 mod lines;
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
 mod tests;
-#[cfg(target_arch = "x86_64")]
 mod tile;
 
 use super::{Build, conv::channels_first, dispatch::with_float, gemm::GemmElement};
-#[cfg(target_arch = "x86_64")]
 use super::{
     gemm::{BlockEpilogue, apply_all},
     region::epilogue::ExprEpilogue,
@@ -200,10 +197,8 @@ fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 /// A convolution of `f32` that is computed some rows of an image at a time.
-#[cfg(target_arch = "x86_64")]
 pub(super) struct DepthwiseRows(Geometry);
 
-#[cfg(target_arch = "x86_64")]
 impl DepthwiseRows {
     /// The convolution of a call; `None` where there are no lines for it.
     pub(super) fn new(call: &OpCall<'_>) -> Result<Option<DepthwiseRows>> {
@@ -231,7 +226,6 @@ impl DepthwiseRows {
 }
 
 /// Convolutions of `f32` with an epilogue.
-#[cfg(target_arch = "x86_64")]
 pub(super) fn with_epilogue(
     call: &OpCall<'_>,
     epilogue: ExprEpilogue,
@@ -259,7 +253,6 @@ fn forward<A: GemmElement<Acc = A>>(
     filter: &[A],
     out: &mut [A],
 ) {
-    #[cfg(target_arch = "x86_64")]
     if let (Some(input), Some(filter)) = (A::floats(input), A::floats(filter))
         && let Some(lines) = lines::DepthwiseLines::new(g, input, filter)
         && let Some(out) = A::floats_mut(out)

@@ -1,7 +1,7 @@
 use super::{ChannelMap, lines::DepthwiseLines};
 use super::{Geometry, Pair, at, sum_pairs, tile::*};
 use crate::{
-    cpu::gemm::{BlockEpilogue, rect::Rect, tile::InstructionSet},
+    cpu::gemm::{BlockEpilogue, rect::Rect, vector::InstructionSet},
     plan::window::Sweep,
     threads::Threads,
 };

@@ -1,12 +1,12 @@
 //! Tiles of a depthwise convolution in vector registers: a few neighbouring windows by two vectors
-//! of channels, whose sums stay there while the taps go by. The same code is compiled for AVX2 and
-//! AVX-512.
+//! of channels, whose sums stay there while the taps go by. The same code is compiled for each
+//! instruction set.
 
-use crate::cpu::gemm::{tile::InstructionSet, vector::Vector};
-use std::{
-    arch::x86_64::{__m256, __m512},
-    ops::Range,
+use crate::{
+    cpu::gemm::vector::{InstructionSet, Vector, VectorFunction, compiled},
+    simd::unrolled,
 };
+use std::ops::Range;
 
 /// A term that contributes to a window: where its weights begin, and where its factors do in the
 /// first window of a strip.
@@ -31,7 +31,7 @@ pub(super) struct Strip<'a> {
 
 impl Strip<'_> {
     /// Computes its channels of the windows that fill `out`, `[windows, channels]`. Every element is a chain of
-    /// fused multiplications and additions, in the order of the taps.
+    /// multiplications and additions, fused where vectors do that, in the order of the taps.
     ///
     /// # Panics
     ///
@@ -59,15 +59,13 @@ impl Strip<'_> {
             end: channels.end,
             windows,
         };
+        let sum = machine.choose(&compiled!(SumStrip));
         // SAFETY: `machine` proves that the processor has the features; the assertions above say that
         // weights and factors hold all channels of every tap of every window, and `out` is an exclusive
         // borrow of as many windows.
         #[expect(unsafe_code, reason = "the registers are filled through pointers")]
         unsafe {
-            match machine.lanes() {
-                <__m512 as Vector>::LANES => avx512(&call),
-                _ => avx2(&call),
-            }
+            sum(&call);
         }
     }
 }
@@ -86,24 +84,18 @@ struct StripPointers<'a> {
     windows: usize,
 }
 
-/// # Safety
-///
-/// As for [`strip`]; the processor has what [`has_avx2`](crate::simd::has_avx2) asks for.
-#[expect(unsafe_code, reason = "the registers are filled through pointers")]
-#[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn avx2(call: &StripPointers<'_>) {
-    // SAFETY: the caller vouches for it.
-    unsafe { strip::<__m256>(call) }
-}
+/// [`strip`] for any vector.
+struct SumStrip;
 
-/// # Safety
-///
-/// As for [`strip`]; the processor has what [`has_avx512`](crate::simd::has_avx512) asks for.
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-unsafe fn avx512(call: &StripPointers<'_>) {
-    // SAFETY: the caller vouches for it.
-    unsafe { strip::<__m512>(call) }
+impl VectorFunction for SumStrip {
+    type Call<'a> = &'a StripPointers<'a>;
+
+    #[inline(always)]
+    unsafe fn run<X: Vector>(call: &StripPointers<'_>) {
+        // SAFETY: the caller vouches for it.
+        unsafe { strip::<X>(call) }
+    }
 }
 
 /// Computes all windows: four at a time, then two, then one. Where windows share inputs, as the rows of
@@ -230,15 +222,15 @@ unsafe fn tile<
             0 => sum_each::<X, T, V, PART>(&mut sums, call, window, channel),
             _ => sum_shared::<X, T, V, PART, K, S>(&mut sums, call, window, channel),
         }
-        for (index, sums) in sums.iter().enumerate() {
-            for (vector, sum) in sums.iter().enumerate() {
+        unrolled!(index < T, 4, {
+            unrolled!(vector < V, 4, {
                 let at = (window + index) * call.width + channel + vector * X::LANES;
                 match PART {
-                    true => sum.store_part(call.out.add(at), part),
-                    false => sum.store(call.out.add(at)),
+                    true => sums[index][vector].store_part(call.out.add(at), part),
+                    false => sums[index][vector].store(call.out.add(at)),
                 }
-            }
-        }
+            });
+        });
     }
 }
 
@@ -262,13 +254,13 @@ unsafe fn sum_each<X: Vector, const T: usize, const V: usize, const PART: bool>(
         for tap in call.taps {
             let weights = call.weights.add(tap.weight + channel);
             let factors = call.factors.add(tap.factor + window * call.step + channel);
-            for vector in 0..V {
+            unrolled!(vector < V, 4, {
                 let weight = load(weights.add(vector * X::LANES));
-                for (index, sums) in sums.iter_mut().enumerate() {
+                unrolled!(index < T, 4, {
                     let factor = load(factors.add(index * call.step + vector * X::LANES));
-                    sums[vector] = weight.times_plus(factor, sums[vector]);
-                }
-            }
+                    sums[index][vector] = weight.times_plus(factor, sums[index][vector]);
+                });
+            });
         }
     }
 }
@@ -301,22 +293,22 @@ unsafe fn sum_shared<
             let at = call.weights.add(row[0].weight + channel);
             let factors = call.factors.add(row[0].factor + window * call.step + channel);
             let mut weights = [[X::zero(); V]; K];
-            for (tap, weights) in weights.iter_mut().enumerate() {
-                for (vector, weight) in weights.iter_mut().enumerate() {
-                    *weight = load(at.add(tap * call.width + vector * X::LANES));
-                }
-            }
-            for input in 0..S * (T - 1) + K {
-                for vector in 0..V {
+            unrolled!(tap < K, 8, {
+                unrolled!(vector < V, 4, {
+                    weights[tap][vector] = load(at.add(tap * call.width + vector * X::LANES));
+                });
+            });
+            unrolled!(input < S * (T - 1) + K, 12, {
+                unrolled!(vector < V, 4, {
                     let factor = load(factors.add(input * call.width + vector * X::LANES));
-                    for (index, sums) in sums.iter_mut().enumerate() {
-                        if (S * index..S * index + K).contains(&input) {
+                    unrolled!(index < T, 4, {
+                        if S * index <= input && input < S * index + K {
                             let weight = weights[input - S * index][vector];
-                            sums[vector] = weight.times_plus(factor, sums[vector]);
+                            sums[index][vector] = weight.times_plus(factor, sums[index][vector]);
                         }
-                    }
-                }
-            }
+                    });
+                });
+            });
         }
     }
 }

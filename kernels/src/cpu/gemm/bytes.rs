@@ -1,13 +1,11 @@
 //! Matmuls of bytes with sums of 32 bits, which wrap.
 
+#[cfg(target_arch = "x86_64")]
+use super::blocks::{self, BlockUnit, ByteSigns, VnniUnit};
+use super::vector::InstructionSet;
 use super::{GemmOutput, GemmSizes, Matrix, gemm, grouped::Grouped};
 #[cfg(target_arch = "x86_64")]
 use super::{amx::TileUnit, blocks::TileKind};
-#[cfg(target_arch = "x86_64")]
-use super::{
-    blocks::{self, BlockUnit, ByteSigns, VnniUnit},
-    tile::InstructionSet,
-};
 use crate::threads::Threads;
 
 /// A byte, signed or not.
@@ -48,7 +46,6 @@ pub(in crate::cpu) fn gemm_of_bytes<A: Byte, B: Byte>(
             return by_blocks((unit, signs), threads, sizes, a, b, out);
         }
     }
-    #[cfg(target_arch = "x86_64")]
     if InstructionSet::detect().is_some() && sizes.k > 0 && sizes.work() >= FLOAT_WORK {
         return by_floats(threads, sizes, a, b, out);
     }
@@ -58,19 +55,15 @@ pub(in crate::cpu) fn gemm_of_bytes<A: Byte, B: Byte>(
 }
 
 /// Matmuls with less multiplications than this are not worth the conversions.
-#[cfg(target_arch = "x86_64")]
 const FLOAT_WORK: u64 = 1 << 15;
 
 /// The number of bytes times bytes that `f32` adds without rounding: their sum stays below 2²⁴.
-#[cfg(target_arch = "x86_64")]
 const EXACT: usize = (1 << 24) / (255 * 255);
 
 /// Rows whose sums are held at a time.
-#[cfg(target_arch = "x86_64")]
 const HELD_ROWS: usize = 512;
 
 /// Computes a matmul by those of `f32`, of parts of the summed dimension that are exact.
-#[cfg(target_arch = "x86_64")]
 fn by_floats<A: Byte, B: Byte>(
     threads: &Threads,
     GemmSizes { m, k, n }: GemmSizes,
@@ -102,7 +95,6 @@ fn by_floats<A: Byte, B: Byte>(
 }
 
 /// The elements of a matrix, row by row.
-#[cfg(target_arch = "x86_64")]
 fn floats<T: Byte>(matrix: Matrix<'_, T>, rows: usize, cols: usize) -> Vec<f32> {
     let mut floats = Vec::with_capacity(rows * cols);
     for row in 0..rows {

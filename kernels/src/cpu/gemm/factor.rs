@@ -8,8 +8,7 @@ use super::{
     amx::TileUnit,
     blocks::{self, TileKind},
 };
-#[cfg(target_arch = "x86_64")]
-use super::{line, packed, small, split, tile::InstructionSet};
+use super::{line, packed, small, split, vector::InstructionSet};
 use crate::{number::Number, threads::Threads, wide::WideElement};
 use gemm::Parallelism;
 #[cfg(target_arch = "x86_64")]
@@ -52,7 +51,6 @@ impl GemmElement for f32 {
 
 /// Whether tiles are the better way. The crate has others for matmuls of columns by rows, and for
 /// small tables of dot products.
-#[cfg(target_arch = "x86_64")]
 pub(super) fn in_tiles(sizes: GemmSizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>) -> bool {
     let GemmSizes { m, k, n } = sizes;
     let dot_products = a.col_stride == 1 && b.row_stride == 1 && m.saturating_mul(n) <= 256;
@@ -60,10 +58,6 @@ pub(super) fn in_tiles(sizes: GemmSizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>)
 }
 
 /// Computes a matmul by vectors, where ours is the better way; returns `out` where it is not.
-#[cfg_attr(
-    not(target_arch = "x86_64"),
-    expect(unused_variables, reason = "tiles are those of one processor family")
-)]
 fn by_vectors<'o>(
     threads: &Threads,
     sizes: GemmSizes,
@@ -71,7 +65,6 @@ fn by_vectors<'o>(
     b: Matrix<'_, f32>,
     out: GemmOutput<'o, f32>,
 ) -> Option<GemmOutput<'o, f32>> {
-    #[cfg(target_arch = "x86_64")]
     if let Some(machine) = InstructionSet::detect() {
         if let Some((sizes, a, b)) = line::as_row(sizes, a, b, &out) {
             line::multiply(machine, threads, sizes, a, b, out);

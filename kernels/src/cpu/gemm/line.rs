@@ -5,11 +5,9 @@
 
 use super::{
     GemmOutput, GemmSizes, Matrix,
-    tile::{InstructionSet, Set},
-    vector::Vector,
+    vector::{InstructionSet, Vector, VectorFunction, compiled},
 };
-use crate::threads::Threads;
-use std::arch::x86_64::{__m256, __m512};
+use crate::{simd::unrolled, threads::Threads};
 
 /// Rows that are added at a time.
 const ROWS: usize = 8;
@@ -82,32 +80,26 @@ impl InstructionSet {
     /// When a row has another length.
     fn add_rows<const R: usize>(self, rows: [(f32, &[f32]); R], out: &mut [f32]) {
         assert!(rows.iter().all(|(_, row)| row.len() == out.len()), "rows of one length");
-        // SAFETY: this value proves that the processor has the features.
-        #[expect(unsafe_code, reason = "instructions that not every processor has")]
+        let add = self.choose(&compiled!(AddRows<R>));
+        // SAFETY: this value proves that the processor has the features; rows are as long as `out`.
+        #[expect(unsafe_code, reason = "the registers are filled through pointers")]
         unsafe {
-            match self.0 {
-                Set::Avx2 => avx2(rows, out),
-                Set::Avx512 => avx512(rows, out),
-            }
+            add((rows, out));
         }
     }
 }
 
-#[target_feature(enable = "avx2,fma,f16c")]
-fn avx2<const R: usize>(rows: [(f32, &[f32]); R], out: &mut [f32]) {
-    // SAFETY: the processor has the vector's features; rows are as long as `out`.
-    #[expect(unsafe_code, reason = "the registers are filled through pointers")]
-    unsafe {
-        add::<__m256, R>(rows, out);
-    }
-}
+/// [`add`] for any vector.
+struct AddRows<const R: usize>;
 
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-fn avx512<const R: usize>(rows: [(f32, &[f32]); R], out: &mut [f32]) {
-    // SAFETY: the processor has the vector's features; rows are as long as `out`.
-    #[expect(unsafe_code, reason = "the registers are filled through pointers")]
-    unsafe {
-        add::<__m512, R>(rows, out);
+#[expect(unsafe_code, reason = "the registers are filled through pointers")]
+impl<const R: usize> VectorFunction for AddRows<R> {
+    type Call<'a> = ([(f32, &'a [f32]); R], &'a mut [f32]);
+
+    #[inline(always)]
+    unsafe fn run<X: Vector>((rows, out): Self::Call<'_>) {
+        // SAFETY: the caller vouches for it.
+        unsafe { add::<X, R>(rows, out) }
     }
 }
 
@@ -123,23 +115,23 @@ unsafe fn add<X: Vector, const R: usize>(rows: [(f32, &[f32]); R], out: &mut [f3
     unsafe {
         // Not by `map`: a closure has not the features, and its vectors would go through memory.
         let mut factors = [X::zero(); R];
-        for (factor, (number, _)) in factors.iter_mut().zip(&rows) {
-            *factor = X::splat(number);
-        }
+        unrolled!(row < R, 8, {
+            factors[row] = X::splat(&rows[row].0);
+        });
         let rows = rows.map(|(_, row)| row.as_ptr());
         for col in (0..whole).step_by(X::LANES) {
             let mut sum = X::load(out.add(col));
-            for (factor, row) in factors.into_iter().zip(rows) {
-                sum = factor.times_plus(X::load(row.add(col)), sum);
-            }
+            unrolled!(row < R, 8, {
+                sum = factors[row].times_plus(X::load(rows[row].add(col)), sum);
+            });
             sum.store(out.add(col));
         }
         if whole < cols {
             let part = X::part(cols - whole);
             let mut sum = X::load_part(out.add(whole), part);
-            for (factor, row) in factors.into_iter().zip(rows) {
-                sum = factor.times_plus(X::load_part(row.add(whole), part), sum);
-            }
+            unrolled!(row < R, 8, {
+                sum = factors[row].times_plus(X::load_part(rows[row].add(whole), part), sum);
+            });
             sum.store_part(out.add(whole), part);
         }
     }
@@ -147,7 +139,7 @@ unsafe fn add<X: Vector, const R: usize>(rows: [(f32, &[f32]); R], out: &mut [f3
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::vector::times_plus, *};
     use std::num::NonZeroUsize;
 
     fn numbers(len: usize, seed: usize) -> Vec<f32> {
@@ -156,21 +148,20 @@ mod tests {
 
     #[test]
     fn sums_are_chains_whatever_the_threads() {
-        let machines = [InstructionSet::avx2(), InstructionSet::avx512()];
         for (k, n, accumulate) in [(1, 16, false), (21, 300, true), (8, 129, false), (0, 40, true)]
         {
             let (a, b, before) = (numbers(3 * k + 1, 1), numbers(k * (n + 2), 5), numbers(n, 9));
             let expected: Vec<f32> = (0..n)
                 .map(|col| {
                     let first = if accumulate { before[col] } else { 0.0 };
-                    (0..k).fold(first, |sum, row| a[3 * row].mul_add(b[row * (n + 2) + col], sum))
+                    (0..k)
+                        .fold(first, |sum, row| times_plus(a[3 * row], b[row * (n + 2) + col], sum))
                 })
                 .collect();
             let a = Matrix { col_stride: 3, ..Matrix::row_major(&a[..], 3 * k) };
             let b = Matrix::row_major(&b[..], n + 2);
-            for (machine, count) in
-                machines.into_iter().flatten().flat_map(|machine| [(machine, 1), (machine, 3)])
-            {
+            let machines = InstructionSet::all().into_iter();
+            for (machine, count) in machines.flat_map(|machine| [(machine, 1), (machine, 3)]) {
                 let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
                 let mut found = before.clone();
                 let out = GemmOutput { accumulate, ..GemmOutput::row_major(&mut found, n) };

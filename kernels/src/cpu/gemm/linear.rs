@@ -4,14 +4,13 @@
 
 use super::{
     rect::Rect,
-    tile::{InstructionSet, Set},
-    vector::Vector,
+    vector::{Compiled, InstructionSet, Vector, VectorFunction, compiled},
 };
-use crate::elementwise::tile::Lanes;
-use std::{
-    arch::x86_64::{__m256, __m512},
-    borrow::Cow,
+use crate::{
+    elementwise::tile::Lanes,
+    simd::{prefetch_line, unrolled},
 };
+use std::borrow::Cow;
 
 const FLOATS_PER_CACHE_LINE: usize = 16;
 
@@ -89,9 +88,9 @@ impl LinearTile<'_> {
         for row in 0..tile.rows() {
             let line = residual.as_ptr().wrapping_add(self.at + row * self.row_step);
             for col in (0..tile.cols()).step_by(FLOATS_PER_CACHE_LINE) {
-                __m256::prefetch(line.wrapping_add(col));
+                prefetch_line(line.wrapping_add(col));
             }
-            __m256::prefetch(line.wrapping_add(tile.cols() - 1));
+            prefetch_line(line.wrapping_add(tile.cols() - 1));
         }
     }
 
@@ -115,6 +114,7 @@ impl LinearTile<'_> {
     /// # Panics
     ///
     /// When the tile does not lie inside the results, or there are not so many sums.
+    #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(in crate::cpu) fn put(
         &self,
@@ -139,14 +139,11 @@ impl LinearTile<'_> {
     #[inline]
     unsafe fn run_on(&self, machine: InstructionSet, sums: Sums, tile: &Rect<'_>) {
         self.check(tile);
-        let run = match machine.0 {
-            Set::Avx2 => AVX2[self.epilogue.form],
-            Set::Avx512 => AVX512[self.epilogue.form],
-        };
+        let run = machine.choose(&FUNCTIONS[self.epilogue.form]);
         // SAFETY: `machine` proves that the processor has the features; `tile` is an exclusive borrow
         // of its rows; the operands have an element for each column, or for each result, and the tile
         // lies inside; the caller vouches for the sums.
-        unsafe { run(self, sums, tile) }
+        unsafe { run((self, sums, tile)) }
     }
 
     /// Checks that a tile, which is not empty, is inside the results.
@@ -179,29 +176,29 @@ impl LinearTile<'_> {
         // No closures: they would not always become a part of a function with the features.
         macro_rules! each {
             (|$x:ident| $result:expr) => {
-                for sums in sums.iter_mut() {
-                    for sum in sums.iter_mut() {
-                        let $x = sum.to_lanes();
-                        *sum = X::of_lanes($result);
-                    }
-                }
+                unrolled!(row < R, 12, {
+                    unrolled!(vector < V, 2, {
+                        let $x = sums[row][vector].to_lanes();
+                        sums[row][vector] = X::of_lanes($result);
+                    });
+                });
             };
         }
         macro_rules! each_column {
             ($columns:expr, |$x:ident, $operand:ident| $result:expr) => {
                 if let Some(columns) = $columns {
                     let columns = columns.as_ptr().wrapping_add(self.col);
-                    for vector in 0..V {
+                    unrolled!(vector < V, 2, {
                         let at = columns.wrapping_add(vector * X::LANES);
                         let $operand = match PART && vector + 1 == V {
                             true => load::<X, true>(at, part),
                             false => load::<X, false>(at, part),
                         };
-                        for sums in sums.iter_mut() {
-                            let $x = sums[vector].to_lanes();
-                            sums[vector] = X::of_lanes($result);
-                        }
-                    }
+                        unrolled!(row < R, 12, {
+                            let $x = sums[row][vector].to_lanes();
+                            sums[row][vector] = X::of_lanes($result);
+                        });
+                    });
                 }
             };
         }
@@ -250,20 +247,21 @@ impl LinearTile<'_> {
         sums: &mut [[X; V]; R],
         part: X::Part,
     ) {
-        let mut row = residual.as_ptr().wrapping_add(self.at);
+        let mut line = residual.as_ptr().wrapping_add(self.at);
         // SAFETY: the caller vouches for the processor and the memory.
         unsafe {
-            for sums in sums.iter_mut() {
-                for (vector, sum) in sums.iter_mut().enumerate() {
-                    let at = row.wrapping_add(vector * X::LANES);
+            unrolled!(row < R, 12, {
+                unrolled!(vector < V, 2, {
+                    let at = line.wrapping_add(vector * X::LANES);
                     let residual = match PART && vector + 1 == V {
                         true => load::<X, true>(at, part),
                         false => load::<X, false>(at, part),
                     };
-                    *sum = X::of_lanes(sum.to_lanes().plus(residual.flush()));
-                }
-                row = row.wrapping_add(self.row_step);
-            }
+                    let sum = sums[row][vector].to_lanes();
+                    sums[row][vector] = X::of_lanes(sum.plus(residual.flush()));
+                });
+                line = line.wrapping_add(self.row_step);
+            });
         }
     }
 }
@@ -276,7 +274,7 @@ struct Sums {
 }
 
 /// A function for tiles of one form.
-type Run = unsafe fn(&LinearTile<'_>, Sums, &Rect<'_>);
+type Run = for<'a> unsafe fn((&'a LinearTile<'a>, Sums, &'a Rect<'a>));
 
 /// Subnormal numbers count as zero.
 const FLUSH: usize = 1;
@@ -286,17 +284,15 @@ const FACTOR: usize = 8;
 /// Subnormal numbers count as zero, as negative ones do: one comparison is for both.
 const RECTIFY: usize = 16 | FLUSH;
 
-/// The functions of an instruction set for all forms, by their bits.
+/// The functions for all forms, by their bits.
 macro_rules! forms {
-    ($set:ident, $($form:literal)*) => { [$($set::<$form>),*] };
-    ($set:ident) => {
-        forms!($set, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15
-            16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
-    };
+    ($($form:literal)*) => { [$(compiled!(Steps<$form>)),*] };
 }
 
-static AVX2: [Run; 32] = forms!(avx2);
-static AVX512: [Run; 32] = forms!(avx512);
+static FUNCTIONS: [Compiled<Run>; 32] = forms!(
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15
+    16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+);
 
 /// The bits of the form of some steps.
 fn form(steps: &LinearSteps<'_>) -> usize {
@@ -316,22 +312,17 @@ const fn has(form: usize, bits: usize) -> bool {
     form & bits == bits
 }
 
-/// # Safety
-///
-/// As for [`steps`]; the processor has what [`has_avx2`](crate::simd::has_avx2) asks for.
-#[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn avx2<const FORM: usize>(at: &LinearTile<'_>, sums: Sums, tile: &Rect<'_>) {
-    // SAFETY: the caller vouches for it.
-    unsafe { steps::<__m256, FORM>(at, sums, tile) }
-}
+/// [`steps`] for any vector.
+struct Steps<const FORM: usize>;
 
-/// # Safety
-///
-/// As for [`steps`]; the processor has what [`has_avx512`](crate::simd::has_avx512) asks for.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-unsafe fn avx512<const FORM: usize>(at: &LinearTile<'_>, sums: Sums, tile: &Rect<'_>) {
-    // SAFETY: the caller vouches for it.
-    unsafe { steps::<__m512, FORM>(at, sums, tile) }
+impl<const FORM: usize> VectorFunction for Steps<FORM> {
+    type Call<'a> = (&'a LinearTile<'a>, Sums, &'a Rect<'a>);
+
+    #[inline(always)]
+    unsafe fn run<X: Vector>((at, sums, tile): Self::Call<'_>) {
+        // SAFETY: the caller vouches for it.
+        unsafe { steps::<X, FORM>(at, sums, tile) }
+    }
 }
 
 /// Does the steps, to a vector of columns after the other.

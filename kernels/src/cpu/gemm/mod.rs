@@ -21,36 +21,24 @@ mod factor;
 mod group_order;
 mod grouped;
 mod integer;
-#[cfg(target_arch = "x86_64")]
 mod interleave;
-#[cfg(target_arch = "x86_64")]
 mod line;
-#[cfg(target_arch = "x86_64")]
 pub(super) mod linear;
-#[cfg(target_arch = "x86_64")]
 pub(super) mod pack;
-#[cfg(target_arch = "x86_64")]
 mod packed;
 mod panels;
-#[cfg(target_arch = "x86_64")]
 pub(super) mod rect;
-#[cfg(target_arch = "x86_64")]
 pub(super) mod rows;
-#[cfg(target_arch = "x86_64")]
 mod small;
-#[cfg(target_arch = "x86_64")]
+#[cfg_attr(not(target_arch = "x86_64"), path = "split/absent.rs")]
 pub(super) mod split;
-#[cfg(target_arch = "x86_64")]
 pub(super) mod tile;
-#[cfg(target_arch = "x86_64")]
 pub(super) mod vector;
-#[cfg(target_arch = "x86_64")]
 pub(super) mod weights;
 
 use crate::{threads::Threads, wide::WideElement};
 pub(super) use bytes::{Byte, gemm_of_bytes};
 use panels::by_panels;
-#[cfg(target_arch = "x86_64")]
 use {ferroflow_ir::HostTensor, std::sync::Arc};
 
 /// The sizes of a matmul `[m, k] × [k, n] → [m, n]`.
@@ -135,13 +123,11 @@ impl<'a, T> GemmOutput<'a, T> {
 /// An element type with matmuls.
 pub(crate) trait GemmElement: WideElement {
     /// The elements as `f32`, where that is what they are.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
     fn floats(_: &[Self]) -> Option<&[f32]> {
         None
     }
 
     /// As [`floats`](Factor::floats), to be written.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
     fn floats_mut(_: &mut [Self]) -> Option<&mut [f32]> {
         None
     }
@@ -194,7 +180,6 @@ pub(crate) fn gemm<T: GemmElement>(
 }
 
 /// Epilogue of a block of results.
-#[cfg(target_arch = "x86_64")]
 pub(crate) trait BlockEpilogue: Sync {
     /// Finishes a block, whose first element is at this row and column of all results.
     fn apply(&self, row: usize, col: usize, block: rect::Rect<'_>);
@@ -207,7 +192,6 @@ pub(crate) trait BlockEpilogue: Sync {
 }
 
 /// Finishes all rows of `cols` results; threads share them.
-#[cfg(target_arch = "x86_64")]
 pub(crate) fn apply_all(
     threads: &Threads,
     finish: &dyn BlockEpilogue,
@@ -218,7 +202,7 @@ pub(crate) fn apply_all(
         return;
     }
     let rows = (FINISHED_PIECE / cols).max(1);
-    let linear = finish.linear().zip(tile::InstructionSet::detect());
+    let linear = finish.linear().zip(vector::InstructionSet::detect());
     threads.for_each_piece(out, rows * cols, |start, out| {
         let (first, rows) = (start / cols, out.len() / cols);
         let block = rect::Rect::new(out, rows, cols, cols);
@@ -232,7 +216,6 @@ pub(crate) fn apply_all(
 }
 
 /// Results that a thread finishes at a time.
-#[cfg(target_arch = "x86_64")]
 const FINISHED_PIECE: usize = 1 << 15;
 
 /// Computes `a × b` into contiguous rows, and finishes blocks of them while they are in the cache.
@@ -241,7 +224,6 @@ const FINISHED_PIECE: usize = 1 << 15;
 /// # Panics
 ///
 /// As [`gemm`].
-#[cfg(target_arch = "x86_64")]
 pub(crate) fn gemm_by_weights(
     threads: &Threads,
     sizes: GemmSizes,
@@ -253,7 +235,7 @@ pub(crate) fn gemm_by_weights(
 ) {
     let GemmSizes { m, k, n } = sizes;
     let out = &mut out[..m * n];
-    if let Some(machine) = tile::InstructionSet::detect()
+    if let Some(machine) = vector::InstructionSet::detect()
         && factor::in_tiles(sizes, a, b)
     {
         let single = Threads::single();
@@ -280,19 +262,17 @@ pub(crate) fn gemm_by_weights(
 }
 
 /// The right operand of a kernel's matmuls, if it is one tensor, and where its packed form is kept.
-#[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct GemmWeights<'a> {
     pub(crate) tensor: Option<&'a HostTensor>,
     pub(crate) kept: &'a weights::PackedWeights,
 }
 
-#[cfg(target_arch = "x86_64")]
 impl GemmWeights<'_> {
     fn packed(
         &self,
         threads: &Threads,
-        machine: tile::InstructionSet,
+        machine: vector::InstructionSet,
         sizes: GemmSizes,
         b: Matrix<'_, f32>,
     ) -> Option<Arc<weights::PackedMatrix>> {

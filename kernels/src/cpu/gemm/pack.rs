@@ -1,11 +1,11 @@
 //! Parts of matrices laid out in the order in which tiles read them.
 
-use super::{Matrix, interleave::interleave, tile::InstructionSet, vector::Vector};
+use super::{Matrix, interleave::interleave, vector::InstructionSet};
 use crate::{
-    simd::{Vectorized, vectorize},
+    simd::{Vectorized, prefetch, vectorize},
     threads::Threads,
 };
-use std::{arch::x86_64::__m256, ops::Range};
+use std::ops::Range;
 
 /// Panels that threads pack at a time: reading longer parts of rows pays.
 const PANELS: usize = 4;
@@ -39,7 +39,9 @@ pub(in crate::cpu) fn pack(
     packed: &mut [f32],
 ) {
     match width {
+        4 => panels::<4>(machine, matrix, lines, steps, packed),
         6 => panels::<6>(machine, matrix, lines, steps, packed),
+        8 => panels::<8>(machine, matrix, lines, steps, packed),
         12 => panels::<12>(machine, matrix, lines, steps, packed),
         16 => panels::<16>(machine, matrix, lines, steps, packed),
         32 => panels::<32>(machine, matrix, lines, steps, packed),
@@ -80,9 +82,6 @@ fn panels<const W: usize>(
 /// Memory is asked for so many steps before it is copied.
 const AHEAD: usize = 16;
 
-/// Floats of a line of the cache.
-const LINE: usize = 16;
-
 /// Rows of any strides, element by element.
 struct Pack<'a, const W: usize> {
     matrix: Matrix<'a, f32>,
@@ -106,9 +105,7 @@ impl<const W: usize> Vectorized for Pack<'_, W> {
             for step in 0..len {
                 // Rows of a large matrix are too far apart for the processor to see what comes.
                 let later = data.as_ptr().wrapping_add((step + AHEAD) * col_stride);
-                (0..whole * W)
-                    .step_by(LINE)
-                    .for_each(|at| __m256::prefetch(later.wrapping_add(at)));
+                prefetch(later, size_of::<f32>() * whole * W);
                 let elements = data[step * col_stride..].chunks_exact(W);
                 for (panel, elements) in panels.chunks_exact_mut(W * len).zip(elements) {
                     panel[step * W..][..W].copy_from_slice(elements);

@@ -14,7 +14,8 @@ use super::{
     linear::LinearEpilogue,
     pack::{pack, pack_columns},
     rect::Rect,
-    tile::{InstructionSet, LeftOperand, Right, Span},
+    tile::{LeftOperand, Right, Span},
+    vector::InstructionSet,
     weights::PackedMatrix,
 };
 use crate::{scratch::Scratch, threads::Threads};
@@ -340,7 +341,10 @@ enum Columns<'a> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::{super::small, *};
+    use super::{
+        super::{small, vector::times_plus},
+        *,
+    };
     use std::num::NonZeroUsize;
 
     fn numbers(len: usize, seed: usize) -> Vec<f32> {
@@ -364,7 +368,7 @@ pub(super) mod tests {
                 let depth = depth(sizes);
                 for start in (0..k).step_by(depth) {
                     let steps = (start..k.min(start + depth)).map(at);
-                    let sum = steps.fold(0.0f32, |sum, (a, b)| a.mul_add(b, sum));
+                    let sum = steps.fold(0.0f32, |sum, (a, b)| times_plus(a, b, sum));
                     *cell = if out.accumulate || start > 0 { *cell + sum } else { sum };
                 }
             }
@@ -405,7 +409,7 @@ pub(super) mod tests {
 
     #[test]
     fn sums_are_chains_whatever_the_threads() {
-        for machine in [InstructionSet::avx2(), InstructionSet::avx512()].into_iter().flatten() {
+        for machine in InstructionSet::all() {
             for (m, k, n) in [
                 (2, 3, 2),
                 (8, 8, 8),
@@ -443,8 +447,7 @@ pub(super) mod tests {
             let sizes = GemmSizes { m, k, n };
             let (a, b) = (numbers(m * k, 1), numbers(k * n, 500));
             let (a, b) = (Matrix::row_major(&a[..], k), Matrix::row_major(&b[..], n));
-            for machine in [InstructionSet::avx2(), InstructionSet::avx512()].into_iter().flatten()
-            {
+            for machine in InstructionSet::all() {
                 for count in [1, 3] {
                     let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
                     let (mut plain, mut found) = (vec![0.0; m * n], vec![0.0; m * n]);

@@ -7,7 +7,7 @@ use super::{
     packed::{RightOperand, depth, multiply_by_depths},
     rect::Rect,
     split,
-    tile::InstructionSet,
+    vector::InstructionSet,
     weights::{PackedLayout, PackedMatrix, PackedWeights},
 };
 use crate::threads::Threads;

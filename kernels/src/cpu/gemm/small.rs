@@ -4,7 +4,8 @@ use super::{
     GemmOutput, GemmSizes, Matrix,
     packed::depth,
     rect::Rect,
-    tile::{InstructionSet, LeftOperand, Right, Span},
+    tile::{LeftOperand, Right, Span},
+    vector::InstructionSet,
 };
 use crate::threads::Threads;
 

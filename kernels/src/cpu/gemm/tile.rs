@@ -1,19 +1,16 @@
 //! Tiles of a matmul in vector registers: sums that stay there while steps of the summed dimension
-//! go by. The same code is compiled for AVX2 and for AVX-512.
+//! go by. The same code is compiled for each instruction set.
 
-use super::{linear::LinearTile, rect::Rect, vector::Vector};
-use crate::simd::{has_avx2, has_avx512};
-use std::arch::x86_64::{__m256, __m512};
-
-/// The proof that the processor has an instruction set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cpu) struct InstructionSet(pub(super) Set);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Set {
-    Avx2,
-    Avx512,
-}
+#[cfg(not(target_arch = "x86_64"))]
+use super::vector::quad;
+#[cfg(target_arch = "x86_64")]
+use super::vector::{avx2, avx512};
+use super::{
+    linear::LinearTile,
+    rect::Rect,
+    vector::{Compiled, InstructionSet, Vector, VectorFunction},
+};
+use crate::simd::{prefetch_line, unrolled};
 
 /// The left operand: element `step` of row `row` is at `row * row_stride + step * step_stride`.
 #[derive(Debug, Clone, Copy)]
@@ -76,27 +73,47 @@ pub(in crate::cpu) struct Span {
 }
 
 /// A function for tiles of one size.
-type Run = unsafe fn(&Call<'_>);
+type Run = for<'a> unsafe fn(&'a Call<'a>);
 
-/// The functions of an instruction set: for each number of rows those for the forms that [`form`]
+/// The functions of an instruction set: for each number of rows those for the forms that [`specialization`]
 /// counts.
 macro_rules! forms {
     ($set:ident, $($rows:literal)*) => {
-        [$([
-            $set::<false, false, $rows, 1>,
-            $set::<false, false, $rows, 2>,
-            $set::<false, true, $rows, 1>,
-            $set::<false, true, $rows, 2>,
-            $set::<true, false, $rows, 1>,
-            $set::<true, false, $rows, 2>,
-            $set::<true, true, $rows, 1>,
-            $set::<true, true, $rows, 2>,
+        &[$([
+            $set::<Sums<false, false, $rows, 1>>,
+            $set::<Sums<false, false, $rows, 2>>,
+            $set::<Sums<false, true, $rows, 1>>,
+            $set::<Sums<false, true, $rows, 2>>,
+            $set::<Sums<true, false, $rows, 1>>,
+            $set::<Sums<true, false, $rows, 2>>,
+            $set::<Sums<true, true, $rows, 1>>,
+            $set::<Sums<true, true, $rows, 2>>,
         ]),*]
     };
 }
 
-static AVX2: [[Run; 8]; 6] = forms!(avx2, 1 2 3 4 5 6);
-static AVX512: [[Run; 8]; 12] = forms!(avx512, 1 2 3 4 5 6 7 8 9 10 11 12);
+/// The functions of all instruction sets. With two vectors for each row, the sums take three quarters of the
+/// registers of AVX2 and of AVX-512, and half of those that others have.
+static FUNCTIONS: Compiled<&[[Run; 8]]> = Compiled {
+    #[cfg(target_arch = "x86_64")]
+    avx2: forms!(avx2, 1 2 3 4 5 6),
+    #[cfg(target_arch = "x86_64")]
+    avx512: forms!(avx512, 1 2 3 4 5 6 7 8 9 10 11 12),
+    #[cfg(target_arch = "wasm32")]
+    quad: forms!(quad, 1 2 3 4),
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "wasm32")))]
+    quad: forms!(quad, 1 2 3 4 5 6 7 8),
+};
+
+/// Elements that the second-level cache has room for, about half of it.
+const CACHED: Compiled<usize> = Compiled {
+    #[cfg(target_arch = "x86_64")]
+    avx2: 1 << 17,
+    #[cfg(target_arch = "x86_64")]
+    avx512: 1 << 18,
+    #[cfg(not(target_arch = "x86_64"))]
+    quad: 1 << 16,
+};
 
 /// The number of a form: whether steps of a row are contiguous, whether the last vector is only a
 /// part of one, and whether there are two.
@@ -106,35 +123,14 @@ fn specialization(by_rows: bool, cols: usize, lanes: usize) -> usize {
 }
 
 impl InstructionSet {
-    /// The best instruction set of this processor.
-    pub(in crate::cpu) fn detect() -> Option<InstructionSet> {
-        InstructionSet::avx512().or_else(InstructionSet::avx2)
-    }
-
-    pub(super) fn avx2() -> Option<InstructionSet> {
-        has_avx2().then_some(InstructionSet(Set::Avx2))
-    }
-
-    pub(super) fn avx512() -> Option<InstructionSet> {
-        // With less, what lanes do with masks would be calls.
-        has_avx512().then_some(InstructionSet(Set::Avx512))
-    }
-
-    /// The most rows of a tile. With two vectors for each, the sums take three quarters of the
-    /// registers.
-    pub(in crate::cpu) const fn rows(self) -> usize {
-        match self.0 {
-            Set::Avx2 => 6,
-            Set::Avx512 => 12,
-        }
+    /// The most rows of a tile.
+    pub(in crate::cpu) fn rows(self) -> usize {
+        self.choose(&FUNCTIONS).len()
     }
 
     /// Elements that the second-level cache has room for, about half of it.
     pub(in crate::cpu) const fn cached(self) -> usize {
-        match self.0 {
-            Set::Avx2 => 1 << 17,
-            Set::Avx512 => 1 << 18,
-        }
+        self.choose(&CACHED)
     }
 
     /// The most columns of a tile.
@@ -142,17 +138,9 @@ impl InstructionSet {
         2 * self.lanes()
     }
 
-    /// Floats in a vector.
-    pub(in crate::cpu) const fn lanes(self) -> usize {
-        match self.0 {
-            Set::Avx2 => 8,
-            Set::Avx512 => 16,
-        }
-    }
-
     /// Multiplies the rows of `a` by the columns of `b` along all spans, and puts the matmul into
-    /// `out`, or adds it to what is there. Every element is a chain of fused multiplications and
-    /// additions, in the order of the steps; an epilogue is what is done to it at last.
+    /// `out`, or adds it to what is there. Every element is a chain of multiplications and additions, fused where vectors do
+    /// that, in the order of the steps; an epilogue is what is done to it at last.
     ///
     /// # Panics
     ///
@@ -178,10 +166,7 @@ impl InstructionSet {
             assert!(left < a.data.len() && right <= b.data.len(), "the elements of the operands");
         }
         let specialization = specialization(a.step_stride == 1, cols, self.lanes());
-        let run = match self.0 {
-            Set::Avx2 => AVX2[rows - 1][specialization],
-            Set::Avx512 => AVX512[rows - 1][specialization],
-        };
+        let run = self.choose(&FUNCTIONS)[rows - 1][specialization];
         if let Some(epilogue) = &epilogue {
             epilogue.check(&out);
         }
@@ -228,28 +213,20 @@ struct Call<'a> {
     epilogue: Option<&'a LinearTile<'a>>,
 }
 
-/// # Safety
-///
-/// As for [`sums`]; the processor has what [`has_avx2`](crate::simd::has_avx2) asks for.
-#[expect(unsafe_code, reason = "the registers are filled through pointers")]
-#[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn avx2<const BY_ROWS: bool, const PART: bool, const R: usize, const V: usize>(
-    call: &Call<'_>,
-) {
-    // SAFETY: the caller vouches for it.
-    unsafe { sums::<__m256, BY_ROWS, PART, R, V>(call) }
-}
+/// [`sums`] for any vector.
+struct Sums<const BY_ROWS: bool, const PART: bool, const R: usize, const V: usize>;
 
-/// # Safety
-///
-/// As for [`sums`]; the processor has what [`has_avx512`](crate::simd::has_avx512) asks for.
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-unsafe fn avx512<const BY_ROWS: bool, const PART: bool, const R: usize, const V: usize>(
-    call: &Call<'_>,
-) {
-    // SAFETY: the caller vouches for it.
-    unsafe { sums::<__m512, BY_ROWS, PART, R, V>(call) }
+impl<const BY_ROWS: bool, const PART: bool, const R: usize, const V: usize> VectorFunction
+    for Sums<BY_ROWS, PART, R, V>
+{
+    type Call<'a> = &'a Call<'a>;
+
+    #[inline(always)]
+    unsafe fn run<X: Vector>(call: &Call<'_>) {
+        // SAFETY: the caller vouches for it.
+        unsafe { sums::<X, BY_ROWS, PART, R, V>(call) }
+    }
 }
 
 /// Computes a tile of `R` rows and `V` vectors of columns, the last of which is only a part of one
@@ -279,9 +256,9 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
         for row in R..2 * R {
             let address = call.out.wrapping_add(row * call.out_stride);
             for vector in 0..V {
-                X::prefetch(address.wrapping_add(vector * X::LANES));
+                prefetch_line(address.wrapping_add(vector * X::LANES));
             }
-            X::prefetch(address.wrapping_add(call.cols - 1));
+            prefetch_line(address.wrapping_add(call.cols - 1));
         }
         for span in call.spans {
             let mut a = call.a.add(span.left);
@@ -292,7 +269,7 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
             let unrolled = if BY_ROWS && R > UNROLLED { 0 } else { span.len / UNROLLED };
             for _ in 0..unrolled {
                 for index in 0..UNROLLED {
-                    X::prefetch(ahead);
+                    prefetch_line(ahead);
                     ahead = ahead.wrapping_add(call.ahead.step);
                     let at = a.wrapping_add(index * step_stride);
                     step::<X, PART, R, V>(&mut sums, at, row_stride, b, part);
@@ -301,7 +278,7 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
                 a = a.wrapping_add(UNROLLED * step_stride);
             }
             for _ in 0..span.len - unrolled * UNROLLED {
-                X::prefetch(ahead);
+                prefetch_line(ahead);
                 ahead = ahead.wrapping_add(call.ahead.step);
                 step::<X, PART, R, V>(&mut sums, a, row_stride, b, part);
                 a = a.wrapping_add(step_stride);
@@ -309,37 +286,37 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
             }
         }
         if call.add {
-            for (row, sums) in sums.iter_mut().enumerate() {
-                for (vector, sum) in sums.iter_mut().enumerate() {
+            unrolled!(row < R, 12, {
+                unrolled!(vector < V, 2, {
                     let address = call.out.add(row * call.out_stride + vector * X::LANES);
                     let before = match PART && vector + 1 == V {
                         true => X::load_part(address, part),
                         false => X::load(address),
                     };
-                    *sum = before.plus(*sum);
-                }
-            }
+                    sums[row][vector] = before.plus(sums[row][vector]);
+                });
+            });
         }
         // An epilogue takes a copy, as its own loops are not all unrolled: sums that those reach by an index would
         // be stored in every step above.
         let mut results = [[X::zero(); V]; R];
-        for (results, sums) in results.iter_mut().zip(&sums) {
-            for (result, &sum) in results.iter_mut().zip(sums) {
-                *result = sum;
-            }
-        }
+        unrolled!(row < R, 12, {
+            unrolled!(vector < V, 2, {
+                results[row][vector] = sums[row][vector];
+            });
+        });
         if let Some(epilogue) = call.epilogue {
             epilogue.finish::<X, PART, R, V>(&mut results, part);
         }
-        for (row, sums) in results.iter().enumerate() {
-            for (vector, &sum) in sums.iter().enumerate() {
+        unrolled!(row < R, 12, {
+            unrolled!(vector < V, 2, {
                 let address = call.out.add(row * call.out_stride + vector * X::LANES);
                 match PART && vector + 1 == V {
-                    true => sum.store_part(address, part),
-                    false => sum.store(address),
+                    true => results[row][vector].store_part(address, part),
+                    false => results[row][vector].store(address),
                 }
-            }
-        }
+            });
+        });
     }
 }
 
@@ -367,15 +344,16 @@ unsafe fn step<X: Vector, const PART: bool, const R: usize, const V: usize>(
     // SAFETY: the caller vouches for the features and the memory.
     unsafe {
         let mut columns = [X::zero(); V];
-        for (vector, columns) in columns.iter_mut().enumerate() {
+        unrolled!(vector < V, 2, {
             let at = b.add(vector * X::LANES);
-            *columns = if PART && vector + 1 == V { X::load_part(at, part) } else { X::load(at) };
-        }
-        for (row, sums) in sums.iter_mut().enumerate() {
+            columns[vector] =
+                if PART && vector + 1 == V { X::load_part(at, part) } else { X::load(at) };
+        });
+        unrolled!(row < R, 12, {
             let factor = X::splat(a.add(row * row_stride));
-            for (sum, &columns) in sums.iter_mut().zip(&columns) {
-                *sum = factor.times_plus(columns, *sum);
-            }
-        }
+            unrolled!(vector < V, 2, {
+                sums[row][vector] = factor.times_plus(columns[vector], sums[row][vector]);
+            });
+        });
     }
 }

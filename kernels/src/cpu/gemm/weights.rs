@@ -7,11 +7,10 @@
 
 use super::{
     GemmSizes, Matrix,
-    amx::TileUnit,
     pack::pack_columns,
     packed::depth,
-    split::{self, BLOCK, Magnitudes, Panel},
-    tile::InstructionSet,
+    split::{self, BLOCK, Magnitudes, TileUnit},
+    vector::InstructionSet,
 };
 use crate::{pages::prefer_large, threads::Threads};
 use ferroflow_ir::{HostTensor, TensorIdentity, memory::HostMemory};
@@ -84,6 +83,7 @@ impl PackedLayout {
     }
 
     /// As [`whole`](PackedLayout::whole), for tile registers that take runs of so many steps.
+    #[cfg(target_arch = "x86_64")]
     pub(in crate::cpu) fn split(
         (unit, machine): (TileUnit, InstructionSet),
         steps: usize,
@@ -175,13 +175,14 @@ impl PackedMatrix {
     /// # Panics
     ///
     /// Where they are not.
-    pub(in crate::cpu) fn split_panel(&self, first: usize) -> Panel<'_> {
+    #[cfg(target_arch = "x86_64")]
+    pub(in crate::cpu) fn split_panel(&self, first: usize) -> split::Panel<'_> {
         debug_assert!(first.is_multiple_of(BLOCK), "the first of a panel");
         let (_, run) = self.layout.run.expect("numbers are split");
         let len = self.layout.panel_len(run);
         let packed: &[u32] = bytemuck::cast_slice(self.memory.bytes());
         let index = first / BLOCK;
-        Panel::new(&packed[index * len..][..len], self.magnitudes[index])
+        split::Panel::new(&packed[index * len..][..len], self.magnitudes[index])
     }
 }
 

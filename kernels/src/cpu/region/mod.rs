@@ -1,12 +1,8 @@
 //! Fused regions on the CPU: anchors with an epilogue, and rows.
 
-#[cfg(target_arch = "x86_64")]
 mod chain;
-#[cfg(target_arch = "x86_64")]
 mod columns;
-#[cfg(target_arch = "x86_64")]
 pub(super) mod epilogue;
-#[cfg(target_arch = "x86_64")]
 mod linear;
 mod operand;
 #[cfg(test)]
@@ -26,11 +22,9 @@ pub(super) const KERNELS: &[(&str, Build)] =
     &[("_FusedConvolutions", convolution_chain), ("_Region", region)];
 
 /// Compiles an anchor with an epilogue.
-#[cfg(target_arch = "x86_64")]
 type Anchored = fn(&OpCall<'_>, epilogue::ExprEpilogue) -> Result<Option<Arc<dyn Kernel>>>;
 
 /// The anchors that apply an epilogue to what they have just computed, by op.
-#[cfg(target_arch = "x86_64")]
 const ANCHORS: &[(&str, Anchored)] = &[
     ("BatchMatMul", super::matmul::with_epilogue),
     ("BatchMatMulV2", super::matmul::with_epilogue),
@@ -44,12 +38,10 @@ const ANCHORS: &[(&str, Anchored)] = &[
 const LEAST_ELEMENTS: usize = 1 << 10;
 
 /// As [`LEAST_ELEMENTS`], of the results of an anchor: fewer stay in the nearest cache anyway.
-#[cfg(target_arch = "x86_64")]
 const LEAST_RESULTS: usize = 1 << 12;
 
 /// The fewest columns of an anchor's result for which an epilogue pays that takes rows one by one:
 /// shorter ones do not fill the tiles that it is computed in.
-#[cfg(target_arch = "x86_64")]
 const LEAST_COLUMNS: usize = 128;
 
 /// The kernel of a region, and whether it is faster than the nodes it stands for.
@@ -96,15 +88,8 @@ fn convolution_chain(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(compile_chain(call)?.map(|chain| chain.kernel))
 }
 
-#[cfg(target_arch = "x86_64")]
 use chain::compile as compile_chain;
 
-#[cfg(not(target_arch = "x86_64"))]
-fn compile_chain(_: &OpCall<'_>) -> Result<Option<RegionKernel>> {
-    Ok(None)
-}
-
-#[cfg(target_arch = "x86_64")]
 fn anchored(call: &OpCall<'_>) -> Result<Option<RegionKernel>> {
     use ferroflow_ir::{DType, registry};
     let anchor = call.attrs.func("anchor")?;
@@ -127,15 +112,4 @@ fn anchored(call: &OpCall<'_>) -> Result<Option<RegionKernel>> {
     Ok(build(&own, epilogue)?.map(|kernel| RegionKernel { kernel, pays }))
 }
 
-#[cfg(target_arch = "x86_64")]
 use columns::compile as by_columns;
-
-#[cfg(not(target_arch = "x86_64"))]
-fn by_columns(_: &OpCall<'_>, _: &ferroflow_ir::Expr) -> Result<Option<RegionKernel>> {
-    Ok(None)
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn anchored(_: &OpCall<'_>) -> Result<Option<RegionKernel>> {
-    Ok(None)
-}

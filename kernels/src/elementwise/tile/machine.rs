@@ -9,8 +9,12 @@
 
 #![expect(unsafe_code, reason = "operations pass pointers and vectors to each other")]
 
+#[cfg(not(target_arch = "x86_64"))]
+use super::lanes::Quad;
+#[cfg(target_arch = "x86_64")]
+use super::lanes::{Avx2, Avx512};
 use super::{
-    lanes::{Avx2, Avx512, Lanes},
+    lanes::Lanes,
     math,
     operations::{operations, whole_programs},
     pointers::{MovingSlot, TurningSlot},
@@ -65,8 +69,11 @@ impl TileFrame<'_> {
 }
 
 /// The code of an operation.
+#[cfg(target_arch = "x86_64")]
 type Entry<V> =
     unsafe extern "sysv64" fn(*const TileOp<V>, *mut TileFrame<'_>, V, V, V, V, V, V, V, V);
+#[cfg(not(target_arch = "x86_64"))]
+type Entry<V> = unsafe extern "C" fn(*const TileOp<V>, *mut TileFrame<'_>, V, V, V, V, V, V, V, V);
 
 /// A processor's way to run programs, with tiles of `N` floats.
 pub(super) trait TileMachine<const N: usize>: Lanes + Send + Sync + 'static {
@@ -147,7 +154,7 @@ operations! { codes!() }
 /// Defines the machine of a vector.
 macro_rules! machine {
     (
-        $machine:ident $vector:ident $tile:literal $features:literal
+        $machine:ident $abi:literal $vector:ident $tile:literal $features:tt
         load { $($load:ident $load_name:ident $load_width:literal |$from:ident| $loaded:expr;)* }
         unary { $($unary:ident $unary_name:ident |$x1:ident| $f1:expr;)* }
         binary { $($binary:ident $binary_name:ident |$x2:ident, $y2:ident| $f2:expr;)* }
@@ -197,13 +204,13 @@ macro_rules! machine {
                 } })*
             }
 
-            $(operation! { V $features $load_name $load })*
-            $(operation! { V $features $unary_name $unary })*
-            $(operation! { V $features $binary_name $binary })*
-            $(operation! { V $features $ternary_name $ternary })*
-            operation! { V $features spill Spill }
-            $(last! { V $features $store_name $store })*
-            fallback! { V $features TILE }
+            $(operation! { V $abi $features $load_name $load })*
+            $(operation! { V $abi $features $unary_name $unary })*
+            $(operation! { V $abi $features $binary_name $binary })*
+            $(operation! { V $abi $features $ternary_name $ternary })*
+            operation! { V $abi $features spill Spill }
+            $(last! { V $abi $features $store_name $store })*
+            fallback! { V $abi $features TILE }
 
             impl TileMachine<TILE> for V {
                 fn op(step: TileStep) -> TileOp<V> {
@@ -230,16 +237,17 @@ macro_rules! machine {
                 }
 
                 unsafe fn run(program: &TileProgram<V>, frame: &mut TileFrame<'_>, n: usize) {
-                    #[target_feature(enable = $features)]
-                    unsafe fn start(first: &TileOp<V>, frame: &mut TileFrame<'_>, n: usize) {
-                        // SAFETY: the caller vouches for the processor, the program and its
-                        // operands. What is at hand first is not used.
-                        unsafe {
-                            let none = [0f32; V::LEN];
-                            for _ in 0..n {
-                                let x = V::load(none.as_ptr().cast());
-                                (first.run)(first, frame, x, x, x, x, x, x, x, x);
-                                frame.advance();
+                    with_features! { $features
+                        unsafe fn start(first: &TileOp<V>, frame: &mut TileFrame<'_>, n: usize) {
+                            // SAFETY: the caller vouches for the processor, the program and its
+                            // operands. What is at hand first is not used.
+                            unsafe {
+                                let none = [0f32; V::LEN];
+                                for _ in 0..n {
+                                    let x = V::load(none.as_ptr().cast());
+                                    (first.run)(first, frame, x, x, x, x, x, x, x, x);
+                                    frame.advance();
+                                }
                             }
                         }
                     }
@@ -256,13 +264,18 @@ macro_rules! machine {
     };
 }
 
+/// A function that is compiled for processors with these features.
+macro_rules! with_features {
+    ([$($features:meta)?] $function:item) => { $(#[$features])? $function };
+}
+
 /// Defines the function of an operation, from the operation, the frame and the registers.
 macro_rules! entry {
-    ($vector:ident $features:literal $name:ident
+    ($vector:ident $abi:literal [$($features:meta)?] $name:ident
         |$pc:ident, $frame:ident, $($v:ident)*| $body:block) => {
         #[expect(improper_ctypes_definitions, reason = "the convention fixes how vectors are passed")]
-        #[target_feature(enable = $features)]
-        unsafe extern "sysv64" fn $name(
+        $(#[$features])?
+        unsafe extern $abi fn $name(
             $pc: *const TileOp<$vector>,
             $frame: *mut TileFrame<'_>,
             $($v: $vector),*
@@ -285,29 +298,30 @@ macro_rules! body {
 
 /// Defines an operation that ends with a jump to the next.
 macro_rules! operation {
-    ($vector:ident $features:literal $name:ident $body:ident) => {
-        operation! { @ $vector $features $name $body,
+    ($vector:ident $abi:literal $features:tt $name:ident $body:ident) => {
+        operation! { @ $vector $abi $features $name $body,
             v0 0 v1 1 v2 2 v3 3 v4 4 v5 5 v6 6 v7 7 }
     };
-    (@ $vector:ident $features:literal $name:ident $body:ident, $($v:ident $n:literal)*) => {
-        entry! { $vector $features $name |pc, frame, $($v)*| {
+    (@ $vector:ident $abi:literal $features:tt $name:ident $body:ident, $($v:ident $n:literal)*) => {
+        entry! { $vector $abi $features $name |pc, frame, $($v)*| {
             // SAFETY: the program was checked when it was made: operands are places, and since it
             // ends with a store there is a next operation; see `TileMachine::run`.
             unsafe {
                 #[cfg(not(debug_assertions))]
                 use bodies::$body as apply;
-                /// In builds that are not optimised, operations stay on the stack: not so what
-                /// they compute in, which takes up to 25 KB for a register.
-                ///
-                /// # Safety
-                ///
-                /// As for the operation.
                 #[cfg(debug_assertions)]
-                #[inline(never)]
-                #[target_feature(enable = $features)]
-                unsafe fn apply(a: *mut u8, b: *mut u8, register: usize, x: $vector) -> $vector {
-                    // SAFETY: as for the operation.
-                    unsafe { bodies::$body(a, b, register, x) }
+                with_features! { $features
+                    /// In builds that are not optimised, operations stay on the stack: not so what
+                    /// they compute in, which takes up to 25 KB for a register.
+                    ///
+                    /// # Safety
+                    ///
+                    /// As for the operation.
+                    #[inline(never)]
+                    unsafe fn apply(a: *mut u8, b: *mut u8, register: usize, x: $vector) -> $vector {
+                        // SAFETY: as for the operation.
+                        unsafe { bodies::$body(a, b, register, x) }
+                    }
                 }
                 // Once for all registers, which stores would not allow.
                 let (a, b) = (slot_pointer(frame, (*pc).a), slot_pointer(frame, (*pc).b));
@@ -321,11 +335,11 @@ macro_rules! operation {
 
 /// Defines an operation that ends the program.
 macro_rules! last {
-    ($vector:ident $features:literal $name:ident $body:ident) => {
-        last! { @ $vector $features $name $body, v0 0 v1 1 v2 2 v3 3 v4 4 v5 5 v6 6 v7 7 }
+    ($vector:ident $abi:literal $features:tt $name:ident $body:ident) => {
+        last! { @ $vector $abi $features $name $body, v0 0 v1 1 v2 2 v3 3 v4 4 v5 5 v6 6 v7 7 }
     };
-    (@ $vector:ident $features:literal $name:ident $body:ident, $($v:ident $n:literal)*) => {
-        entry! { $vector $features $name |pc, frame, $($v)*| {
+    (@ $vector:ident $abi:literal $features:tt $name:ident $body:ident, $($v:ident $n:literal)*) => {
+        entry! { $vector $abi $features $name |pc, frame, $($v)*| {
             // SAFETY: the program was checked when it was made: the operand is a place that may be
             // written; see `TileMachine::run`.
             unsafe {
@@ -338,34 +352,35 @@ macro_rules! last {
 
 /// Returns the loop of the program that has these codes, if it is one of the list.
 macro_rules! choose {
-    ($vector:ident $features:literal $codes:ident $([$($code:ident)*])*) => {$(
+    ($vector:ident $features:tt $codes:ident $([$($code:ident)*])*) => {$(
         if matches!($codes, [$(Code::$code),*]) {
-            /// Computes a register after the other, with the operands of all operations at hand.
-            #[target_feature(enable = $features)]
-            unsafe fn run(ops: &[TileOp<$vector>], frame: &mut TileFrame<'_>, n: usize) {
-                const REGISTERS: usize = TILE / $vector::LEN;
-                const LEN: usize = [$(Code::$code),*].len();
-                // SAFETY: as for an operation alone, of which these are several. Each register's results
-                // go where nothing but the same register of inputs in place was.
-                unsafe {
-                    let none = [0f32; $vector::LEN];
-                    let none = $vector::load(none.as_ptr().cast());
-                    let Some(ops) = ops.first_chunk::<LEN>() else { return };
-                    for _ in 0..n {
-                        let mut at = [(frame.places[0], frame.places[0]); LEN];
-                        for index in 0..LEN {
-                            let (a, b) = (ops[index].a, ops[index].b);
-                            at[index] = (slot_pointer(frame, a), slot_pointer(frame, b));
+            with_features! { $features
+                /// Computes a register after the other, with the operands of all operations at hand.
+                unsafe fn run(ops: &[TileOp<$vector>], frame: &mut TileFrame<'_>, n: usize) {
+                    const REGISTERS: usize = TILE / $vector::LEN;
+                    const LEN: usize = [$(Code::$code),*].len();
+                    // SAFETY: as for an operation alone, of which these are several. Each register's results
+                    // go where nothing but the same register of inputs in place was.
+                    unsafe {
+                        let none = [0f32; $vector::LEN];
+                        let none = $vector::load(none.as_ptr().cast());
+                        let Some(ops) = ops.first_chunk::<LEN>() else { return };
+                        for _ in 0..n {
+                            let mut at = [(frame.places[0], frame.places[0]); LEN];
+                            for index in 0..LEN {
+                                let (a, b) = (ops[index].a, ops[index].b);
+                                at[index] = (slot_pointer(frame, a), slot_pointer(frame, b));
+                            }
+                            for register in 0..REGISTERS {
+                                let (mut x, mut index) = (none, 0);
+                                $({
+                                    x = bodies::$code(at[index].0, at[index].1, register, x);
+                                    index += 1;
+                                })*
+                                let _ = (x, index);
+                            }
+                            frame.advance();
                         }
-                        for register in 0..REGISTERS {
-                            let (mut x, mut index) = (none, 0);
-                            $({
-                                x = bodies::$code(at[index].0, at[index].1, register, x);
-                                index += 1;
-                            })*
-                            let _ = (x, index);
-                        }
-                        frame.advance();
                     }
                 }
             }
@@ -377,11 +392,11 @@ macro_rules! choose {
 /// Defines the operation without vector code: the loop of the portable engine works on the tile in
 /// memory. `a` names the other operand; where there is none, any tile of floats.
 macro_rules! fallback {
-    ($vector:ident $features:literal $tile:ident) => {
-        fallback! { @ $vector $features $tile, v0 0 v1 1 v2 2 v3 3 v4 4 v5 5 v6 6 v7 7 }
+    ($vector:ident $abi:literal $features:tt $tile:ident) => {
+        fallback! { @ $vector $abi $features $tile, v0 0 v1 1 v2 2 v3 3 v4 4 v5 5 v6 6 v7 7 }
     };
-    (@ $vector:ident $features:literal $tile:ident, $($v:ident $n:literal)*) => {
-        entry! { $vector $features fallback |pc, frame, $($v)*| {
+    (@ $vector:ident $abi:literal $features:tt $tile:ident, $($v:ident $n:literal)*) => {
+        entry! { $vector $abi $features fallback |pc, frame, $($v)*| {
             let mut own = [0f32; $tile];
             let mut out = [0f32; $tile];
             // SAFETY: operand `a` is a place of a tile of floats, and a program ends with a store,
@@ -401,5 +416,14 @@ macro_rules! fallback {
     };
 }
 
-operations! { machine!(avx2 Avx2 64 "avx2,fma,f16c") }
-operations! { machine!(avx512 Avx512 128 "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c") }
+#[cfg(target_arch = "x86_64")]
+operations! { machine!(avx2 "sysv64" Avx2 64 [target_feature(enable = "avx2,fma,f16c")]) }
+#[cfg(target_arch = "x86_64")]
+operations! {
+    machine!(
+        avx512 "sysv64" Avx512 128
+        [target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+    )
+}
+#[cfg(not(target_arch = "x86_64"))]
+operations! { machine!(quad "C" Quad 32 []) }

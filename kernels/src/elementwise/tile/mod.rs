@@ -2,8 +2,8 @@
 //!
 //! An expression becomes steps of operations on one value at hand ([`draft`]). Other operands are
 //! tiles in memory: inputs, constants, and values set aside. The steps are run by the [`machine`]
-//! of the widest vectors that the processor has ([`lanes`], [`math`]); on processors without AVX2
-//! the portable engine does all the work.
+//! of the widest vectors that the processor has ([`lanes`], [`math`]); on processors of the x86-64
+//! family without AVX2 the portable engine does all the work.
 
 mod codes;
 mod compile;
@@ -32,8 +32,12 @@ use codes::{folding, streaming};
 use compile::{TileContent, TileSlot, UnscheduledProgram, unscheduled};
 use cycle::Cycle;
 use ferroflow_ir::{DType, Expr, StridedView};
+pub(crate) use lanes::Lanes;
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use lanes::Quad;
 use lanes::store_fence;
-pub(crate) use lanes::{Avx2, Avx512, Lanes};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use lanes::{Avx2, Avx512};
 use machine::{Tile, TileFrame, TileMachine, TileProgram};
 use pointers::{PointerTable, StackPage};
 use smallvec::SmallVec;
@@ -68,19 +72,35 @@ struct Program<M: TileMachine<N>, const N: usize> {
     folding: TileProgram<M>,
 }
 
+/// The program that a function compiles for the widest machine of this processor, if it has one.
+#[cfg(target_arch = "x86_64")]
+macro_rules! with_widest {
+    ($compile:ident($($argument:expr),*)) => {
+        if Avx512::detected() {
+            Some(Arc::new($compile::<Avx512, 128>($($argument),*)?))
+        } else if Avx2::detected() {
+            Some(Arc::new($compile::<Avx2, 64>($($argument),*)?))
+        } else {
+            None
+        }
+    };
+}
+
+/// The program that a function compiles for this processor's machine.
+#[cfg(not(target_arch = "x86_64"))]
+macro_rules! with_widest {
+    ($compile:ident($($argument:expr),*)) => {
+        Some(Arc::new($compile::<Quad, 32>($($argument),*)?))
+    };
+}
+
 /// Compiles an expression; `None` when it is not one for this engine.
 pub(super) fn compile(
     expr: &Expr,
     inputs: &[DType],
     accesses: &[InputAccess],
 ) -> Option<Arc<dyn Kernel>> {
-    if Avx512::detected() {
-        Some(Arc::new(compile_for::<Avx512, 128>(expr, inputs, accesses)?))
-    } else if Avx2::detected() {
-        Some(Arc::new(compile_for::<Avx2, 64>(expr, inputs, accesses)?))
-    } else {
-        None
-    }
+    with_widest!(compile_for(expr, inputs, accesses))
 }
 
 /// Compiles an expression for lines; `None` when it is not one for this engine.
@@ -98,13 +118,7 @@ pub(super) fn line_program(
     if accumulator.is_some() && expr.dtype() != DType::F32 {
         return None;
     }
-    if Avx512::detected() {
-        Some(Arc::new(compile_with::<Avx512, 128>(expr, inputs, &accesses, accumulator)?))
-    } else if Avx2::detected() {
-        Some(Arc::new(compile_with::<Avx2, 64>(expr, inputs, &accesses, accumulator)?))
-    } else {
-        None
-    }
+    with_widest!(compile_with(expr, inputs, &accesses, accumulator))
 }
 
 /// As [`compile`], for a machine that this processor has. What is gathered once for many elements is flushed

@@ -1,17 +1,18 @@
 //! Both machines give the same bits, whatever the dtype and the number of elements, of all ops but `Erf`.
 
 use super::*;
+#[cfg(target_arch = "x86_64")]
+use crate::{OperandSpec, device::OpCall};
 use crate::{
-    OperandSpec,
-    device::OpCall,
     elementwise::lines::{ElementLines, LinesSource},
     kernel::{Operand, Target},
     plan::broadcast::access,
     threads::Threads,
 };
+#[cfg(target_arch = "x86_64")]
+use ferroflow_ir::build::infer_attrs;
 use ferroflow_ir::{
     Attrs, HostTensor, Prim, ReduceKind, Shape,
-    build::infer_attrs,
     expr::{ExprId, ExprKind, Replacement, Scalar, Scalars},
     registry,
 };
@@ -19,6 +20,7 @@ use machine::{Code, TileStep};
 use proptest::prelude::*;
 
 /// Result of a call on a machine; `None` if it does not take it.
+#[cfg(target_arch = "x86_64")]
 fn run<M: TileMachine<N>, const N: usize>(
     call: &OpCall<'_>,
     inputs: &[HostTensor],
@@ -37,6 +39,7 @@ fn run<M: TileMachine<N>, const N: usize>(
 }
 
 /// Compares the machines; tells whether they take the call.
+#[cfg(target_arch = "x86_64")]
 fn check(op: &str, attrs: Attrs, inputs: &[&HostTensor]) -> bool {
     let record = registry::find(op).expect("a built-in record");
     let inputs: Vec<HostTensor> = inputs.iter().map(|&x| x.clone()).collect();
@@ -62,6 +65,7 @@ fn floats(dims: [usize; 2], seed: usize) -> HostTensor {
     HostTensor::from_slice(Shape::new(dims).expect("a shape"), &numbers).expect("a tensor")
 }
 
+#[cfg(target_arch = "x86_64")]
 #[test]
 fn machines_give_the_same_bits() {
     if !(Avx2::detected() && Avx512::detected()) {
@@ -339,10 +343,22 @@ fn check_whole_loops<M: TileMachine<N>, const N: usize>() {
     assert_eq!(taken, 17, "loops of whole programs");
 }
 
+/// Runs a check of every machine.
+macro_rules! for_each_machine {
+    ($check:ident) => {
+        #[cfg(target_arch = "x86_64")]
+        {
+            $check::<Avx2, 64>();
+            $check::<Avx512, 128>();
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        $check::<Quad, 32>();
+    };
+}
+
 #[test]
 fn loops_of_whole_programs_give_the_bits_of_their_operations() {
-    check_whole_loops::<Avx2, 64>();
-    check_whole_loops::<Avx512, 128>();
+    for_each_machine!(check_whole_loops);
 }
 
 #[test]
@@ -371,8 +387,7 @@ fn long_programs_fit_the_stack_of_a_thread() {
     }
     let small = std::thread::Builder::new().stack_size(2 << 20);
     let run = small.spawn(|| {
-        chain::<Avx2, 64>();
-        chain::<Avx512, 128>();
+        for_each_machine!(chain);
     });
     run.expect("a thread").join().expect("a stack that is large enough");
 }

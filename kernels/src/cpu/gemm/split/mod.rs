@@ -22,13 +22,15 @@ pub(in crate::cpu) use block::{BLOCK, SplitRows, Sums, sum};
 pub(in crate::cpu) use parts::{DEPTH, LINES, Magnitudes, PARTS};
 pub(in crate::cpu) use registers::split_positions;
 
+pub(in crate::cpu) use super::amx::TileUnit;
+
 use super::{
     BlockEpilogue, GemmOutput, GemmSizes, Matrix,
-    amx::{Configured, TileUnit},
+    amx::Configured,
     group_order::GroupOrder,
     packed::{self, Depth, RightOperand, depths},
     rect::Rect,
-    tile::InstructionSet,
+    vector::InstructionSet,
     weights::PackedMatrix,
 };
 use crate::{scratch::Scratch, threads::Threads};

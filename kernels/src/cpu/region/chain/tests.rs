@@ -144,7 +144,7 @@ fn check(members: &[Member], input: &HostTensor) {
     let (op, attrs) = fused(members, specs.len());
     let call = OpCall::new(op, &attrs, &specs, None).unwrap();
     let Some(mut chain) = Chain::new(&call).unwrap() else {
-        let vectors = crate::cpu::gemm::tile::InstructionSet::detect();
+        let vectors = crate::cpu::gemm::vector::InstructionSet::detect();
         return assert!(vectors.is_none(), "a chain on every processor with vectors");
     };
     let expected = one_by_one(members, input);
@@ -221,7 +221,7 @@ fn chains_are_for_tensors_that_leave_the_cache() {
         let (op, attrs) = fused(&members, specs.len());
         compile(&OpCall::new(op, &attrs, &specs, None).unwrap()).unwrap().unwrap().pays
     };
-    if crate::cpu::gemm::tile::InstructionSet::detect().is_some() {
+    if crate::cpu::gemm::vector::InstructionSet::detect().is_some() {
         assert_eq!([pays(112, 96), pays(14, 96), pays(3000, 96)], [true, false, false]);
     }
 }

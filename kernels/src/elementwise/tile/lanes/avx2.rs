@@ -40,8 +40,6 @@ impl Lanes for Avx2 {
 
     const LEN: usize = 8;
 
-    const LOOKS_UP: bool = false;
-
     fn detected() -> bool {
         has_avx2()
     }
@@ -189,19 +187,5 @@ impl Lanes for Avx2 {
     fn shift_down<const N: u32>(self) -> Self {
         // SAFETY: as above.
         Avx2(unsafe { floats(_mm256_srlv_epi32(integers(self.0), _mm256_set1_epi32(N as i32))) })
-    }
-
-    fn look_up(self, table: &[f32; 32]) -> Self {
-        self.with_array(self.to_array().map(|lane| table[(lane.to_bits() & 31) as usize]))
-    }
-
-    #[inline(always)]
-    fn to_array(self) -> [f32; 8] {
-        bytemuck::cast(self.0)
-    }
-
-    #[inline(always)]
-    fn with_array(self, array: [f32; 8]) -> Self {
-        Avx2(bytemuck::cast(array))
     }
 }

@@ -203,14 +203,4 @@ impl Lanes for Avx512 {
             Avx512(_mm512_permutex2var_ps(low, integers(self.0), high))
         }
     }
-
-    #[inline(always)]
-    fn to_array(self) -> [f32; 16] {
-        bytemuck::cast(self.0)
-    }
-
-    #[inline(always)]
-    fn with_array(self, array: [f32; 16]) -> Self {
-        Avx512(bytemuck::cast(array))
-    }
 }

@@ -1,54 +1,8 @@
-//! Vectors of floats: the few instructions that matmuls take, under one name for each.
+//! Vectors of AVX-512 and of AVX2.
 
-use crate::elementwise::tile::{Avx2, Avx512, Lanes};
+use super::Vector;
+use crate::elementwise::tile::{Avx2, Avx512};
 use std::arch::x86_64::*;
-
-/// A register full of floats. Every function asks for a processor that has such registers, and
-/// those with pointers for memory that holds what they read or write.
-#[expect(unsafe_code, reason = "instructions that not every processor has")]
-pub(in crate::cpu) trait Vector: Copy {
-    /// Floats in a vector.
-    const LANES: usize;
-
-    /// Selection of lanes.
-    type Part: Copy;
-
-    /// The same vector with the arithmetic of elementwise ops.
-    type Lanes: Lanes;
-
-    fn to_lanes(self) -> Self::Lanes;
-
-    fn of_lanes(lanes: Self::Lanes) -> Self;
-
-    unsafe fn zero() -> Self;
-
-    /// Asks for memory that will be read or written soon. It may be anywhere.
-    #[inline(always)]
-    fn prefetch(at: *const f32) {
-        // SAFETY: every x86-64 processor has the instruction, and it reads nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
-    }
-
-    /// A number in all lanes.
-    unsafe fn splat(from: *const f32) -> Self;
-
-    unsafe fn load(from: *const f32) -> Self;
-
-    unsafe fn store(self, to: *mut f32);
-
-    /// `self * b + c`, rounded once.
-    unsafe fn times_plus(self, b: Self, c: Self) -> Self;
-
-    unsafe fn plus(self, b: Self) -> Self;
-
-    /// The first `len` lanes.
-    unsafe fn part(len: usize) -> Self::Part;
-
-    /// Loads some lanes, zero into the others.
-    unsafe fn load_part(from: *const f32, part: Self::Part) -> Self;
-
-    unsafe fn store_part(self, to: *mut f32, part: Self::Part);
-}
 
 #[expect(unsafe_code, reason = "instructions that not every processor has")]
 // SAFETY: of every block: the caller vouches for the processor and the memory.
