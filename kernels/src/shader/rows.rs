@@ -35,18 +35,23 @@ const MOST_KEPT: usize = 96;
 /// to be busy.
 const MANY: usize = 1 << 11;
 
-/// Rows of a region that are so long are worth a program of their own only if there are some.
+/// Rows of a region that are longer are worth a program of their own only if there are [`FEWEST`].
 const LONG: usize = 1 << 13;
-const FEWEST_LONG: usize = 1 << 6;
+
+/// Longer rows are not one invocation's: it adds element by element, and would round too much off.
+const LONG_OF_ONE: usize = 1 << 11;
+
+/// The fewest rows that are worth a program where each is one invocation's, or where they are long.
+const FEWEST: usize = 1 << 6;
 
 /// The shader of a region without an anchor; `None` where it does not reduce along the last
-/// dimensions, or groups do not pay.
+/// dimensions, or rows are too few.
 ///
 /// # Errors
 ///
 /// When the attributes are not those of a region.
 pub(super) fn region(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some(expr) = call.expr.filter(|_| caps.tiles) else { return Ok(None) };
+    let Some(expr) = call.expr else { return Ok(None) };
     let mut space = Shape::scalar();
     for input in call.inputs {
         space = space.broadcast(&input.shape)?;
@@ -55,7 +60,15 @@ pub(super) fn region(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let n_last = reduced.iter().rev().take_while(|&&reduced| reduced).count();
     let row: usize = space[space.rank() - n_last..].iter().product();
     let is_apart = reduced[..reduced.len() - n_last].contains(&true);
-    if is_apart || row == 0 || (row > LONG && space.num_elements() / row < FEWEST_LONG) {
+    if is_apart || row == 0 {
+        return Ok(None);
+    }
+    let rows = space.num_elements() / row;
+    let serves = match caps.tiles {
+        true => rows >= FEWEST || row <= LONG,
+        false => rows >= FEWEST && row <= LONG_OF_ONE,
+    };
+    if !serves {
         return Ok(None);
     }
     let rows = Rows { expr, operands: call.inputs, space: &space, n_last, caps };

@@ -5,6 +5,7 @@ use super::vector::InstructionSet;
 use std::arch::x86_64::*;
 
 /// Steps that are taken at a time.
+#[cfg(target_arch = "x86_64")]
 const LANES: usize = 8;
 
 /// Copies rows of equal length into a panel: the first elements of all rows, the second ones, and
@@ -23,8 +24,12 @@ pub(super) fn interleave<const N: usize>(
     let len = rows[0].len();
     assert!(rows.iter().all(|row| row.len() == len), "rows of equal length");
     assert!(len == 0 || (len - 1) * pitch + N <= panel.len(), "room for all rows");
+    #[cfg(not(target_arch = "x86_64"))]
+    let whole = 0;
+    #[cfg(target_arch = "x86_64")]
     let whole = len / LANES * LANES;
-    // SAFETY: on x86-64, a machine proves that the processor has AVX2; the rows have `whole` elements and
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a machine proves that the processor has AVX2; the rows have `whole` elements and
     // the panel room for them.
     #[expect(unsafe_code, reason = "the registers are filled through pointers")]
     unsafe {
@@ -87,31 +92,6 @@ unsafe fn transpose<const N: usize>(
                     if step % 2 == 0 { _mm_storel_pd(cell, two) } else { _mm_storeh_pd(cell, two) }
                 }
             }
-        }
-    }
-}
-
-/// Interleaves the first elements of four or six rows.
-///
-/// # Safety
-///
-/// Each row points to `len` floats, a multiple of [`LANES`], and `panel` to as many steps, `pitch` floats apart.
-#[cfg(not(target_arch = "x86_64"))]
-#[expect(unsafe_code, reason = "the registers are filled through pointers")]
-unsafe fn transpose<const N: usize>(
-    rows: [*const f32; N],
-    len: usize,
-    panel: *mut f32,
-    pitch: usize,
-) {
-    // Compilers know shuffles for arrays of a constant size.
-    for start in (0..len).step_by(LANES) {
-        // SAFETY: the caller vouches for the memory.
-        let loaded = rows.map(|row| unsafe { row.add(start).cast::<[f32; LANES]>().read() });
-        for step in 0..LANES {
-            let cell: [f32; N] = std::array::from_fn(|row| loaded[row][step]);
-            // SAFETY: as above; this is one of the steps.
-            unsafe { panel.add((start + step) * pitch).cast::<[f32; N]>().write(cell) }
         }
     }
 }
