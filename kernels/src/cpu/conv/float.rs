@@ -55,17 +55,21 @@ enum Way {
     /// A single matmul.
     Pointwise(PackedWeights),
     ByAreas(DirectPlan),
-    #[cfg(target_arch = "x86_64")]
     /// In tile registers, but by areas where numbers cannot be split.
+    #[cfg(target_arch = "x86_64")]
     Split(SplitPlan, DirectPlan),
     ByTaps,
 }
 
 impl Way {
     /// The better of the ways of a convolution that can be computed by areas.
-    fn of_areas(_g: &Geometry, direct: DirectPlan) -> Way {
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(unused_variables, reason = "the registers are those of one processor family")
+    )]
+    fn of_areas(g: &Geometry, direct: DirectPlan) -> Way {
         #[cfg(target_arch = "x86_64")]
-        if let Some(split) = SplitPlan::new(_g) {
+        if let Some(split) = SplitPlan::new(g) {
             return Way::Split(split, direct);
         }
         Way::ByAreas(direct)

@@ -1,11 +1,11 @@
 //! Matmuls of bytes with sums of 32 bits, which wrap.
 
+use super::{GemmOutput, GemmSizes, Matrix, gemm, grouped::Grouped, vector::InstructionSet};
 #[cfg(target_arch = "x86_64")]
-use super::blocks::{self, BlockUnit, ByteSigns, VnniUnit};
-use super::vector::InstructionSet;
-use super::{GemmOutput, GemmSizes, Matrix, gemm, grouped::Grouped};
-#[cfg(target_arch = "x86_64")]
-use super::{amx::TileUnit, blocks::TileKind};
+use super::{
+    amx::TileUnit,
+    blocks::{self, BlockUnit, ByteSigns, TileKind, VnniUnit},
+};
 use crate::threads::Threads;
 
 /// A byte, signed or not.

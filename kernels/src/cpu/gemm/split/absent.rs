@@ -4,18 +4,13 @@ use super::{
     BlockEpilogue, GemmOutput, GemmSizes, Matrix, packed::RightOperand, vector::InstructionSet,
 };
 use crate::threads::Threads;
-use std::{convert::Infallible, ops::Range};
+use std::ops::Range;
 
-/// Tile registers, of which there are none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cpu) struct TileUnit(Infallible);
+/// Tile registers, and magnitudes of split numbers, of which there are none.
+pub(in crate::cpu) use std::convert::{Infallible as TileUnit, Infallible as Magnitudes};
 
 /// Columns of a panel.
 pub(in crate::cpu) const BLOCK: usize = 32;
-
-/// Magnitudes of the numbers of a panel.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::cpu) struct Magnitudes {}
 
 /// The unit for matmuls of these sizes: none.
 pub(in crate::cpu) fn unit_for(_: GemmSizes) -> Option<TileUnit> {
@@ -34,7 +29,7 @@ pub(in crate::cpu) fn pack_panels(
     _: usize,
     _: &mut [u32],
 ) -> Vec<Magnitudes> {
-    match unit.0 {}
+    match unit {}
 }
 
 pub(super) fn multiply(
@@ -46,5 +41,5 @@ pub(super) fn multiply(
     _: GemmOutput<'_, f32>,
     _: Option<&dyn BlockEpilogue>,
 ) {
-    match unit.0 {}
+    match unit {}
 }
