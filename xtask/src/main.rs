@@ -48,7 +48,7 @@ enum Verb {
     Codegen(codegen::Flags),
     /// Run recorded cases and compare.
     Conformance(conformance::Flags),
-    /// Run Cargo for AArch64 processors, on an emulator of one: the kernels' tests.
+    /// Run Cargo for processors of other families, on an emulator of one: the kernels' tests.
     Emulated(emulated::EmulatedFlags),
     /// Run random programs and compare.
     #[command(subcommand)]

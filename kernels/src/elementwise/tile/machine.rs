@@ -273,7 +273,7 @@ macro_rules! with_features {
 macro_rules! entry {
     ($vector:ident $abi:literal [$($features:meta)?] $name:ident
         |$pc:ident, $frame:ident, $($v:ident)*| $body:block) => {
-        #[expect(improper_ctypes_definitions, reason = "the convention fixes how vectors are passed")]
+        #[allow(improper_ctypes_definitions, reason = "the convention fixes how vectors are passed")]
         $(#[$features])?
         unsafe extern $abi fn $name(
             $pc: *const TileOp<$vector>,

@@ -9,6 +9,7 @@
 #![expect(unsafe_code, reason = "instructions that not every processor has")]
 
 /// Methods of a vector that take and return vectors, each by a few instructions.
+#[allow(unused_macros, reason = "arrays have no instructions")]
 macro_rules! methods {
     ($vector:ident: $($name:ident($this:ident $(, $arg:ident)*) $body:expr;)*) => {$(
         #[inline(always)]
