@@ -66,15 +66,10 @@ pub(crate) use unrolled;
 /// Asks for `len` bytes of memory that will be used soon. They may be anywhere.
 #[inline(always)]
 pub(crate) fn prefetch<T>(at: *const T, len: usize) {
-    if CAN_PREFETCH {
-        for line in (0..len).step_by(64) {
-            prefetch_line(at.cast::<u8>().wrapping_add(line));
-        }
+    for line in (0..len).step_by(64) {
+        prefetch_line(at.cast::<u8>().wrapping_add(line));
     }
 }
-
-/// Whether there is an instruction that asks for memory.
-const CAN_PREFETCH: bool = cfg!(target_arch = "x86_64");
 
 /// Asks for the line of the cache that holds an address, if there is an instruction for that. It may be
 /// anywhere.

@@ -125,7 +125,7 @@ fn by_blocks<U: BlockUnit, A: Byte, B: Byte>(
     });
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -139,8 +139,8 @@ impl InstructionSet {
     }
 
     /// Multiplies the rows of `a` by the columns of `b` along all spans, and puts the matmul into
-    /// `out`, or adds it to what is there. Every element is a chain of multiplications and additions, fused where vectors do
-    /// that, in the order of the steps; an epilogue is what is done to it at last.
+    /// `out`, or adds it to what is there. Every element is a chain of multiplications and additions, in the
+    /// order of the steps, fused where vectors do that; an epilogue is what is done to it at last.
     ///
     /// # Panics
     ///

@@ -107,7 +107,7 @@ pub(crate) trait Lanes: Copy {
         unsafe {
             let mut wide = Self::Array::zeroed();
             for (index, wide) in wide.as_mut().iter_mut().enumerate() {
-                *wide = f16::from_le_bytes(*from.add(2 * index).cast::<[u8; 2]>()).to_f32();
+                *wide = f16::from_ne_bytes(*from.add(2 * index).cast::<[u8; 2]>()).to_f32();
             }
             Self::load(wide.as_ref().as_ptr().cast())
         }
@@ -161,7 +161,7 @@ pub(crate) trait Lanes: Copy {
     unsafe fn store_f16(self, to: *mut u8) {
         for (index, &wide) in self.to_array().as_ref().iter().enumerate() {
             // SAFETY: the caller vouches for the memory of `LEN` elements of two bytes.
-            unsafe { *to.add(2 * index).cast() = f16::from_f32(wide).to_le_bytes() }
+            unsafe { *to.add(2 * index).cast() = f16::from_f32(wide).to_ne_bytes() }
         }
     }
 
@@ -397,12 +397,13 @@ mod tests {
             bytes[1..].to_vec()
         };
         let same = |loaded: V, floats: &[f32]| assert_eq!(loaded.to_array().as_ref(), floats);
-        let stored = check(4, V::store, &|x| x.to_le_bytes().to_vec());
+        let stored = check(4, V::store, &|x| x.to_ne_bytes().to_vec());
         // SAFETY: as above, here and below.
         same(unsafe { V::load(stored.as_ptr()) }, &floats);
-        let stored = check(2, V::store_f16, &|x| f16::from_f32(x).to_le_bytes().to_vec());
+        let stored = check(2, V::store_f16, &|x| f16::from_f32(x).to_ne_bytes().to_vec());
         same(unsafe { V::load_f16(stored.as_ptr()) }, &floats);
-        let stored = check(2, V::store_upper, &|x| x.to_le_bytes()[2..].to_vec());
+        let stored =
+            check(2, V::store_upper, &|x| ((x.to_bits() >> 16) as u16).to_ne_bytes().to_vec());
         same(unsafe { V::load_bf16(stored.as_ptr()) }, &floats);
         let bools: Vec<u8> = (0..V::LEN).map(|lane| u8::from(lane % 3 == 1)).collect();
         let mask = unsafe { V::load_bool(bools.as_ptr()) };
