@@ -55,8 +55,9 @@ fn join(call: &OpCall<'_>, caps: Caps, n: usize, axis: usize) -> Result<Option<S
 
 fn fill(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let count = call.output_shape(0)?.num_elements();
-    let shader =
-        |(inputs, word)| Shader::plain(inputs, vec![word], "out0[n] = in0[0];\n".into(), count);
+    let shader = |(inputs, word)| {
+        Shader::plain(inputs, vec![word], "out0[n] = in0[0];\n".to_string(), count)
+    };
     Ok(scalar_types(call, caps, [1]).map(shader))
 }
 

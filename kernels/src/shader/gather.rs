@@ -1,11 +1,11 @@
 //! Reading slices by index: `Gather`, `GatherV2`, `GatherNd`.
 //!
-//! An index outside gives zeros, as on TensorFlow's accelerators: a device cannot fail half-way.
+//! An index outside reads zeros, as on TensorFlow's accelerators: a device cannot fail half-way.
 
 use super::{
     Shader,
-    scalar_type::{Caps, ScalarType},
-    scalar_types,
+    builder::{KernelBuffer, KernelBuilder, KernelValue},
+    scalar_type::Caps,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::infer::normalize_axis;
@@ -26,50 +26,59 @@ fn gather_v2(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 
 /// `[batch, outer, size, inner]` by indices `[batch, count]` → `[batch, outer, count, inner]`.
 fn along_axis(call: &OpCall<'_>, caps: Caps, axis: usize, batch: usize) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
     let (params, indices) = (call.shape(0), call.shape(1));
     let outer: usize = params[batch..axis].iter().product();
-    let inner: usize = params[axis + 1..].iter().product();
-    let count: usize = indices[batch..].iter().product();
-    let (size, inner, count) = (params[axis], inner.max(1), count.max(1));
-    let body = format!(
-        "let i = n / {inner}u % {count}u;\nlet outer = n / {}u;\nlet batch = outer / {}u;\n\
-         let index = in1[batch * {count}u + i];\nlet at = {};\n\
-         if (at < {size}u) {{ out0[n] = in0[(outer * {size}u + at) * {inner}u + n % {inner}u]; }}\n\
-         else {{ out0[n] = {}; }}\n",
-        inner * count,
-        outer.max(1),
-        inputs[1].1.as_index("index"),
-        zero(word),
+    let inner = params[axis + 1..].iter().product::<usize>().max(1);
+    let count = indices[batch..].iter().product::<usize>().max(1);
+    let size = params[axis];
+    let k = KernelBuilder::new(caps);
+    let ([data, positions], out) = (k.inputs(call, [0, 1]), k.result(call));
+    let n = k.element();
+    let row = k.bind("row", n / (inner * count));
+    let position = positions.at(row / outer.max(1) * count + n / inner % count);
+    let at = k.bind("at", position.as_index());
+    k.when_else(
+        at.lt(size),
+        || out.set(n, data.at((row * size + at) * inner + n % inner)),
+        || out.set(n, out.zero()),
     );
-    let total = call.output_shape(0)?.num_elements();
-    Ok(Some(Shader::plain(inputs, vec![word], body, total)))
+    k.finish(call.output_shape(0)?.num_elements())
 }
 
 fn gather_nd(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
     let (params, indices) = (call.shape(0), call.shape(1));
     let depth = indices.last().copied().unwrap_or(0);
     let inner = params[depth..].iter().product::<usize>().max(1);
-    let mut body = format!("let row = n / {inner}u;\nvar inside = true;\nvar at = 0u;\n");
-    for (axis, &size) in params[..depth].iter().enumerate() {
-        body += &format!(
-            "let index{axis} = in1[row * {depth}u + {axis}u];\nlet at{axis} = {};\n\
-             inside = inside && at{axis} < {size}u;\nat = at * {size}u + at{axis};\n",
-            inputs[1].1.as_index(&format!("index{axis}")),
-        );
+    let k = KernelBuilder::new(caps);
+    let (data, out) = (k.input(0, call.dtype(0)), k.result(call));
+    let n = k.element();
+    let (at, inside) = match depth {
+        // Without an index there is no buffer to bind.
+        0 => (k.index(0), k.bool(true)),
+        _ => position(&k, k.input(1, call.dtype(1)), n / inner, &params[..depth]),
+    };
+    k.when_else(inside, || out.set(n, data.at(at * inner + n % inner)), || out.set(n, out.zero()));
+    k.finish(call.output_shape(0)?.num_elements())
+}
+
+/// The position in a tensor of these dimensions that row `row` of a matrix of indices names, and
+/// whether it is inside.
+pub(super) fn position<'k>(
+    k: &'k KernelBuilder,
+    indices: KernelBuffer<'k>,
+    row: KernelValue<'k>,
+    dims: &[usize],
+) -> (KernelValue<'k>, KernelValue<'k>) {
+    let (mut position, mut inside) = (k.index(0), k.bool(true));
+    for (axis, &size) in dims.iter().enumerate() {
+        let index = k.bind("index", indices.at(row * dims.len() + axis).as_index());
+        inside = inside.and(index.lt(size));
+        position = position * size + index;
     }
-    body += &format!(
-        "if (inside) {{ out0[n] = in0[at * {inner}u + n % {inner}u]; }} else {{ out0[n] = {}; }}\n",
-        zero(word)
-    );
-    let total = call.output_shape(0)?.num_elements();
-    // Without an index a `u32` is all there is to bind.
-    let inputs = if depth == 0 { vec![inputs[0]] } else { inputs };
-    Ok(Some(Shader::plain(inputs, vec![word], body, total)))
+    (position, inside)
 }
 
 /// Zero as it is stored.
-pub(super) fn zero(word: ScalarType) -> &'static str {
-    if word == ScalarType::Bool { "0u" } else { word.zero() }
+pub(super) fn zero(word: super::ScalarType) -> &'static str {
+    if word == super::ScalarType::Bool { "0u" } else { word.zero() }
 }

@@ -19,6 +19,8 @@
 
 mod angle;
 mod attention;
+mod body;
+mod builder;
 mod colour;
 mod concat;
 mod conv;
@@ -71,6 +73,7 @@ use crate::{
 };
 #[cfg(feature = "cuda")]
 pub(crate) use attention::attends_by_matrices;
+use body::KernelBody;
 pub(crate) use dialect::{Grid, ShaderDialect};
 use epilogue::EpilogueWriter;
 use ferroflow_ir::{DType, Lowering, ops::names};
@@ -93,7 +96,7 @@ pub(crate) struct Shader {
     /// Whether 16-bit floats are stored as such in WGSL, too.
     pub(crate) halves: bool,
     /// Source of invocation `n`.
-    pub(crate) body: String,
+    pub(crate) body: KernelBody,
     /// The number of invocations.
     pub(crate) count: usize,
     /// Numbers `n` that one invocation takes in turn, where invocations know nothing of each other.
@@ -112,9 +115,10 @@ impl Shader {
     fn plain(
         inputs: Vec<(usize, ScalarType)>,
         outputs: Vec<ScalarType>,
-        body: String,
+        body: impl Into<KernelBody>,
         count: usize,
     ) -> Shader {
+        let body = body.into();
         let (tables, dtypes, halves, shared, arrays) = Default::default();
         Shader { inputs, tables, outputs, dtypes, halves, body, count, turns: 1, shared, arrays }
     }

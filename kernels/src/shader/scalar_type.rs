@@ -147,33 +147,36 @@ pub(super) fn cut(dtype: DType, value: &str) -> String {
 /// A number of a dtype as text; `None` where the scalar type cannot hold it.
 pub(crate) fn literal(value: ferroflow_ir::expr::Constant, word: ScalarType) -> Option<String> {
     use ferroflow_ir::expr::Constant;
-    Some(match (word, value) {
-        (ScalarType::F32, value) => float(value.to_f64() as f32),
-        (ScalarType::Bool, Constant::Int(value)) => {
-            if value != 0 { "true" } else { "false" }.into()
-        }
-        // The lowest number has no literal of its own.
-        (ScalarType::I32, Constant::Int(value)) => match i32::try_from(value).ok()? {
-            i32::MIN => "(-2147483647 - 1)".into(),
-            value => format!("i32({value})"),
-        },
-        (ScalarType::U32, Constant::Int(value)) => format!("{}u", u32::try_from(value).ok()?),
-        (ScalarType::I64, Constant::Int(value)) => long(i64::try_from(value).ok()?),
-        (ScalarType::U64, Constant::Int(value)) => {
-            let value = u64::try_from(value).ok()?;
-            format!("((u64({}u) << 32u) | u64({}u))", value >> 32, value as u32)
-        }
-        (_, Constant::Float(_)) => return None,
-    })
+    let Constant::Int(whole) = value else {
+        return (word == ScalarType::F32).then(|| float(value.to_f64() as f32));
+    };
+    let fits = match word {
+        ScalarType::F32 => return Some(float(value.to_f64() as f32)),
+        ScalarType::Bool => return Some((whole != 0).to_string()),
+        ScalarType::I32 => i32::try_from(whole).is_ok(),
+        ScalarType::U32 => u32::try_from(whole).is_ok(),
+        ScalarType::I64 => i64::try_from(whole).is_ok(),
+        ScalarType::U64 => u64::try_from(whole).is_ok(),
+    };
+    fits.then(|| integer(whole, word))
 }
 
-fn long(value: i64) -> String {
-    if let Ok(value) = i32::try_from(value)
-        && value != i32::MIN
-    {
-        return format!("i64({value})");
+/// A whole number, which the type has, as text.
+pub(super) fn integer(value: i128, word: ScalarType) -> String {
+    let halves = |bits: u64| format!("(u64({}u) << 32u) | u64({}u)", bits >> 32, bits as u32);
+    match word {
+        ScalarType::F32 => float(value as f32),
+        ScalarType::Bool => (value != 0).to_string(),
+        // The lowest number has no literal of its own.
+        ScalarType::I32 if value == i32::MIN.into() => "(-2147483647 - 1)".into(),
+        ScalarType::I32 if value < 0 => format!("({value})"),
+        ScalarType::I32 => format!("{value}"),
+        ScalarType::U32 => format!("{value}u"),
+        ScalarType::I64 if value.unsigned_abs() < 1 << 31 => format!("i64({value})"),
+        ScalarType::I64 => format!("i64({})", halves(value as i64 as u64)),
+        ScalarType::U64 if value < 1 << 32 => format!("u64({value}u)"),
+        ScalarType::U64 => format!("({})", halves(value as u64)),
     }
-    format!("i64((u64({}u) << 32u) | u64({}u))", (value as u64) >> 32, value as u32)
 }
 
 /// A float as text. Infinities and NaN are made of bits at run time, as constants may not be such.
@@ -187,7 +190,7 @@ pub(crate) fn float(value: f32) -> String {
     // The shortest decimal of the largest number is beyond it, and browsers refuse it.
     let text = match value.abs() == f32::MAX {
         true => format!("{:e}f", f64::from(value)),
-        false => format!("{value:e}f"),
+        false => format!("{value:?}f"),
     };
     if value.is_sign_negative() { format!("({text})") } else { text }
 }

@@ -5,8 +5,8 @@
 
 use super::{
     Shader,
-    scalar_type::{Caps, ScalarType, cut},
-    scalar_types,
+    builder::{KernelBuilder, KernelValue},
+    scalar_type::{Caps, ScalarType},
 };
 use crate::{device::OpCall, error::Result};
 
@@ -29,72 +29,67 @@ enum Rule {
 }
 
 impl Rule {
-    /// Source of the result of a sum of `count` rows.
-    fn share(self, sum: &str, word: ScalarType) -> String {
-        match (self, word) {
-            (Rule::Mean, ScalarType::F32) => format!("{sum} / f32(count)"),
-            (Rule::Mean, _) => format!("div_{name}_({sum}, {name}(count))", name = word.name()),
-            (Rule::Root, _) => format!("{sum} / sqrt(f32(count))"),
-            (Rule::Sum, _) => sum.into(),
+    /// The result of a sum of `count` rows.
+    fn share<'k>(self, sum: KernelValue<'k>, count: KernelValue<'k>) -> KernelValue<'k> {
+        let scalar = sum.scalar();
+        match self {
+            Rule::Sum => sum,
+            Rule::Mean if scalar == ScalarType::F32 => sum / count.to(scalar),
+            Rule::Mean => sum.function_with(format!("div_{}_", scalar.name()), count.to(scalar)),
+            Rule::Root => sum / count.to(ScalarType::F32).function("sqrt"),
         }
     }
 }
 
 /// Data `[rows, inner]`, numbers of rows, and their segments → `[segments, inner]`.
 fn segments(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
-    let (shape, rows) = (call.output_shape(0)?, call.shape(0)[0]);
-    if word == ScalarType::Bool || (rule == Rule::Root && word != ScalarType::F32) {
-        return Ok(None);
-    }
+    let k = KernelBuilder::new(caps);
+    let ([data, rows, ids], out) = (k.inputs(call, [0, 1, 2]), k.result(call));
+    k.requires(match rule {
+        Rule::Root => out.scalar == ScalarType::F32,
+        Rule::Sum | Rule::Mean => out.scalar != ScalarType::Bool,
+    });
+    let shape = call.output_shape(0)?;
     let inner = shape[1..].iter().product::<usize>().max(1);
-    let body = format!(
-        "let segment = n / {inner}u;\nvar count = 0u;\nvar acc = {};\n\
-         for (var i = 0u; i < {}u; i++) {{\nlet id = in2[i];\nlet index = in1[i];\nlet row = {};\n\
-         if ({} != segment || row >= {rows}u) {{ continue; }}\n\
-         acc = acc + in0[row * {inner}u + n % {inner}u];\ncount = count + 1u;\n}}\n\
-         if (count > 0u) {{ acc = {}; }}\nout0[n] = acc;\n",
-        word.zero(),
-        call.shape(1).num_elements(),
-        inputs[1].1.as_index("index"),
-        inputs[2].1.as_index("id"),
-        cut(call.dtype(0), &rule.share("acc", word)),
-    );
-    Ok(Some(Shader::plain(inputs, vec![word], body, shape.num_elements())))
+    let n = k.element();
+    let segment = k.bind("segment", n / inner);
+    let (count, sum) = (k.variable("count", k.index(0)), k.variable("sum", out.zero()));
+    k.for_below("i", call.shape(1).num_elements(), |i| {
+        let row = k.bind("row", rows.at(i).as_index());
+        let is_own = ids.at(i).as_index().eq(segment).and(row.lt(call.shape(0)[0]));
+        k.when(is_own, || {
+            sum.set(sum + data.at(row * inner + n % inner));
+            count.set(count + 1);
+        });
+    });
+    k.when(count.gt(0), || sum.set(rule.share(sum, count).rounded(call.dtype(0))));
+    out.set(n, sum);
+    k.finish(shape.num_elements())
 }
 
 /// Rows of gradients `[segments, inner]` go back to the rows that were chosen.
 fn gradient(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
-    let (shape, segments) = (call.output_shape(0)?, call.shape(0)[0]);
-    if word != ScalarType::F32 {
-        return Ok(None);
-    }
-    let (chosen, inner) =
-        (call.shape(1).num_elements(), shape[1..].iter().product::<usize>().max(1));
-    let id = |at: &str| inputs[2].1.as_index(&format!("in2[{at}]"));
-    let count = match rule {
-        Rule::Sum => String::new(),
-        _ => format!(
-            "var count = 0u;\nfor (var j = 0u; j < {chosen}u; j++) {{\n\
-             if ({} == segment) {{ count = count + 1u; }}\n}}\n",
-            id("j")
-        ),
-    };
-    let body = format!(
-        "let row = n / {inner}u;\nvar acc = 0.0f;\n\
-         for (var i = 0u; i < {chosen}u; i++) {{\nlet index = in1[i];\n\
-         if ({} != row) {{ continue; }}\nlet segment = {};\nif (segment >= {segments}u) {{ continue; }}\n\
-         {count}acc = {};\n}}\nout0[n] = acc;\n",
-        inputs[1].1.as_index("index"),
-        id("i"),
-        cut(
-            call.dtype(0),
-            &format!(
-                "acc + {}",
-                rule.share(&format!("in0[segment * {inner}u + n % {inner}u]"), word)
-            )
-        ),
-    );
-    Ok(Some(Shader::plain(inputs, vec![word], body, shape.num_elements())))
+    let k = KernelBuilder::new(caps);
+    let ([gradients, rows, ids], out) = (k.inputs(call, [0, 1, 2]), k.result(call));
+    k.requires(out.scalar == ScalarType::F32);
+    let (shape, chosen) = (call.output_shape(0)?, call.shape(1).num_elements());
+    let inner = shape[1..].iter().product::<usize>().max(1);
+    let n = k.element();
+    let (row, sum) = (k.bind("row", n / inner), k.variable("sum", out.zero()));
+    k.for_below("i", chosen, |i| {
+        let segment = k.bind("segment", ids.at(i).as_index());
+        let is_own = rows.at(i).as_index().eq(row).and(segment.lt(call.shape(0)[0]));
+        k.when(is_own, || {
+            let count = k.variable("count", k.index(0));
+            if rule != Rule::Sum {
+                k.for_below("j", chosen, |j| {
+                    k.when(ids.at(j).as_index().eq(segment), || count.set(count + 1));
+                });
+            }
+            let share = rule.share(gradients.at(segment * inner + n % inner), count);
+            sum.set((sum + share).rounded(call.dtype(0)));
+        });
+    });
+    out.set(n, sum);
+    k.finish(shape.num_elements())
 }

@@ -42,10 +42,10 @@ return __shfl_xor_sync(0xffffffffu, x, far);
 ";
 
 /// The names of their positions.
-const PLACES: &str = "\
-let subgroup_lane = threadIdx.x % 32u;
-let subgroup = threadIdx.x / 32u;
-let subgroups = blockDim.x / 32u;
+const PLACES: &str = "    \
+    const u32 subgroup_lane = threadIdx.x % 32u;
+    const u32 subgroup = threadIdx.x / 32u;
+    const u32 subgroups = blockDim.x / 32u;
 ";
 
 /// The body of a function where the processor, or NVIDIA's library of its functions, does the same
@@ -73,22 +73,24 @@ fn native(name: &str, body: &'static str) -> Cow<'static, str> {
 
 pub(super) fn print(shader: &Shader) -> String {
     let mut text = PRELUDE.to_string();
-    let subgroups = shader.body.contains("subgroup_");
+    let depth = if shader.turns == 1 { 2 } else { 3 };
+    let body = shader.body.print(ShaderDialect::Cuda, &[], depth);
+    let subgroups = body.contains("subgroup_");
     if subgroups {
         text.push_str(SUBGROUPS);
     }
-    for math::ShaderFunction { name, args, result, body } in math::needed(&shader.body) {
+    for math::ShaderFunction { name, args, result, body } in math::needed(&body) {
         let args: Vec<String> = args.iter().map(|(name, ty)| format!("{ty} {name}")).collect();
         let args = args.join(", ");
-        let body = &native(name, body);
-        let _ = write!(text, "__device__ __forceinline__ {result} {name}({args}) {{\n{body}}}\n");
+        let source = &native(name, body);
+        let _ = write!(text, "__device__ __forceinline__ {result} {name}({args}) {{\n{source}}}\n");
     }
     let (read, written) = (&shader.dtypes.0, &shader.dtypes.1);
     text.push_str(&narrow::definitions(read.iter().chain(written).copied()));
-    if shader.body.contains("multiply_<") {
+    if body.contains("multiply_<") {
         text.push_str(matrices::DEFINITIONS);
         let elements = ["Half_", "Brain_"];
-        let used = elements.iter().filter(|name| shader.body.contains(&format!("<{name}>")));
+        let used = elements.iter().filter(|name| body.contains(&format!("<{name}>")));
         text.extend(used.map(|name| matrices::of(name)));
     }
     let (mut buffers, mut opening) = (Vec::new(), String::new());
@@ -103,33 +105,34 @@ pub(super) fn print(shader: &Shader) -> String {
         buffers.push(narrow::parameter(dtype, scalar, &name, false, &mut opening));
     }
     let (group, entry) = (ShaderDialect::Cuda.group(shader), ShaderDialect::Cuda.entry());
-    let (buffers, count, body) = (buffers.join(", "), shader.count, &shader.body);
-    let _ = writeln!(
+    let (buffers, count) = (buffers.join(", "), shader.count);
+    let _ = write!(
         text,
         "extern \"C\" __global__ void __launch_bounds__({group}) {entry}({buffers}) {{\n{opening}"
     );
     for (name, length) in &shader.shared {
-        let _ = writeln!(text, "__shared__ __align__(16) f32 {name}[{length}];");
+        let _ = writeln!(text, "    __shared__ __align__(16) f32 {name}[{length}];");
     }
     for (name, length) in &shader.arrays {
-        let _ = writeln!(text, "f32 {name}[{length}];");
+        let _ = writeln!(text, "    f32 {name}[{length}];");
     }
     let _ = match &shader.shared[..] {
         [] if shader.turns == 1 => write!(
             text,
-            "let n = blockIdx.x * {group}u + threadIdx.x;\nif (n < {count}u) {{\n{body}}}\n}}\n"
+            "    const u32 n = blockIdx.x * {group}u + threadIdx.x;\n    if (n < {count}u) {{\n\
+             {body}    }}\n}}\n"
         ),
         [] => write!(
             text,
-            "unroll_ for (u32 turn = 0u; turn < {turns}u; turn++) {{\n\
-             let n = (blockIdx.x * {turns}u + turn) * {group}u + threadIdx.x;\n\
-             if (n < {count}u) {{\n{body}}}\n}}\n}}\n",
+            "    #pragma unroll\n    for (u32 turn = 0u; turn < {turns}u; turn++) {{\n        \
+             const u32 n = (blockIdx.x * {turns}u + turn) * {group}u + threadIdx.x;\n        \
+             if (n < {count}u) {{\n{body}        }}\n    }}\n}}\n",
             turns = shader.turns,
         ),
         _ => write!(
             text,
-            "let team = blockIdx.x;\nlet lane = threadIdx.x;\n{}\
-             if (team < {}u) {{\n{body}}}\n}}\n",
+            "    const u32 team = blockIdx.x;\n    const u32 lane = threadIdx.x;\n{}    \
+             if (team < {}u) {{\n{body}    }}\n}}\n",
             if subgroups { PLACES } else { "" },
             count / group
         ),

@@ -3,7 +3,7 @@
 
 /// A body that reads and writes some of its buffers as 16-bit floats. Rounding has happened before:
 /// what is written is such a number already.
-pub(super) fn narrowed(body: &str, buffers: &[String]) -> String {
+pub(in crate::shader) fn narrowed(body: &str, buffers: &[String]) -> String {
     let mut text = String::with_capacity(body.len() * 2);
     let mut rest = body;
     while let Some((before, name, inside, after)) = next(rest, buffers) {

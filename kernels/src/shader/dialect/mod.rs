@@ -1,7 +1,7 @@
 //! The texts around bodies, and the grids they are run in.
 
 mod cuda;
-mod halves;
+pub(super) mod halves;
 mod matrices;
 mod narrow;
 mod wgsl;

@@ -109,6 +109,6 @@ pub(super) fn parameter(
     let Some((_, element, lies)) = element(dtype) else {
         return format!("{constant}{word}* __restrict__ {name}");
     };
-    let _ = writeln!(opening, "const {place}<{element}> {name}{{{name}_}};");
+    let _ = writeln!(opening, "    const {place}<{element}> {name}{{{name}_}};");
     format!("{constant}{lies}* __restrict__ {name}_")
 }

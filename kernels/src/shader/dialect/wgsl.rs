@@ -2,7 +2,7 @@
 
 use super::{
     super::{Shader, math},
-    ShaderDialect, halves,
+    ShaderDialect,
 };
 use ferroflow_ir::DType;
 use std::fmt::Write;
@@ -31,7 +31,9 @@ pub(super) fn print(shader: &Shader) -> String {
     }
     let storage =
         |name: &String, word: &'static str| if half.contains(name) { "f16" } else { word };
-    let subgroups = shader.body.contains("subgroup_");
+    let depth = if shader.turns == 1 { 2 } else { 3 };
+    let source = shader.body.print(ShaderDialect::Wgsl, &half, depth);
+    let subgroups = source.contains("subgroup_");
     if subgroups {
         text.push_str(SUBGROUPS);
     }
@@ -59,7 +61,7 @@ pub(super) fn print(shader: &Shader) -> String {
             "@group(0) @binding({binding}) var<storage, read_write> {name}: array<{storage}>;"
         );
     }
-    for math::ShaderFunction { name, args, result, body } in math::needed(&shader.body) {
+    for math::ShaderFunction { name, args, result, body } in math::needed(&source) {
         let args: Vec<String> = args.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
         let _ = write!(text, "fn {name}({}) -> {result} {{\n{body}}}\n", args.join(", "));
     }
@@ -71,18 +73,19 @@ pub(super) fn print(shader: &Shader) -> String {
     let (width, rows) = dialect.grid(shader);
     let mut body = String::new();
     for (name, length) in &shader.arrays {
-        let _ = writeln!(body, "var {name}: array<f32, {length}>;");
+        let _ =
+            writeln!(body, "{:indent$}var {name}: array<f32, {length}>;", "", indent = depth * 4);
     }
-    body += &halves::narrowed(&shader.body.replace("unroll_ ", ""), &half);
+    body += &source;
     let count = shader.count;
     let _ = match &shader.shared[..] {
         [] if shader.turns > 1 => write!(
             text,
             "@compute @workgroup_size({group})\n\
-             fn {entry}(@builtin(global_invocation_id) place: vec3<u32>) {{\n\
-             for (var turn = 0u; turn < {turns}u; turn++) {{\n\
-             let n = place.x + place.y * {row}u + turn * {all}u;\n\
-             if (n < {count}u) {{\n{body}}}\n}}\n}}\n",
+             fn {entry}(@builtin(global_invocation_id) place: vec3<u32>) {{\n    \
+             for (var turn = 0u; turn < {turns}u; turn++) {{\n        \
+             let n = place.x + place.y * {row}u + turn * {all}u;\n        \
+             if (n < {count}u) {{\n{body}        }}\n    }}\n}}\n",
             turns = shader.turns,
             row = width as usize * group,
             all = width as usize * rows as usize * group,
@@ -90,9 +93,9 @@ pub(super) fn print(shader: &Shader) -> String {
         [] => write!(
             text,
             "@compute @workgroup_size({group})\n\
-             fn {entry}(@builtin(global_invocation_id) place: vec3<u32>) {{\n\
-             let n = place.x + place.y * {}u;\n\
-             if (n < {count}u) {{\n{body}}}\n}}\n",
+             fn {entry}(@builtin(global_invocation_id) place: vec3<u32>) {{\n    \
+             let n = place.x + place.y * {}u;\n    \
+             if (n < {count}u) {{\n{body}    }}\n}}\n",
             width as usize * group
         ),
         _ => write!(
@@ -100,9 +103,9 @@ pub(super) fn print(shader: &Shader) -> String {
             "fn barrier_() {{ workgroupBarrier(); }}\n\
              @compute @workgroup_size({group})\n\
              fn {entry}(@builtin(workgroup_id) place: vec3<u32>, \
-             @builtin(local_invocation_index) lane: u32{}) {{\n\
-             let team = place.x + place.y * {width}u;\n\
-             if (team < {}u) {{\n{body}}}\n}}\n",
+             @builtin(local_invocation_index) lane: u32{}) {{\n    \
+             let team = place.x + place.y * {width}u;\n    \
+             if (team < {}u) {{\n{body}    }}\n}}\n",
             if subgroups { PLACES } else { "" },
             count / group
         ),

@@ -13,6 +13,7 @@ mod images;
 mod moved;
 pub(crate) mod products;
 mod rows;
+mod snapshots;
 mod sought;
 mod twins;
 mod wgsl;

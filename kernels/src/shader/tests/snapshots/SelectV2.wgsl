@@ -1,0 +1,12 @@
+// SelectV2(bool[3,1,5], float32[4,5], float32[1])
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) place: vec3<u32>) {
+    let n = place.x + place.y * 64u;
+    if (n < 60u) {
+let v0 = (in0[(n % 5u) + (n / 20u) * 5u] != 0u);
+let v1 = in1[(n % 20u)];
+let v2 = in2[0u];
+let v3 = select(v2, v1, v0);
+out0[n] = v3;
+    }
+}
