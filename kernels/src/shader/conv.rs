@@ -5,40 +5,51 @@
 
 use super::{
     Shader,
-    epilogue::EpilogueWriter,
+    builder::{KernelBuffer, KernelBuilder, KernelValue},
+    epilogue::Epilogue,
     implicit_gemm::Convolution,
     scalar_type::{Caps, ScalarType},
-    scalar_types,
-    window::{apart, for_each_cover, for_each_offset, inputs, outputs, together},
+    sweep::{
+        ImagePosition, apart, for_each_cover, for_each_offset, for_each_window, inputs, outputs,
+        sizes,
+    },
 };
 use crate::{
     device::OpCall,
     error::Result,
     plan::{sliding, window::Sweep},
 };
-use ferroflow_ir::{Shape, window::Slide};
+use ferroflow_ir::Shape;
 
 pub(super) const SHADERS: &[(&str, super::BuildMatmul)] = &[
-    ("Conv2D", |call, caps, finish| convolution(call, caps, Kind::Dense, finish)),
-    ("Conv2DBackpropFilter", |call, caps, finish| backprop_filter(call, caps, Kind::Dense, finish)),
-    ("Conv2DBackpropFilterV2", |call, caps, finish| {
-        backprop_filter(call, caps, Kind::Dense, finish)
+    ("Conv2D", |call, caps, epilogue| convolution(call, caps, Kind::Dense, epilogue)),
+    ("Conv2DBackpropFilter", |call, caps, epilogue| {
+        backprop_filter(call, caps, Kind::Dense, epilogue)
     }),
-    ("Conv2DBackpropInput", |call, caps, finish| backprop_input(call, caps, Kind::Dense, finish)),
-    ("Conv2DBackpropInputV2", |call, caps, finish| backprop_input(call, caps, Kind::Dense, finish)),
-    ("Conv3D", |call, caps, finish| convolution(call, caps, Kind::Dense, finish)),
-    ("Conv3DBackpropFilterV2", |call, caps, finish| {
-        backprop_filter(call, caps, Kind::Dense, finish)
+    ("Conv2DBackpropFilterV2", |call, caps, epilogue| {
+        backprop_filter(call, caps, Kind::Dense, epilogue)
     }),
-    ("Conv3DBackpropInputV2", |call, caps, finish| backprop_input(call, caps, Kind::Dense, finish)),
-    ("DepthwiseConv2dNative", |call, caps, finish| {
-        convolution(call, caps, Kind::Depthwise, finish)
+    ("Conv2DBackpropInput", |call, caps, epilogue| {
+        backprop_input(call, caps, Kind::Dense, epilogue)
     }),
-    ("DepthwiseConv2dNativeBackpropFilter", |call, caps, finish| {
-        backprop_filter(call, caps, Kind::Depthwise, finish)
+    ("Conv2DBackpropInputV2", |call, caps, epilogue| {
+        backprop_input(call, caps, Kind::Dense, epilogue)
     }),
-    ("DepthwiseConv2dNativeBackpropInput", |call, caps, finish| {
-        backprop_input(call, caps, Kind::Depthwise, finish)
+    ("Conv3D", |call, caps, epilogue| convolution(call, caps, Kind::Dense, epilogue)),
+    ("Conv3DBackpropFilterV2", |call, caps, epilogue| {
+        backprop_filter(call, caps, Kind::Dense, epilogue)
+    }),
+    ("Conv3DBackpropInputV2", |call, caps, epilogue| {
+        backprop_input(call, caps, Kind::Dense, epilogue)
+    }),
+    ("DepthwiseConv2dNative", |call, caps, epilogue| {
+        convolution(call, caps, Kind::Depthwise, epilogue)
+    }),
+    ("DepthwiseConv2dNativeBackpropFilter", |call, caps, epilogue| {
+        backprop_filter(call, caps, Kind::Depthwise, epilogue)
+    }),
+    ("DepthwiseConv2dNativeBackpropInput", |call, caps, epilogue| {
+        backprop_input(call, caps, Kind::Depthwise, epilogue)
     }),
 ];
 
@@ -91,18 +102,25 @@ impl Geometry {
 
     /// The position of a weight: `[kernel offsets, channels of a group, filters]`, which is also how
     /// depthwise filters lie.
-    fn weight(&self, tap: &str, channel: &str, filter: &str) -> String {
-        format!("({tap} * {}u + {channel}) * {}u + {filter}", self.width(), self.filters)
+    fn weight<'k>(
+        &self,
+        offset: KernelValue<'k>,
+        channel: KernelValue<'k>,
+        filter: KernelValue<'k>,
+    ) -> KernelValue<'k> {
+        (offset * self.width() + channel) * self.filters + filter
     }
 
     /// Convolution that workgroups may compute as an implicit GEMM.
-    fn whole(&self, caps: Caps, word: ScalarType) -> Option<Convolution<'_>> {
-        let fits = caps.tiles && word == ScalarType::F32 && self.groups == 1;
+    fn whole(&self, caps: Caps, scalar: ScalarType) -> Option<Convolution<'_>> {
+        let fits = caps.tiles && scalar == ScalarType::F32 && self.groups == 1;
         fits.then_some(Convolution { sweep: &self.sweep, filters: self.filters })
     }
 
-    fn is_empty(&self) -> bool {
-        self.filters == 0 || self.sweep.channels == 0
+    /// Leaves the kernel out where there is nothing to compute with.
+    fn require(&self, k: &KernelBuilder, data: KernelBuffer<'_>) {
+        k.requires(self.filters > 0 && self.sweep.channels > 0);
+        k.requires(matches!(data.scalar, ScalarType::F32 | ScalarType::I32));
     }
 }
 
@@ -110,132 +128,108 @@ fn convolution(
     call: &OpCall<'_>,
     caps: Caps,
     kind: Kind,
-    finish: &EpilogueWriter,
+    epilogue: &Epilogue<'_>,
 ) -> Result<Option<Shader>> {
-    let (input, filter) = (call.shape(0), call.shape(1));
-    let Some(g) = Geometry::new(call, kind, input, filter)? else { return Ok(None) };
-    let Some((bound, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
-    if g.is_empty() || (word != ScalarType::F32 && word != ScalarType::I32) {
-        return Ok(None);
-    }
-    if let Some(whole) = g.whole(caps, word)
-        && let Some(product) = whole.forward(bound.clone(), finish)
+    let shape = call.output_shape(0)?;
+    let Some(g) = Geometry::new(call, kind, call.shape(0), call.shape(1))? else { return Ok(None) };
+    let k = KernelBuilder::new(caps);
+    let [images, weights] = k.inputs(call, [0, 1]);
+    g.require(&k, images);
+    let out = epilogue.output(&k, &shape);
+    if let Some(whole) = g.whole(caps, images.scalar)
+        && let Some(kernel) = whole.forward(&k, [images, weights], &out)
     {
-        return Ok(Some(product));
+        return kernel;
     }
     let block = if g.own() % BLOCK == 0 { BLOCK } else { 1 };
-    let (blocks, width) = (g.filters / block, g.width());
-    let mut sums = String::new();
-    let mut inner = format!(
-        "let at = {} * {}u + group * {width}u;\nlet first = {};\n\
-         for (var c = 0u; c < {width}u; c++) {{\nlet value = in0[at + c];\n",
-        together("p", inputs(&g.sweep)),
-        g.sweep.channels,
-        g.weight("tap", "0u", "feature"),
-    );
-    let mut stores = String::new();
-    for lane in 0..block {
-        sums += &format!("var sum{lane} = {};\n", word.zero());
-        inner += &format!(
-            "sum{lane} = sum{lane} + value * in1[first + c * {}u + {lane}u];\n",
-            g.filters
-        );
-        let at = format!("window * {}u + feature + {lane}u", g.filters);
-        stores += &finish.store(&at, &format!("sum{lane}"));
+    let (blocks, width, n) = ((g.filters / block).max(1), g.width(), k.element());
+    let number = k.bind("number", n / blocks);
+    let feature = k.bind("feature", n % blocks * block);
+    let group = k.bind("group", feature / g.own());
+    let window = ImagePosition::of(&k, number, outputs(&g.sweep));
+    let sums: Vec<KernelValue<'_>> = (0..block).map(|_| k.variable("sum", images.zero())).collect();
+    for_each_offset(&k, &g.sweep, window, |offset, position| {
+        let start = position.number(inputs(&g.sweep)) * g.sweep.channels + group * width;
+        let start = k.bind("start", start);
+        let first = k.bind("first", g.weight(offset, k.index(0), feature));
+        k.for_below("channel", width, |channel| {
+            let value = k.bind("value", images.at(start + channel));
+            for (filter, sum) in sums.iter().enumerate() {
+                sum.set(*sum + value * weights.at(first + channel * g.filters + filter));
+            }
+        });
+    });
+    for (filter, &sum) in sums.iter().enumerate() {
+        out.set(number * g.filters + feature + filter, sum);
     }
-    inner += "}\n";
-    let body = format!(
-        "let window = n / {blocks}u;\nlet feature = n % {blocks}u * {block}u;\nlet group = feature / {}u;\n{}{sums}{}{stores}",
-        g.own(),
-        apart("window", "w", outputs(&g.sweep)),
-        for_each_offset(&g.sweep, &inner),
-    );
-    let count = g.sweep.n_windows() * blocks;
-    Ok(Some(finish.shader(bound, word, body, count)))
+    k.finish(g.sweep.n_windows() * blocks)
 }
 
 fn backprop_input(
     call: &OpCall<'_>,
     caps: Caps,
     kind: Kind,
-    finish: &EpilogueWriter,
+    epilogue: &Epilogue<'_>,
 ) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let Some(g) = Geometry::new(call, kind, &shape, call.shape(1))? else { return Ok(None) };
-    let Some((bound, word)) = scalar_types(call, caps, [1, 2]) else { return Ok(None) };
-    if g.is_empty() || (word != ScalarType::F32 && word != ScalarType::I32) {
-        return Ok(None);
-    }
-    if let Some(whole) = g.whole(caps, word)
-        && let Some(product) = whole.of_images(bound.clone(), finish)
+    let k = KernelBuilder::new(caps);
+    let [weights, gradients] = k.inputs(call, [1, 2]);
+    g.require(&k, weights);
+    let out = epilogue.output(&k, &shape);
+    if let Some(whole) = g.whole(caps, weights.scalar)
+        && let Some(kernel) = whole.of_images(&k, [weights, gradients], &out)
     {
-        return Ok(Some(product));
+        return kernel;
     }
-    let (own, width) = (g.own(), g.width());
-    let inner = format!(
-        "let window = {};\nlet first = {};\n\
-         for (var f = 0u; f < {own}u; f++) {{\n\
-         sum = sum + in0[first + f] * in1[window * {}u + group * {own}u + f];\n}}\n",
-        together("w", outputs(&g.sweep)),
-        g.weight("tap", &format!("channel % {width}u"), &format!("group * {own}u")),
-        g.filters,
-    );
-    let body = format!(
-        "let channel = n % {channels}u;\nlet group = channel / {width}u;\nlet place = n / {channels}u;\n{}var sum = {};\n{}{}",
-        apart("place", "p", inputs(&g.sweep)),
-        word.zero(),
-        for_each_cover(&g.sweep, &inner),
-        finish.store("n", "sum"),
-        channels = g.sweep.channels,
-    );
-    Ok(Some(finish.shader(bound, word, body, shape.num_elements())))
+    let (own, width, n) = (g.own(), g.width(), k.element());
+    let channels = g.sweep.channels.max(1);
+    let channel = k.bind("channel", n % channels);
+    let group = k.bind("group", channel / width);
+    let position = ImagePosition::of(&k, n / channels, inputs(&g.sweep));
+    let sum = k.variable("sum", weights.zero());
+    for_each_cover(&k, &g.sweep, position, |offset, window| {
+        let number = k.bind("number", window.number(outputs(&g.sweep)));
+        let first = k.bind("first", g.weight(offset, channel % width, group * own));
+        k.for_below("feature", own, |feature| {
+            let gradient = gradients.at(number * g.filters + group * own + feature);
+            sum.set(sum + weights.at(first + feature) * gradient);
+        });
+    });
+    out.set(n, sum);
+    k.finish(shape.num_elements())
 }
 
 fn backprop_filter(
     call: &OpCall<'_>,
     caps: Caps,
     kind: Kind,
-    finish: &EpilogueWriter,
+    epilogue: &Epilogue<'_>,
 ) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let Some(g) = Geometry::new(call, kind, call.shape(0), &shape)? else { return Ok(None) };
-    let Some((bound, word)) = scalar_types(call, caps, [0, 2]) else { return Ok(None) };
-    if g.is_empty() || (word != ScalarType::F32 && word != ScalarType::I32) {
-        return Ok(None);
-    }
-    if let Some(whole) = g.whole(caps, word)
-        && let Some(product) = whole.of_filters(bound.clone(), finish)
+    let k = KernelBuilder::new(caps);
+    let [images, gradients] = k.inputs(call, [0, 2]);
+    g.require(&k, images);
+    let out = epilogue.output(&k, &shape);
+    if let Some(whole) = g.whole(caps, images.scalar)
+        && let Some(kernel) = whole.of_filters(&k, [images, gradients], &out)
     {
-        return Ok(Some(product));
+        return kernel;
     }
-    let (own, width) = (g.own(), g.width());
-    let [_, b, c] = g.sweep.slides.map(|slide| slide.size);
-    let mut body = format!(
-        "let feature = n % {}u;\nlet channel = feature / {own}u * {width}u + n / {}u % {width}u;\n\
-         let tap = n / {}u;\nlet tz = tap % {c}u;\nlet ty = tap / {c}u % {b}u;\nlet tx = tap / {}u;\n\
-         var sum = {};\nfor (var image = 0u; image < {}u; image++) {{\n",
-        g.filters,
-        g.filters,
-        g.filters * width,
-        b * c,
-        word.zero(),
-        g.sweep.batch,
-    );
-    for (axis, slide) in ["x", "y", "z"].iter().zip(&g.sweep.slides) {
-        let Slide { input, output, stride, dilation, before, .. } = slide;
-        body += &format!(
-            "for (var w{axis} = 0u; w{axis} < {output}u; w{axis}++) {{\n\
-             let p{axis} = w{axis} * {stride}u + t{axis} * {dilation}u - u32(i32({before}));\n\
-             if (p{axis} >= {input}u) {{ continue; }}\n"
-        );
-    }
-    body += &format!(
-        "sum = sum + in0[{} * {}u + channel] * in1[{} * {}u + feature];\n}}\n}}\n}}\n}}\n{}",
-        together("p", inputs(&g.sweep)),
-        g.sweep.channels,
-        together("w", outputs(&g.sweep)),
-        g.filters,
-        finish.store("n", "sum"),
-    );
-    Ok(Some(finish.shader(bound, word, body, shape.num_elements())))
+    let (own, width, filters, n) = (g.own(), g.width(), g.filters.max(1), k.element());
+    let feature = k.bind("feature", n % filters);
+    let channel = k.bind("channel", feature / own * width + n / filters % width);
+    let offset = apart(&k, n / (filters * width), sizes(&g.sweep));
+    let sum = k.variable("sum", images.zero());
+    k.for_below("image", g.sweep.batch, |image| {
+        for_each_window(&k, &g.sweep, offset, |window, position| {
+            let [window, position] = [window, position].map(|at| ImagePosition { image, at });
+            let value = images.at(position.number(inputs(&g.sweep)) * g.sweep.channels + channel);
+            let gradient = gradients.at(window.number(outputs(&g.sweep)) * g.filters + feature);
+            sum.set(sum + value * gradient);
+        });
+    });
+    out.set(n, sum);
+    k.finish(shape.num_elements())
 }

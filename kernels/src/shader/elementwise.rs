@@ -1,8 +1,10 @@
 //! Elementwise calls, fused ones too.
 
 use super::{
-    Shader, expr, index,
-    scalar_type::{Caps, ScalarType},
+    Shader,
+    builder::{KernelBuffer, KernelBuilder, KernelValue},
+    expr, index,
+    scalar_type::Caps,
 };
 use crate::{
     device::{OpCall, OperandSpec},
@@ -16,22 +18,21 @@ use std::borrow::Cow;
 const TURNS: usize = 4;
 const MANY: usize = 1 << 20;
 
-/// The value that an operand in buffer `source`, broadcast to a shape, has for an element of that
-/// shape; `None` where it does not broadcast, or devices do not hold it.
-pub(super) fn element(
+/// The element of an operand, in a buffer, that broadcasts to element `n` of a shape. An operand that
+/// does not broadcast makes the kernel none.
+pub(super) fn element<'k>(
+    k: &'k KernelBuilder,
+    buffer: KernelBuffer<'k>,
     operand: &OperandSpec,
-    source: &str,
-    (shape, at): (&Shape, &str),
-    caps: Caps,
-) -> Option<(ScalarType, String)> {
-    let fits = operand.shape.broadcast(shape).is_ok_and(|both| both == *shape);
-    let scalar = ScalarType::of(operand.dtype, caps).filter(|_| fits)?;
-    let element = match access(&operand.shape, shape) {
-        InputAccess::Contiguous => at.into(),
-        InputAccess::Scalar => "0u".into(),
-        InputAccess::Strided(view) => index::position(&view, at),
-    };
-    Some((scalar, scalar.load(source, &element)))
+    shape: &Shape,
+    n: KernelValue<'k>,
+) -> KernelValue<'k> {
+    k.requires(operand.shape.broadcast(shape).is_ok_and(|both| both == *shape));
+    buffer.at(match access(&operand.shape, shape) {
+        InputAccess::Contiguous => n,
+        InputAccess::Scalar => k.index(0),
+        InputAccess::Strided(view) => index::position_of(k, &view, n),
+    })
 }
 
 /// The shader of an elementwise call; `None` when a primitive has no code for a dtype, or shapes
@@ -46,21 +47,16 @@ pub(super) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         Some(expr) => Cow::Borrowed(expr),
         None => Cow::Owned(Expr::of(call.op, call.attrs, &dtypes, call.outputs[0].dtype)?),
     };
-    let output = call.output_shape(0)?;
-    let mut inputs = Vec::new();
-    let mut values = Vec::new();
-    for (position, input) in call.inputs.iter().enumerate() {
-        let source = format!("in{position}");
-        let Some((word, value)) = element(input, &source, (&output, "n"), caps) else {
-            return Ok(None);
-        };
-        inputs.push((position, word));
-        values.push(value);
-    }
-    let Some((lines, result)) = expr::print(&expr, &values, caps) else { return Ok(None) };
-    let Some(word) = ScalarType::of(expr.dtype(), caps) else { return Ok(None) };
-    let body = lines + &word.store("out0", "n", &result);
-    let count = output.num_elements();
+    let shape = call.output_shape(0)?;
+    let k = KernelBuilder::new(caps);
+    let n = k.element();
+    let elements = call.inputs.iter().enumerate().map(|(position, operand)| {
+        element(&k, k.input(position, operand.dtype), operand, &shape, n)
+    });
+    let elements: Vec<KernelValue<'_>> = elements.collect();
+    let Some(value) = expr::value(&k, &expr, &elements) else { return Ok(None) };
+    k.output(expr.dtype()).set(n, value);
+    let count = shape.num_elements();
     let turns = if caps.tiles && count >= MANY { TURNS } else { 1 };
-    Ok(Some(Shader { turns, ..Shader::plain(inputs, vec![word], body, count) }))
+    Ok(k.finish(count)?.map(|shader| Shader { turns, ..shader }))
 }

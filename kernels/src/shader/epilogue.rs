@@ -2,99 +2,73 @@
 //! of the call.
 
 use super::{
-    Shader,
+    builder::{KernelBuffer, KernelBuilder, KernelValue},
     elementwise::element,
     expr,
-    scalar_type::{Caps, ScalarType, cut},
 };
-use crate::{
-    device::{OpCall, Then},
-    error::Result,
-};
-use ferroflow_ir::DType;
+use crate::device::{OpCall, Then};
+use ferroflow_ir::{DType, Shape};
 
 /// Longer expressions, written out for each element of a block, are long to compile.
 const MOST_NODES: usize = 48;
 
-/// The end of a program whose elements are written once each.
-pub(super) struct EpilogueWriter {
+/// The end of a kernel whose elements are written once each.
+pub(super) struct Epilogue<'a> {
     /// Dtype that the call's own elements are rounded to.
     dtype: DType,
-    then: Option<FusedEpilogue>,
+    fused: Option<&'a Then<'a>>,
+    /// Inputs of the call, after which those of the epilogue come.
+    first: usize,
 }
 
-/// Source of an epilogue.
-struct FusedEpilogue {
-    /// The statements that make of `sum_`, the element at `end_`, one of the output, and store it.
-    statements: String,
-    others: Vec<(usize, ScalarType)>,
-    output: ScalarType,
-}
-
-impl EpilogueWriter {
-    /// Of a call without an epilogue.
-    pub(super) fn plain(call: &OpCall<'_>) -> EpilogueWriter {
-        EpilogueWriter { dtype: call.outputs[0].dtype, then: None }
+impl<'a> Epilogue<'a> {
+    /// Of a call with nothing fused into it.
+    pub(super) fn plain(call: &OpCall<'_>) -> Epilogue<'a> {
+        Epilogue { dtype: call.outputs[0].dtype, fused: None, first: call.inputs.len() }
     }
 
-    /// Of a call whose program reads `first` inputs; `None` where the epilogue cannot be emitted.
-    ///
-    /// # Errors
-    ///
-    /// When the shape of the output is not known.
-    pub(super) fn of(
-        call: &OpCall<'_>,
-        then: &Then<'_>,
-        first: usize,
-        caps: Caps,
-    ) -> Result<Option<EpilogueWriter>> {
-        let output = call.output_shape(0)?;
-        if call.outputs.len() != 1 || then.expr.nodes().len() > MOST_NODES {
-            return Ok(None);
-        }
-        let (mut values, mut others) = (vec!["sum_".to_string()], Vec::new());
-        for (number, other) in then.others.iter().enumerate() {
-            let source = format!("in{}", first + number);
-            let Some((word, value)) = element(other, &source, (&output, "end_"), caps) else {
-                return Ok(None);
-            };
-            values.push(value);
-            others.push((call.inputs.len() + number, word));
-        }
-        let (printed, word) =
-            (expr::print(then.expr, &values, caps), ScalarType::of(then.expr.dtype(), caps));
-        let (Some((lines, result)), Some(output)) = (printed, word) else { return Ok(None) };
-        let statements = lines + &output.store("out0", "end_", &result);
-        let then = Some(FusedEpilogue { statements, others, output });
-        Ok(Some(EpilogueWriter { dtype: call.outputs[0].dtype, then }))
+    /// Of a call, with what is fused into it; `None` where that is too long.
+    pub(super) fn fused(call: &OpCall<'_>, then: &'a Then<'a>) -> Option<Epilogue<'a>> {
+        let fits = call.outputs.len() == 1 && then.expr.nodes().len() <= MOST_NODES;
+        fits.then(|| Epilogue { fused: Some(then), ..Epilogue::plain(call) })
     }
 
-    /// The statement that stores a sum as the element at a position.
-    pub(super) fn store(&self, at: &str, sum: &str) -> String {
-        let sum = cut(self.dtype, sum);
-        match &self.then {
-            None => format!("out0[{at}] = {sum};\n"),
-            Some(FusedEpilogue { statements, .. }) => {
-                format!("{{\nlet end_ = {at};\nlet sum_ = {sum};\n{statements}}}\n")
-            }
-        }
-    }
-
-    /// The program that reads these inputs of the call itself, and computes scalars of one type.
-    pub(super) fn shader(
-        &self,
-        mut inputs: Vec<(usize, ScalarType)>,
-        word: ScalarType,
-        body: String,
-        count: usize,
-    ) -> Shader {
-        let output = match &self.then {
-            None => word,
+    /// The output of a kernel that has its own inputs already, of this shape.
+    pub(super) fn output<'k>(&'k self, k: &'k KernelBuilder, shape: &'k Shape) -> FusedOutput<'k> {
+        let (others, dtype) = match self.fused {
+            None => (Vec::new(), self.dtype),
             Some(then) => {
-                inputs.extend(&then.others);
-                then.output
+                let inputs = then.others.iter().enumerate();
+                let inputs =
+                    inputs.map(|(number, other)| k.input(self.first + number, other.dtype));
+                (inputs.collect(), then.expr.dtype())
             }
         };
-        Shader::plain(inputs, vec![output], body, count)
+        FusedOutput { k, epilogue: self, shape, others, buffer: k.output(dtype) }
+    }
+}
+
+/// The output that an epilogue writes.
+pub(super) struct FusedOutput<'k> {
+    k: &'k KernelBuilder,
+    epilogue: &'k Epilogue<'k>,
+    shape: &'k Shape,
+    others: Vec<KernelBuffer<'k>>,
+    buffer: KernelBuffer<'k>,
+}
+
+impl<'k> FusedOutput<'k> {
+    /// Stores what the epilogue makes of a sum as the element at a position.
+    pub(super) fn set(&self, at: KernelValue<'k>, sum: KernelValue<'k>) {
+        let (k, sum) = (self.k, sum.rounded(self.epilogue.dtype));
+        let Some(then) = self.epilogue.fused else { return self.buffer.set(at, sum) };
+        let (at, mut values) = (k.bind("at", at), vec![k.bind("sum", sum)]);
+        for (&buffer, other) in self.others.iter().zip(then.others) {
+            values.push(element(k, buffer, other, self.shape, at));
+        }
+        match expr::value(k, then.expr, &values) {
+            Some(value) => self.buffer.set(at, value),
+            None => k.unsupported(),
+        }
     }
 }

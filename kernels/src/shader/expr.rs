@@ -1,53 +1,49 @@
-//! Scalar expressions as text: the walk.
+//! Scalar expressions as values of kernels: the walk.
 
 use super::{
+    builder::{KernelBuilder, KernelValue},
     prim::emit,
-    scalar_type::{Caps, ScalarType, literal},
+    scalar_type::ScalarType,
 };
 use ferroflow_ir::{
     DType, Expr,
     expr::{ExprId, ExprKind},
 };
-use std::fmt::Write;
 
-/// The statements that compute an expression, and the name of the result. `inputs` are the values
-/// of its inputs as text. `None` where a primitive has no spelling.
-pub(super) fn print(expr: &Expr, inputs: &[String], caps: Caps) -> Option<(String, String)> {
-    let mut lines = String::new();
-    let mut names: Vec<String> = Vec::with_capacity(expr.nodes().len());
+/// The value of an expression of inputs, each node of which is bound to a name. `None` where a
+/// primitive has no spelling.
+pub(super) fn value<'k>(
+    k: &'k KernelBuilder,
+    expr: &Expr,
+    inputs: &[KernelValue<'k>],
+) -> Option<KernelValue<'k>> {
+    let mut values: Vec<KernelValue<'k>> = Vec::with_capacity(expr.nodes().len());
     for (id, node) in expr.iter() {
-        let scalar = ScalarType::of(node.dtype, caps)?;
         let value = match &node.kind {
-            ExprKind::Input(position) => inputs.get(*position)?.clone(),
-            ExprKind::Const(value) => {
-                names.push(literal(*value, scalar)?);
-                continue;
-            }
+            ExprKind::Input(position) => *inputs.get(*position)?,
+            ExprKind::Const(value) => k.constant(ScalarType::of(node.dtype, k.caps())?, *value),
             ExprKind::Reduce(..) => return None,
-            ExprKind::Apply(..) => applied(expr, id, |arg| names.get(arg.index()).cloned())?,
+            ExprKind::Apply(..) => applied(expr, id, |arg| values.get(arg.index()).copied())?,
         };
-        let name = format!("v{}", id.index());
-        let _ = writeln!(lines, "let {name} = {value};");
-        names.push(name);
+        values.push(k.bind("v", value));
     }
-    Some((lines, names.swap_remove(expr.root().index())))
+    Some(values.swap_remove(expr.root().index()))
 }
 
-/// The value of a primitive of an expression, whose arguments have names. `None` where it has no
+/// The value of a primitive of an expression, whose arguments have values. `None` where it has no
 /// spelling.
-pub(super) fn applied(
+pub(super) fn applied<'k>(
     expr: &Expr,
     id: ExprId,
-    name: impl Fn(ExprId) -> Option<String>,
-) -> Option<String> {
+    value: impl Fn(ExprId) -> Option<KernelValue<'k>>,
+) -> Option<KernelValue<'k>> {
     let nodes = expr.nodes();
     let ExprKind::Apply(prim, args) = &nodes[id.index()].kind else { return None };
     let dtypes: Vec<DType> = args.iter().map(|arg| nodes[arg.index()].dtype).collect();
-    let names: Vec<String> = args.iter().map(|&arg| name(arg)).collect::<Option<_>>()?;
-    let texts: Vec<&str> = names.iter().map(String::as_str).collect();
+    let values: Vec<KernelValue<'k>> = args.iter().map(|&arg| value(arg)).collect::<Option<_>>()?;
     let divisor = args.get(1).and_then(|arg| match nodes[arg.index()].kind {
         ExprKind::Const(value) => Some(value),
         ExprKind::Input(_) | ExprKind::Apply(..) | ExprKind::Reduce(..) => None,
     });
-    emit(*prim, &dtypes, nodes[id.index()].dtype, &texts, divisor)
+    emit(*prim, &dtypes, nodes[id.index()].dtype, &values, divisor)
 }

@@ -3,26 +3,17 @@
 
 use super::{
     Shader,
-    epilogue::EpilogueWriter,
-    scalar_type::ScalarType,
-    tiles::{self, TileOperand, TileSizes},
-    window::{apart, inputs, outputs, together},
+    builder::{KernelBuffer, KernelBuilder, KernelValue},
+    epilogue::FusedOutput,
+    sweep::{ImagePosition, apart, covered, covering, inputs, outputs, sizes},
+    tiles::{self, TileOperand, TileSizes, TileSquare},
 };
-use crate::plan::window::Sweep;
+use crate::{error::Result, plan::window::Sweep};
 use ferroflow_ir::window::Slide;
-use std::fmt::Write;
 
-/// Groups that a gradient of filters must have: it sums over all windows, so that few groups would
-/// be longer at it than many single invocations.
+/// Workgroups that a gradient of filters must have: it sums over all windows, so that few of them
+/// would be longer at it than many single invocations.
 const FEWEST_TILES: usize = 16;
-
-/// Operands that kernel offsets meet.
-enum Met {
-    /// Positions of the images, from windows.
-    Positions,
-    /// Windows, from positions of the images.
-    Windows,
-}
 
 /// A convolution of one group.
 pub(super) struct Convolution<'a> {
@@ -30,9 +21,27 @@ pub(super) struct Convolution<'a> {
     pub(super) filters: usize,
 }
 
+/// What a position along one dimension meets with a kernel offset, and whether it meets anything.
+type MeetAlong<'k> = fn(
+    &'k KernelBuilder,
+    &Slide,
+    KernelValue<'k>,
+    KernelValue<'k>,
+) -> (KernelValue<'k>, KernelValue<'k>);
+
+/// A matrix `[positions, kernel offsets × width]` of what positions of some sizes meet, among
+/// positions of other sizes in a buffer.
+struct MetMatrix<'k> {
+    buffer: KernelBuffer<'k>,
+    width: usize,
+    from: [usize; 3],
+    to: [usize; 3],
+    meet: MeetAlong<'k>,
+}
+
 impl Convolution<'_> {
     fn n_offsets(&self) -> usize {
-        self.sweep.slides.iter().map(|slide| slide.size).product()
+        sizes(self.sweep).iter().product()
     }
 
     /// Elements of all images, but for channels.
@@ -40,115 +49,107 @@ impl Convolution<'_> {
         self.sweep.batch * inputs(self.sweep).iter().product::<usize>()
     }
 
-    /// Reads what kernel offsets of positions meet, a `width` of elements each; the number of
-    /// kernel offset and element goes down the matrix where this `is_deep`, and that of positions
-    /// the other way.
-    fn met(&self, met: Met, width: usize, is_deep: bool) -> TileOperand {
-        let [offset, position] = if is_deep { ["deep", "along"] } else { ["along", "deep"] };
-        let windows = ("w", outputs(self.sweep));
-        let positions = ("p", inputs(self.sweep));
-        let (buffer, from, to, (find, inside)) = match met {
-            Met::Positions => ("in0", windows, positions, self.covered()),
-            Met::Windows => ("in1", positions, windows, self.covering()),
+    /// Assigns an element of such a matrix to a variable that is 0, if there is one.
+    fn read<'k>(
+        &self,
+        k: &'k KernelBuilder,
+        matrix: &MetMatrix<'k>,
+        (position, column): (KernelValue<'k>, KernelValue<'k>),
+        x: KernelValue<'k>,
+    ) {
+        let MetMatrix { buffer, width, from, to, meet } = *matrix;
+        let offset = apart(k, column / width, sizes(self.sweep));
+        let position = ImagePosition::of(k, position, from);
+        let (mut met, mut inside) = (position.at, k.bool(true));
+        for (axis, slide) in self.sweep.slides.iter().enumerate() {
+            let (at, is_met) = meet(k, slide, position.at[axis], offset[axis]);
+            met[axis] = at;
+            inside = inside.and(is_met);
+        }
+        let number = position.moved(met).number(to);
+        k.when(inside, || x.set(buffer.at(number * width + column % width)));
+    }
+
+    /// Images as windows meet them.
+    fn images<'k>(&self, buffer: KernelBuffer<'k>) -> MetMatrix<'k> {
+        let (from, to) = (outputs(self.sweep), inputs(self.sweep));
+        MetMatrix { buffer, width: self.sweep.channels, from, to, meet: covered }
+    }
+
+    /// Windows by filters, of images and filters.
+    pub(super) fn forward<'k>(
+        &self,
+        k: &'k KernelBuilder,
+        [images, filters]: [KernelBuffer<'k>; 2],
+        out: &FusedOutput<'k>,
+    ) -> Option<Result<Option<Shader>>> {
+        let sizes = TileSizes {
+            m: self.sweep.n_windows(),
+            k: self.n_offsets() * self.sweep.channels,
+            n: self.filters,
+            batch: 1,
         };
-        let [_, b, c] = self.sweep.slides.map(|slide| slide.size);
-        let read = format!(
-            "let tap = {offset} / {width}u;\n\
-             let tz = tap % {c}u;\nlet ty = tap / {c}u % {b}u;\nlet tx = tap / {}u;\n\
-             {}{find}if ({inside}) {{ x = {buffer}[{} * {width}u + {offset} % {width}u]; }}\n",
-            b * c,
-            apart(position, from.0, from.1),
-            together(to.0, to.1),
-        );
-        TileOperand { read, is_deep }
-    }
-
-    /// The statements that find the position of a kernel offset of a window, and when that is
-    /// inside.
-    fn covered(&self) -> (String, String) {
-        let (mut text, mut inside) = (String::new(), Vec::new());
-        for (axis, slide) in ["x", "y", "z"].iter().zip(&self.sweep.slides) {
-            let Slide { input, stride, dilation, before, .. } = slide;
-            let _ = writeln!(
-                text,
-                "let p{axis} = w{axis} * {stride}u + t{axis} * {dilation}u - u32(i32({before}));"
-            );
-            inside.push(format!("p{axis} < {input}u"));
-        }
-        (text, inside.join(" && "))
-    }
-
-    /// The statements that find the window of which a kernel offset is at a position, and when
-    /// there is one.
-    fn covering(&self) -> (String, String) {
-        let (mut text, mut inside) = (String::new(), Vec::new());
-        for (axis, slide) in ["x", "y", "z"].iter().zip(&self.sweep.slides) {
-            let Slide { output, stride, dilation, before, .. } = slide;
-            let _ = writeln!(
-                text,
-                "let f{axis} = p{axis} + u32(i32({before})) - t{axis} * {dilation}u;\n\
-                 let w{axis} = f{axis} / {stride}u;"
-            );
-            inside.push(format!("f{axis} < {}u && f{axis} % {stride}u == 0u", output * stride));
-        }
-        (text, inside.join(" && "))
-    }
-
-    /// Windows by filters; `in0` are the images, `in1` the filters.
-    pub(super) fn forward(
-        &self,
-        bound: Vec<(usize, ScalarType)>,
-        finish: &EpilogueWriter,
-    ) -> Option<Shader> {
-        let (width, filters) = (self.sweep.channels, self.filters);
-        let (m, k) = (self.sweep.n_windows(), self.n_offsets() * width);
-        if !tiles::fits(m, k, filters) {
+        if !tiles::fits(sizes.m, sizes.k, sizes.n) {
             return None;
         }
-        let windows = self.met(Met::Positions, width, true);
-        let read = format!("x = in1[deep * {filters}u + along];");
-        let weights = TileOperand { read, is_deep: false };
-        let sizes = TileSizes { m, k, n: filters, batch: 1 };
-        Some(tiles::tiled(bound, finish, &sizes, "", [&windows, &weights]))
+        let images = self.images(images);
+        let read_windows = |along, deep, x| self.read(k, &images, (along, deep), x);
+        let read_filters = |along, deep: KernelValue<'k>, x: KernelValue<'k>| {
+            x.set(filters.at(deep * self.filters + along));
+        };
+        let windows = TileOperand { read: &read_windows, is_deep: true };
+        let filters = TileOperand { read: &read_filters, is_deep: false };
+        Some(TileSquare::new(k, sizes).kernel(out, [&windows, &filters]))
     }
 
-    /// Positions by channels, summed over kernel offsets and filters; `in0` are the filters, `in1`
-    /// the gradient.
-    pub(super) fn of_images(
+    /// Positions by channels, summed over kernel offsets and filters, of filters and the gradient.
+    pub(super) fn of_images<'k>(
         &self,
-        bound: Vec<(usize, ScalarType)>,
-        finish: &EpilogueWriter,
-    ) -> Option<Shader> {
-        let (width, filters) = (self.sweep.channels, self.filters);
-        let (m, k) = (self.positions(), self.n_offsets() * filters);
-        if !tiles::fits(m, k, width) {
+        k: &'k KernelBuilder,
+        [filters, gradients]: [KernelBuffer<'k>; 2],
+        out: &FusedOutput<'k>,
+    ) -> Option<Result<Option<Shader>>> {
+        let (width, count) = (self.sweep.channels, self.filters);
+        let sizes =
+            TileSizes { m: self.positions(), k: self.n_offsets() * count, n: width, batch: 1 };
+        if !tiles::fits(sizes.m, sizes.k, sizes.n) {
             return None;
         }
-        let gradient = self.met(Met::Windows, filters, true);
-        let read = format!(
-            "x = in0[(deep / {filters}u * {width}u + along) * {filters}u + deep % {filters}u];"
-        );
-        let weights = TileOperand { read, is_deep: true };
-        let sizes = TileSizes { m, k, n: width, batch: 1 };
-        Some(tiles::tiled(bound, finish, &sizes, "", [&gradient, &weights]))
+        let (from, to) = (inputs(self.sweep), outputs(self.sweep));
+        let gradients = MetMatrix { buffer: gradients, width: count, from, to, meet: covering };
+        let read_gradients = |along, deep, x| self.read(k, &gradients, (along, deep), x);
+        let read_filters = |along: KernelValue<'k>, deep: KernelValue<'k>, x: KernelValue<'k>| {
+            x.set(filters.at((deep / count * width + along) * count + deep % count));
+        };
+        let gradients = TileOperand { read: &read_gradients, is_deep: true };
+        let filters = TileOperand { read: &read_filters, is_deep: true };
+        Some(TileSquare::new(k, sizes).kernel(out, [&gradients, &filters]))
     }
 
-    /// Kernel offsets and channels by filters, summed over windows; `in0` are the images, `in1` the
-    /// gradient.
-    pub(super) fn of_filters(
+    /// Kernel offsets and channels by filters, summed over windows, of images and the gradient.
+    pub(super) fn of_filters<'k>(
         &self,
-        bound: Vec<(usize, ScalarType)>,
-        finish: &EpilogueWriter,
-    ) -> Option<Shader> {
-        let (width, filters) = (self.sweep.channels, self.filters);
-        let (m, k) = (self.n_offsets() * width, self.sweep.n_windows());
-        if !tiles::fits(m, k, filters) || tiles::count(m, filters) < FEWEST_TILES {
+        k: &'k KernelBuilder,
+        [images, gradients]: [KernelBuffer<'k>; 2],
+        out: &FusedOutput<'k>,
+    ) -> Option<Result<Option<Shader>>> {
+        let sizes = TileSizes {
+            m: self.n_offsets() * self.sweep.channels,
+            k: self.sweep.n_windows(),
+            n: self.filters,
+            batch: 1,
+        };
+        let is_small = tiles::count(sizes.m, sizes.n) < FEWEST_TILES;
+        if is_small || !tiles::fits(sizes.m, sizes.k, sizes.n) {
             return None;
         }
-        let images = self.met(Met::Positions, width, false);
-        let read = format!("x = in1[deep * {filters}u + along];");
-        let gradient = TileOperand { read, is_deep: false };
-        let sizes = TileSizes { m, k, n: filters, batch: 1 };
-        Some(tiles::tiled(bound, finish, &sizes, "", [&images, &gradient]))
+        let images = self.images(images);
+        let read_images = |along, deep, x| self.read(k, &images, (deep, along), x);
+        let read_gradients = |along, deep: KernelValue<'k>, x: KernelValue<'k>| {
+            x.set(gradients.at(deep * self.filters + along));
+        };
+        let images = TileOperand { read: &read_images, is_deep: false };
+        let gradients = TileOperand { read: &read_gradients, is_deep: false };
+        Some(TileSquare::new(k, sizes).kernel(out, [&images, &gradients]))
     }
 }

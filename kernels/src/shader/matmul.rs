@@ -1,12 +1,13 @@
 //! Matmuls: each invocation computes a block of the result in registers; where devices share
-//! memory well, groups of them do so for large products of floats.
+//! memory well, workgroups do so for large products of floats.
 
 use super::{
     Shader,
-    epilogue::EpilogueWriter,
-    index,
+    builder::{KernelBuilder, KernelValue},
+    epilogue::Epilogue,
+    index::position_of,
     scalar_type::{Caps, ScalarType},
-    scalar_types, tiles,
+    tiles,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::{Shape, StridedView, view::ViewDim};
@@ -23,18 +24,18 @@ const FEW: usize = 1 << 14;
 /// Sums of so few terms are unrolled, for all of them to be read at once.
 const SHORT: usize = 32;
 
-fn matmul(call: &OpCall<'_>, caps: Caps, finish: &EpilogueWriter) -> Result<Option<Shader>> {
+fn matmul(call: &OpCall<'_>, caps: Caps, epilogue: &Epilogue<'_>) -> Result<Option<Shader>> {
     let a = MatmulSide::new(call.shape(0), call.attrs.bool("transpose_a")?, &[])?;
     let b = MatmulSide::new(call.shape(1), call.attrs.bool("transpose_b")?, &[])?;
-    Ok(batched(call, caps, finish, [&a, &b], 1))
+    batched(call, caps, epilogue, [&a, &b], 1)
 }
 
-fn batch_matmul(call: &OpCall<'_>, caps: Caps, finish: &EpilogueWriter) -> Result<Option<Shader>> {
+fn batch_matmul(call: &OpCall<'_>, caps: Caps, epilogue: &Epilogue<'_>) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let batch = &shape[..shape.rank() - 2];
     let a = MatmulSide::new(call.shape(0), call.attrs.bool("adj_x")?, batch)?;
     let b = MatmulSide::new(call.shape(1), call.attrs.bool("adj_y")?, batch)?;
-    Ok(batched(call, caps, finish, [&a, &b], batch.iter().product()))
+    batched(call, caps, epilogue, [&a, &b], batch.iter().product())
 }
 
 /// A single operand: its matrices' sizes as used, how far a row and a column step moves, and which
@@ -68,59 +69,90 @@ impl MatmulSide {
 fn batched(
     call: &OpCall<'_>,
     caps: Caps,
-    finish: &EpilogueWriter,
+    epilogue: &Epilogue<'_>,
     [a, b]: [&MatmulSide; 2],
     batch: usize,
-) -> Option<Shader> {
-    let (inputs, word) = scalar_types(call, caps, [0, 1])?;
-    if word == ScalarType::Bool {
-        return None;
-    }
-    let (m, k, n) = (a.rows, a.cols, b.cols);
-    if caps.tiles && word == ScalarType::F32 && tiles::fits(m, k, n) {
-        return Some(tiles::matmul(inputs, finish, a, b, batch));
+) -> Result<Option<Shader>> {
+    let shape = call.output_shape(0)?;
+    let k = KernelBuilder::new(caps);
+    let [left, right] = k.inputs(call, [0, 1]);
+    k.requires(left.scalar != ScalarType::Bool);
+    let out = epilogue.output(&k, &shape);
+    let (m, depth, n) = (a.rows, a.cols, b.cols);
+    if caps.tiles && left.scalar == ScalarType::F32 && tiles::fits(m, depth, n) {
+        return tiles::matmul(&k, &out, [(left, a), (right, b)], batch);
     }
     let block = if caps.tiles && batch * m * n <= FEW { 1 } else { BLOCK };
-    let pairs = || pairs(block.min(m), block.min(n));
     let (down, across) = (m.div_ceil(block), n.div_ceil(block));
-    let mut body = format!(
-        "let column = n % {across}u * {block}u;\nlet row = n / {across}u % {down}u * {block}u;\n\
-         let matrix = n / {}u;\nlet a = {};\nlet b = {};\n",
-        across * down,
-        index::position(&a.matrices, "matrix"),
-        index::position(&b.matrices, "matrix"),
-    );
+    let number = k.element();
+    let column = k.bind("column", number % across * block);
+    let row = k.bind("row", number / across % down * block);
+    let matrix = k.bind("matrix", number / (across * down));
+    let (left_start, right_start) =
+        (position_of(&k, &a.matrices, matrix), position_of(&k, &b.matrices, matrix));
     // Rows beyond the last are computed as the last one, and not stored.
-    for i in 0..block.min(m) {
-        body += &format!("let a{i} = a + min(row + {i}u, {}u) * {}u;\n", m - 1, a.row_step);
+    let rows = bind_each(&k, "row_start", block.min(m), |i| {
+        left_start + (row + i).min(m - 1) * a.row_step
+    });
+    let columns = bind_each(&k, "column_start", block.min(n), |j| {
+        right_start + (column + j).min(n - 1) * b.col_step
+    });
+    let sums = SumBlock::new(&k, (rows.len(), columns.len()), left.zero());
+    let terms = |i: KernelValue<'_>| {
+        let x = bind_each(&k, "x", rows.len(), |at| left.at(rows[at] + i * a.col_step));
+        let y = bind_each(&k, "y", columns.len(), |at| right.at(columns[at] + i * b.row_step));
+        sums.add_outer(&x, &y);
+    };
+    if depth <= SHORT {
+        k.unrolled_below("i", depth, terms);
+    } else {
+        k.for_below("i", depth, terms);
     }
-    for j in 0..block.min(n) {
-        body += &format!("let b{j} = b + min(column + {j}u, {}u) * {}u;\n", n - 1, b.col_step);
-    }
-    for (i, j) in pairs() {
-        body += &format!("var c{i}{j} = {};\n", word.zero());
-    }
-    let unroll = if k <= SHORT { "unroll_ " } else { "" };
-    body += &format!("{unroll}for (var i = 0u; i < {k}u; i++) {{\n");
-    for i in 0..block.min(m) {
-        body += &format!("let x{i} = in0[a{i} + i * {}u];\n", a.col_step);
-    }
-    for j in 0..block.min(n) {
-        body += &format!("let y{j} = in1[b{j} + i * {}u];\n", b.row_step);
-    }
-    for (i, j) in pairs() {
-        body += &format!("c{i}{j} = c{i}{j} + x{i} * y{j};\n");
-    }
-    body += &format!("}}\nlet c = matrix * {}u;\n", m * n);
-    for (i, j) in pairs() {
-        let at = format!("c + (row + {i}u) * {n}u + column + {j}u");
-        let store = finish.store(&at, &format!("c{i}{j}"));
-        body += &format!("if (row + {i}u < {m}u && column + {j}u < {n}u) {{ {store} }}\n");
-    }
-    Some(finish.shader(inputs, word, body, batch * down * across))
+    let first = k.bind("first", matrix * (m * n));
+    sums.each(|i, j, sum| {
+        let inside = (row + i).lt(m).and((column + j).lt(n));
+        k.when(inside, || out.set(first + (row + i) * n + column + j, sum));
+    });
+    k.finish(batch * down * across)
 }
 
-/// Positions in a block.
-pub(super) fn pairs(down: usize, across: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..down).flat_map(move |i| (0..across).map(move |j| (i, j)))
+/// So many values, each bound to a name.
+pub(super) fn bind_each<'k>(
+    k: &'k KernelBuilder,
+    name: &str,
+    count: usize,
+    value: impl Fn(usize) -> KernelValue<'k>,
+) -> Vec<KernelValue<'k>> {
+    (0..count).map(|i| k.bind(name, value(i))).collect()
+}
+
+/// A block of sums in registers.
+pub(super) struct SumBlock<'k> {
+    pub(super) rows: Vec<Vec<KernelValue<'k>>>,
+}
+
+impl<'k> SumBlock<'k> {
+    /// Variables for rows and columns, which begin with zero.
+    pub(super) fn new(
+        k: &'k KernelBuilder,
+        (rows, columns): (usize, usize),
+        zero: KernelValue<'k>,
+    ) -> SumBlock<'k> {
+        let row = || (0..columns).map(|_| k.variable("sum", zero)).collect();
+        SumBlock { rows: (0..rows).map(|_| row()).collect() }
+    }
+
+    /// Adds the product of each pair of a row and a column.
+    pub(super) fn add_outer(&self, x: &[KernelValue<'k>], y: &[KernelValue<'k>]) {
+        self.each(|i, j, sum| sum.set(sum + x[i] * y[j]));
+    }
+
+    /// Visits every sum with its row and its column.
+    pub(super) fn each(&self, mut visit: impl FnMut(usize, usize, KernelValue<'k>)) {
+        for (i, row) in self.rows.iter().enumerate() {
+            for (j, &sum) in row.iter().enumerate() {
+                visit(i, j, sum);
+            }
+        }
+    }
 }

@@ -60,6 +60,7 @@ mod shift;
 mod softmax;
 mod special;
 mod strided;
+mod sweep;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tiles;
@@ -75,7 +76,7 @@ use crate::{
 pub(crate) use attention::attends_by_matrices;
 use body::KernelBody;
 pub(crate) use dialect::{Grid, ShaderDialect};
-use epilogue::EpilogueWriter;
+use epilogue::Epilogue;
 use ferroflow_ir::{DType, Lowering, ops::names};
 pub(crate) use scalar_type::{Caps, ScalarType};
 
@@ -142,7 +143,7 @@ impl Shader {
 type Build = fn(&OpCall<'_>, Caps) -> Result<Option<Shader>>;
 
 /// The same for dot products, whose elements may go through the epilogue.
-type BuildMatmul = fn(&OpCall<'_>, Caps, &EpilogueWriter) -> Result<Option<Shader>>;
+type BuildMatmul = fn(&OpCall<'_>, Caps, &Epilogue<'_>) -> Result<Option<Shader>>;
 
 /// The shaders of matmuls and convolutions, by op.
 const PRODUCTS: &[&[(&str, BuildMatmul)]] = &[conv::SHADERS, matmul::SHADERS];
@@ -197,7 +198,7 @@ pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         Lowering::Kernel if call.expr.is_none() || call.op.name == attention::OP => {
             match (by_name(SHADERS, call.op.name), by_name(PRODUCTS, call.op.name)) {
                 (Some(build), _) => build(call, caps),
-                (_, Some(build)) => build(call, caps, &EpilogueWriter::plain(call)),
+                (_, Some(build)) => build(call, caps, &Epilogue::plain(call)),
                 (None, None) => Ok(None),
             }
         }
@@ -221,9 +222,8 @@ fn with_epilogue(call: &OpCall<'_>, then: &Then<'_>, caps: Caps) -> Result<Optio
     if !are_held(call, then.others, caps)? {
         return Ok(None);
     }
-    // All products are of two inputs, whatever others tell their shapes.
-    let Some(finish) = EpilogueWriter::of(call, then, 2, caps)? else { return Ok(None) };
-    Ok(build(call, caps, &finish)?.map(|shader| shader.of(call, Some(then), caps)))
+    let Some(epilogue) = Epilogue::fused(call, then) else { return Ok(None) };
+    Ok(build(call, caps, &epilogue)?.map(|shader| shader.of(call, Some(then), caps)))
 }
 
 /// Whether the device can hold what a call takes, with other inputs, and returns.

@@ -1,190 +1,183 @@
-//! Source of each primitive: the table of spellings.
+//! Each primitive as values of kernels: the table of spellings.
 
-use super::scalar_type::{ScalarType, cut};
+use super::{builder::KernelValue, scalar_type::ScalarType};
 use ferroflow_ir::{DType, Prim, expr::Constant};
 
-/// A primitive on values of these dtypes, written as text; `second` is the second argument where
-/// that is a constant. `None` where it has no spelling.
-pub(super) fn emit(
+/// A primitive of values of these dtypes; `second` is the second argument where that is a constant.
+/// `None` where it has no spelling.
+pub(super) fn emit<'k>(
     prim: Prim,
-    args: &[DType],
+    dtypes: &[DType],
     result: DType,
-    texts: &[&str],
+    args: &[KernelValue<'k>],
     second: Option<Constant>,
-) -> Option<String> {
-    let dtype = args[0];
-    match prim {
-        Prim::Cast => return cast(dtype, result, texts[0]),
-        Prim::Select => {
-            return Some(format!("select({}, {}, {})", texts[2], texts[1], texts[0]));
-        }
-        _ => {}
+) -> Option<KernelValue<'k>> {
+    let (dtype, a, b) = (dtypes[0], args[0], args.get(1).copied().unwrap_or(args[0]));
+    match (prim, dtype) {
+        (Prim::Cast, _) => cast(dtype, result, a),
+        (Prim::Select, _) => Some(a.select(b, args[2])),
+        (_, DType::F32 | DType::F16 | DType::BF16) => float(prim, dtype, a, b),
+        (_, DType::Bool) => bool(prim, a, b),
+        (_, dtype) if dtype.is_integer() => integer(prim, dtype, a, b, second),
+        _ => None,
     }
-    let found = match dtype {
-        DType::F32 | DType::F16 | DType::BF16 => float(prim, dtype, texts)?,
-        DType::Bool => emit_bool(prim, texts)?,
-        dtype if dtype.is_integer() => integer(prim, dtype, texts, second)?,
-        _ => return None,
-    };
-    Some(found)
 }
 
-fn float(prim: Prim, dtype: DType, texts: &[&str]) -> Option<String> {
+fn float<'k>(
+    prim: Prim,
+    dtype: DType,
+    a: KernelValue<'k>,
+    b: KernelValue<'k>,
+) -> Option<KernelValue<'k>> {
     use Prim::*;
-    let a = texts[0];
-    let b = texts.get(1).copied().unwrap_or("");
-    let named = |name: &str| match texts {
-        [a] => format!("{name}({a})"),
-        _ => format!("{name}({a}, {b})"),
-    };
+    let one = |name: &'static str| a.function(name);
+    let two = |name: &'static str| a.function_with(name, b);
     Some(match prim {
-        Neg => format!("-{a}"),
-        Abs => named("abs"),
-        Sign => named("sign_"),
-        Exp => named("exp_"),
-        Expm1 => named("expm1_"),
-        Log => named("log_"),
-        Log1p => named("log1p_"),
-        Sqrt => named("sqrt"),
-        Rsqrt => format!("1.0f / sqrt({a})"),
-        Sin => named("sin_"),
-        Cos => named("cos_"),
-        Tan => format!("sin_({a}) / cos_({a})"),
-        Asin => named("asin_"),
-        Acos => named("acos_"),
-        Atan => named("atan_"),
-        Sinh => named("sinh_"),
-        Cosh => named("cosh_"),
-        Tanh => named("tanh_"),
-        Asinh => named("asinh_"),
-        Acosh => named("acosh_"),
-        Atanh => named("atanh_"),
-        Erf => named("erf_"),
-        Erfc => named("erfc_"),
-        Floor => named("floor"),
-        Ceil => named("ceil"),
-        Trunc => named("trunc"),
-        Rint => named("round"),
-        Add => format!("{a} + {b}"),
-        Sub => format!("{a} - {b}"),
-        Mul => format!("{a} * {b}"),
-        Div => format!("{a} / {b}"),
-        FloorDiv => format!("floor({})", named("divide_")),
-        TruncDiv => format!("trunc({})", named("divide_")),
-        FloorMod => named("floor_mod_"),
-        TruncMod => named("trunc_mod_"),
-        Pow => named("pow_"),
-        Atan2 => named("atan2_"),
-        NextAfter if dtype == DType::F32 => named("next_after_"),
-        Max => named("max_"),
-        Min => named("min_"),
+        Neg => -a,
+        Abs => one("abs"),
+        Sign => one("sign_"),
+        Exp => one("exp_"),
+        Expm1 => one("expm1_"),
+        Log => one("log_"),
+        Log1p => one("log1p_"),
+        Sqrt => one("sqrt"),
+        Rsqrt => 1.0 / one("sqrt"),
+        Sin => one("sin_"),
+        Cos => one("cos_"),
+        Tan => one("sin_") / one("cos_"),
+        Asin => one("asin_"),
+        Acos => one("acos_"),
+        Atan => one("atan_"),
+        Sinh => one("sinh_"),
+        Cosh => one("cosh_"),
+        Tanh => one("tanh_"),
+        Asinh => one("asinh_"),
+        Acosh => one("acosh_"),
+        Atanh => one("atanh_"),
+        Erf => one("erf_"),
+        Erfc => one("erfc_"),
+        Floor => one("floor"),
+        Ceil => one("ceil"),
+        Trunc => one("trunc"),
+        Rint => one("round"),
+        Add => a + b,
+        Sub => a - b,
+        Mul => a * b,
+        Div => a / b,
+        FloorDiv => two("divide_").function("floor"),
+        TruncDiv => two("divide_").function("trunc"),
+        FloorMod => two("floor_mod_"),
+        TruncMod => two("trunc_mod_"),
+        Pow => two("pow_"),
+        Atan2 => two("atan2_"),
+        NextAfter if dtype == DType::F32 => two("next_after_"),
+        Max => two("max_"),
+        Min => two("min_"),
         // Drivers may take it that there is no NaN, and a number to be equal to itself.
-        Eq if a == b => format!("!is_nan_({a})"),
-        Ne if a == b => format!("is_nan_({a})"),
-        Eq => format!("{a} == {b}"),
+        Eq if a.is(b) => !a.is_nan(),
+        Ne if a.is(b) => a.is_nan(),
+        Eq => a.eq(b),
         // naga's `!=` is false of NaN.
-        Ne => format!("!({a} == {b})"),
-        Lt => format!("{a} < {b}"),
-        Le => format!("{a} <= {b}"),
-        Gt => format!("{a} > {b}"),
-        Ge => format!("{a} >= {b}"),
-        IsNan => named("is_nan_"),
-        IsInf => format!("(to_bits({a}) & 0x7fffffffu) == 0x7f800000u"),
-        IsFinite => format!("(to_bits({a}) & 0x7f800000u) != 0x7f800000u"),
-        Flush => named("flush_"),
-        Real | Conj => a.into(),
-        Imag => "0.0f".into(),
-        Lgamma => named("lgamma_"),
-        Igamma => named("igamma_"),
-        Igammac => named("igammac_"),
-        Zeta => named("zeta_"),
+        Ne => !a.eq(b),
+        Lt => a.lt(b),
+        Le => a.le(b),
+        Gt => a.gt(b),
+        Ge => a.ge(b),
+        IsNan => a.is_nan(),
+        IsInf => (a.bits() & 0x7fff_ffff_usize).eq(0x7f80_0000_usize),
+        IsFinite => a.is_finite(),
+        Flush => one("flush_"),
+        Real | Conj => a,
+        Imag => a.number(0),
+        Lgamma => one("lgamma_"),
+        Igamma => two("igamma_"),
+        Igammac => two("igammac_"),
+        Zeta => two("zeta_"),
         NextAfter | IgammaGradA | Not | PopCount | And | Or | Xor | Shl | Shr | Select | Cast
         | Chop | Complex => return None,
     })
 }
 
-fn integer(prim: Prim, dtype: DType, texts: &[&str], second: Option<Constant>) -> Option<String> {
+fn integer<'k>(
+    prim: Prim,
+    dtype: DType,
+    a: KernelValue<'k>,
+    b: KernelValue<'k>,
+    second: Option<Constant>,
+) -> Option<KernelValue<'k>> {
     use Prim::*;
-    let a = texts[0];
-    let b = texts.get(1).copied().unwrap_or("");
-    let scalar = scalar(dtype);
+    let scalar = a.scalar();
     let bits = dtype.size()? * 8;
-    let (zero, name) = (scalar.zero(), scalar.name());
     let signed = dtype.is_signed_integer();
     let divides = matches!(second, Some(Constant::Int(divisor)) if divisor > 0);
-    let whole = |function: &str| format!("{function}_{name}_({a}, {b})");
+    let whole = |name: &str| a.function_with(format!("{name}_{}_", scalar.name()), b);
     // Compilers refuse to convert 64-bit constants.
     let amount = || match second {
-        Some(Constant::Int(amount)) => format!("{}u", amount.clamp(0, bits as i128 - 1)),
-        _ => format!("u32(clamp({b}, {zero}, {name}({})))", bits - 1),
+        Some(Constant::Int(amount)) => a.index(amount.clamp(0, bits as i128 - 1) as usize),
+        _ => b.clamp(0, bits - 1).to(ScalarType::U32),
     };
-    let text = match prim {
-        Neg if signed => format!("-{a}"),
-        Neg => format!("{zero} - {a}"),
-        Abs if signed => format!("abs({a})"),
-        Abs => a.into(),
-        Sign if signed => {
-            format!("select(select({zero}, {name}(-1), {a} < {zero}), {name}(1), {a} > {zero})")
-        }
-        Sign => format!("select({zero}, {name}(1), {a} != {zero})"),
-        Not => format!("~{a}"),
+    let value = match prim {
+        Neg if signed => -a,
+        Neg => a.number(0) - a,
+        Abs if signed => a.function("abs"),
+        Abs => a,
+        Sign if signed => a.gt(0).select(1, a.lt(0).select(-1, a.number(0))),
+        Sign => a.ne(0).select(1, a.number(0)),
+        Not => !a,
         PopCount if bits <= 32 => {
-            return Some(format!("countOneBits(u32({a}) & {}u)", u32::MAX >> (32 - bits)));
+            let own = a.to(ScalarType::U32) & (u32::MAX >> (32 - bits)) as usize;
+            return Some(own.function("countOneBits"));
         }
         PopCount => {
-            let half =
-                |shift| format!("countOneBits(u32((u64({a}) >> {shift}u) & u64(0xffffffffu)))");
-            return Some(format!("{} + {}", half(0), half(32)));
+            let half = |shift: usize| {
+                let half = (a.to(ScalarType::U64) >> shift) & u32::MAX as usize;
+                half.to(ScalarType::U32).function("countOneBits")
+            };
+            return Some(half(0) + half(32));
         }
-        Add => format!("{a} + {b}"),
-        Sub => format!("{a} - {b}"),
-        Mul => format!("{a} * {b}"),
-        TruncDiv if divides => format!("{a} / {b}"),
-        TruncMod if divides => format!("{a} % {b}"),
-        FloorDiv if divides && signed => {
-            format!("({a} / {b}) - select({zero}, {name}(1), {a} % {b} < {zero})")
-        }
-        FloorDiv if divides => format!("{a} / {b}"),
-        FloorMod if divides && signed => {
-            format!("(({a} % {b}) + {b}) % {b}")
-        }
-        FloorMod if divides => format!("{a} % {b}"),
-        Max => format!("max({a}, {b})"),
-        Min => format!("min({a}, {b})"),
-        And => format!("{a} & {b}"),
-        Or => format!("{a} | {b}"),
-        Xor => format!("{a} ^ {b}"),
+        Add => a + b,
+        Sub => a - b,
+        Mul => a * b,
+        TruncDiv if divides => a / b,
+        TruncMod if divides => a % b,
+        FloorDiv if divides && signed => a / b - (a % b).lt(0).select(1, a.number(0)),
+        FloorDiv if divides => a / b,
+        FloorMod if divides && signed => (a % b + b) % b,
+        FloorMod if divides => a % b,
+        Max => a.max(b),
+        Min => a.min(b),
+        And => a & b,
+        Or => a | b,
+        Xor => a ^ b,
         TruncDiv => whole("div"),
         TruncMod => whole("rem"),
         FloorDiv => whole("floor_div"),
         FloorMod => whole("floor_mod"),
         Pow => whole("power"),
-        Shl => format!("{a} << {}", amount()),
-        Shr => format!("{a} >> {}", amount()),
-        Eq => return Some(format!("{a} == {b}")),
-        Ne => return Some(format!("{a} != {b}")),
-        Lt => return Some(format!("{a} < {b}")),
-        Le => return Some(format!("{a} <= {b}")),
-        Gt => return Some(format!("{a} > {b}")),
-        Ge => return Some(format!("{a} >= {b}")),
-        Floor | Ceil | Trunc | Rint | Real | Conj => a.into(),
+        Shl => a << amount(),
+        Shr => a >> amount(),
+        Eq => return Some(a.eq(b)),
+        Ne => return Some(a.ne(b)),
+        Lt => return Some(a.lt(b)),
+        Le => return Some(a.le(b)),
+        Gt => return Some(a.gt(b)),
+        Ge => return Some(a.ge(b)),
+        Floor | Ceil | Trunc | Rint | Real | Conj => a,
         Exp | Expm1 | Log | Log1p | Sqrt | Rsqrt | Sin | Cos | Tan | Asin | Acos | Atan | Sinh
         | Cosh | Tanh | Asinh | Acosh | Atanh | Erf | Erfc | Lgamma | Div | Atan2 | NextAfter
         | Igamma | Igammac | IgammaGradA | Zeta | IsNan | IsInf | IsFinite | Imag | Select
         | Cast | Chop | Complex | Flush => return None,
     };
-    Some(cut(dtype, &text))
+    Some(value.rounded(dtype))
 }
 
-fn emit_bool(prim: Prim, texts: &[&str]) -> Option<String> {
-    let a = texts[0];
-    let b = texts.get(1).copied().unwrap_or("");
+fn bool<'k>(prim: Prim, a: KernelValue<'k>, b: KernelValue<'k>) -> Option<KernelValue<'k>> {
     Some(match prim {
-        Prim::Not => format!("!{a}"),
-        Prim::And | Prim::Min => format!("{a} && {b}"),
-        Prim::Or | Prim::Max => format!("{a} || {b}"),
-        Prim::Xor | Prim::Ne => format!("{a} != {b}"),
-        Prim::Eq => format!("{a} == {b}"),
+        Prim::Not => !a,
+        Prim::And | Prim::Min => a.and(b),
+        Prim::Or | Prim::Max => a.or(b),
+        Prim::Xor | Prim::Ne => a.ne(b),
+        Prim::Eq => a.eq(b),
         _ => return None,
     })
 }
@@ -199,50 +192,52 @@ fn scalar(dtype: DType) -> ScalarType {
     }
 }
 
-fn cast(from: DType, to: DType, a: &str) -> Option<String> {
+fn cast(from: DType, to: DType, a: KernelValue<'_>) -> Option<KernelValue<'_>> {
     let is_small_float = |dtype| matches!(dtype, DType::F32 | DType::F16 | DType::BF16);
     let known = |dtype: DType| is_small_float(dtype) || dtype == DType::Bool || dtype.is_integer();
     if !known(from) || !known(to) {
         return None;
     }
     let value = match (from, to) {
-        (DType::Bool, to) if is_small_float(to) => format!("select(0.0f, 1.0f, {a})"),
-        (DType::Bool, DType::Bool) => a.into(),
-        (DType::Bool, to) => {
-            let scalar = scalar(to);
-            format!("select({}, {}(1), {a})", scalar.zero(), scalar.name())
-        }
+        (from, to) if from == to => return Some(a),
+        (DType::Bool, to) if is_small_float(to) => a.to(ScalarType::F32),
+        (DType::Bool, to) => a.to(scalar(to)),
         // Comparing takes subnormal numbers for zeros.
-        (from, DType::Bool) if is_small_float(from) => {
-            format!("(to_bits({a}) & 0x7fffffffu) != 0u")
-        }
-        (from, DType::Bool) => format!("{a} != {}", scalar(from).zero()),
-        (from, to) if is_small_float(from) && is_small_float(to) => a.into(),
-        (_, to) if is_small_float(to) => format!("f32({a})"),
-        (from, to) if is_small_float(from) => match scalar(to) {
-            // Narrow integers are the nearest ones.
-            ScalarType::I32 if to == DType::I8 => format!("clamp(to_int_({a}), -128, 127)"),
-            ScalarType::I32 if to == DType::I16 => format!("clamp(to_int_({a}), -32768, 32767)"),
-            ScalarType::U32 if to == DType::U8 => format!("u32(clamp(to_int_({a}), 0, 255))"),
-            ScalarType::U32 if to == DType::U16 => format!("u32(clamp(to_int_({a}), 0, 65535))"),
-            ScalarType::I32 => format!("to_int_({a})"),
-            ScalarType::U32 if to == DType::U32 => format!("to_unsigned_({a})"),
-            ScalarType::U32 => format!("u32(to_int_({a}))"),
-            ScalarType::I64 => format!("to_long_({a})"),
-            ScalarType::U64 => format!("to_unsigned_long_({a})"),
-            ScalarType::F32 | ScalarType::Bool => return None,
-        },
+        (from, DType::Bool) if is_small_float(from) => (a.bits() & 0x7fff_ffff_usize).ne(0),
+        (_, DType::Bool) => a.ne(0),
+        (from, to) if is_small_float(from) && is_small_float(to) => a,
+        (_, to) if is_small_float(to) => a.to(ScalarType::F32),
+        (from, to) if is_small_float(from) => whole(a, to),
         // Drivers are known to extend the sign otherwise.
-        (from, DType::I64) if scalar(from) == ScalarType::U32 => format!("i64(u64({a}))"),
+        (from, DType::I64) if scalar(from) == ScalarType::U32 => {
+            a.to(ScalarType::U64).to(ScalarType::I64)
+        }
         // Where a comparison follows, llvmpipe takes the sign for all bits.
-        (from, DType::I64) if scalar(from) == ScalarType::I32 => format!("i64({})", extended(a)),
+        (from, DType::I64) if scalar(from) == ScalarType::I32 => extended(a).to(ScalarType::I64),
         (from, DType::U64) if scalar(from) == ScalarType::I32 => extended(a),
-        (_, to) => format!("{}({a})", scalar(to).name()),
+        (_, to) => a.to(scalar(to)),
     };
-    Some(if from == to { value } else { cut(to, &value) })
+    Some(value.rounded(to))
+}
+
+/// A float as an integer of a dtype, towards zero; narrow integers are the nearest ones.
+fn whole(a: KernelValue<'_>, to: DType) -> KernelValue<'_> {
+    let function = |name: &'static str, scalar| a.function_to(name, scalar);
+    let int = || function("to_int_", ScalarType::I32);
+    match to {
+        DType::I8 => int().clamp(-128, 127),
+        DType::I16 => int().clamp(-32768, 32767),
+        DType::U8 => int().clamp(0, 255).to(ScalarType::U32),
+        DType::U16 => int().clamp(0, 65535).to(ScalarType::U32),
+        DType::U32 => function("to_unsigned_", ScalarType::U32),
+        DType::I64 => function("to_long_", ScalarType::I64),
+        DType::U64 => function("to_unsigned_long_", ScalarType::U64),
+        _ => int(),
+    }
 }
 
 /// The bits of a 32-bit integer with its sign in the 32 bits above.
-fn extended(a: &str) -> String {
-    format!("((u64(u32(({a}) >> 31u)) << 32u) | u64(u32({a})))")
+fn extended(a: KernelValue<'_>) -> KernelValue<'_> {
+    let [high, low] = [a >> 31, a].map(|part| part.to(ScalarType::U32).to(ScalarType::U64));
+    (high << 32) | low
 }

@@ -1,23 +1,26 @@
-//! Reductions along any axes: one invocation per result, or a group where that pays.
+//! Reductions along any axes: an invocation per result, or a workgroup where that pays.
 //!
 //! Sums of floats are kept in sixteen interleaved partial sums, which are then added in pairs:
 //! their rounding error grows with a sixteenth of the length.
 
 use super::{
     Shader,
-    index::position,
-    scalar_type::{Caps, ScalarType, cut, float},
+    builder::{KernelBuilder, KernelValue},
+    index::position_of,
+    scalar_type::{Caps, ScalarType},
     tiles::TEAM,
-    workgroup::{Fold, PARTS},
+    workgroup::{Fold, parts},
 };
 use crate::{device::OpCall, error::Result};
-use ferroflow_ir::{DType, ReduceKind, StridedView, infer::reduced_axes, view::ViewDim};
+use ferroflow_ir::{
+    DType, ReduceKind, StridedView, expr::Constant, infer::reduced_axes, view::ViewDim,
+};
 use smallvec::SmallVec;
 
 /// Partial sums of floats.
-const LANES: usize = 16;
+const PARTIAL_SUMS: usize = 16;
 
-/// Elements per result from which on groups work on it, where groups pay.
+/// Elements per result from which on workgroups compute it, where they pay.
 const LONG: usize = 512;
 
 /// So few results do not keep a device busy with an invocation for each.
@@ -29,11 +32,10 @@ const FEW: usize = 1 << 14;
 ///
 /// When the axes are none of the input.
 pub(super) fn shader(call: &OpCall<'_>, caps: Caps, kind: ReduceKind) -> Result<Option<Shader>> {
-    let Some(word) = ScalarType::of(call.dtype(0), caps) else { return Ok(None) };
     let shape = call.shape(0);
     let reduced = reduced_axes(&call.ints(1)?, shape.rank())?;
     let strides = shape.strides();
-    let loops = |wanted: bool| {
+    let dims = |wanted: bool| {
         let dims = shape.iter().zip(&strides).zip(&reduced);
         let dims: SmallVec<[ViewDim; 6]> = dims
             .filter(|(_, reduced)| **reduced == wanted)
@@ -41,178 +43,222 @@ pub(super) fn shader(call: &OpCall<'_>, caps: Caps, kind: ReduceKind) -> Result<
             .collect();
         StridedView { offset: 0, dims }
     };
-    let (kept, folded) = (loops(false), loops(true));
-    let (count, length) = (kept.num_elements(), folded.num_elements());
-    if kind == ReduceKind::Mean && word != ScalarType::F32 {
-        return Ok(whole_mean(caps, word, &kept, &folded));
+    let axes = ReducedAxes { kept: dims(false), folded: dims(true) };
+    let Some(scalar) = ScalarType::of(call.dtype(0), caps) else { return Ok(None) };
+    if kind == ReduceKind::Mean && scalar != ScalarType::F32 {
+        return whole_mean(call, caps, &axes);
     }
-    let Some(rule) = Rule::of(kind, call.dtype(0), word, length) else { return Ok(None) };
-    let base = position(&kept, "n");
-    let offset = position(&folded, "i");
-    let load = |at: &str| rule.contribution(&word.load("in0", at));
-    if caps.tiles && word == ScalarType::F32 && length >= LONG && (count <= FEW || is_row(&folded))
-    {
-        return Ok(Some(by_groups(&rule, &kept, &folded, caps)));
+    let (count, length) = (axes.kept.num_elements(), axes.folded.num_elements());
+    let rule = Rule { kind, dtype: call.dtype(0), length };
+    if !rule.fits(scalar) {
+        return Ok(None);
     }
-    let lanes =
-        if word == ScalarType::F32 && rule.is_sum && length >= 4 * LANES { LANES } else { 1 };
-    let mut body = format!("let base = {base};\n");
-    for lane in 0..lanes {
-        body += &format!("var acc{lane} = {};\n", rule.start);
+    let is_long = caps.tiles && scalar == ScalarType::F32 && length >= LONG;
+    if is_long && (count <= FEW || axes.is_row()) {
+        return by_workgroups(call, caps, rule, &axes);
     }
-    let whole = length / lanes * lanes;
-    body += &format!("for (var i = 0u; i < {whole}u; i++) {{\n");
-    for lane in 0..lanes {
-        let step = rule.combine(&format!("acc{lane}"), &load(&format!("base + {offset}")));
-        body += &format!("acc{lane} = {step};\n");
-        if lane + 1 < lanes {
-            body += "i++;\n";
-        }
+    by_invocations(call, caps, rule, &axes)
+}
+
+/// The axes of an input, as views of it.
+struct ReducedAxes {
+    kept: StridedView,
+    folded: StridedView,
+}
+
+impl ReducedAxes {
+    /// Whether neighbours in memory are folded.
+    fn is_row(&self) -> bool {
+        self.folded.dims.last().is_some_and(|dim| dim.stride == 1)
     }
-    body += "}\n";
+}
+
+/// An invocation per result.
+fn by_invocations(
+    call: &OpCall<'_>,
+    caps: Caps,
+    rule: Rule,
+    axes: &ReducedAxes,
+) -> Result<Option<Shader>> {
+    let k = KernelBuilder::new(caps);
+    let ([data], out) = (k.inputs(call, [0]), k.output(call.dtype(0)));
+    let length = rule.length;
+    let is_split = data.scalar == ScalarType::F32 && rule.is_sum() && length >= 4 * PARTIAL_SUMS;
+    let count = if is_split { PARTIAL_SUMS } else { 1 };
+    let base = k.bind("base", position_of(&k, &axes.kept, k.element()));
+    let sums: Vec<KernelValue<'_>> =
+        (0..count).map(|_| k.variable("acc", rule.start(&k))).collect();
+    let add = |sum: KernelValue<'_>, i| {
+        let element = data.at(base + position_of(&k, &axes.folded, i));
+        sum.set(rule.combine(sum, rule.contribution(element)));
+    };
+    let whole = length / count * count;
+    k.for_range("i", (0, whole, count), |i| {
+        sums.iter().enumerate().for_each(|(at, &sum)| add(sum, i + at));
+    });
     if whole < length {
-        let step = rule.combine("acc0", &load(&format!("base + {offset}")));
-        body += &format!("for (var i = {whole}u; i < {length}u; i++) {{\nacc0 = {step};\n}}\n");
+        k.for_range("i", (whole, length, 1), |i| add(sums[0], i));
     }
-    let mut width = lanes / 2;
+    let mut width = count / 2;
     while width > 0 {
-        for lane in 0..width {
-            let sum = rule.combine(&format!("acc{lane}"), &format!("acc{}", lane + width));
-            body += &format!("acc{lane} = {sum};\n");
+        for at in 0..width {
+            sums[at].set(rule.combine(sums[at], sums[at + width]));
         }
         width /= 2;
     }
-    body += &word.store("out0", "n", &rule.finish("acc0"));
-    Ok(Some(Shader::plain(vec![(0, word)], vec![word], body, count)))
+    out.set(k.element(), rule.finish(&k, sums[0]));
+    k.finish(axes.kept.num_elements())
 }
 
-/// Whether neighbours in memory are folded.
-fn is_row(folded: &StridedView) -> bool {
-    folded.dims.last().is_some_and(|dim| dim.stride == 1)
-}
-
-/// A group per result.
-fn by_groups(rule: &Rule, kept: &StridedView, folded: &StridedView, caps: Caps) -> Shader {
-    let fold = match rule.kind {
-        ReduceKind::Max => Fold::Function("max_"),
-        ReduceKind::Min => Fold::Function("min_"),
-        ReduceKind::Prod => Fold::Function("times_"),
-        ReduceKind::Sum
-        | ReduceKind::Mean
-        | ReduceKind::EuclideanNorm
-        | ReduceKind::All
-        | ReduceKind::Any => Fold::Sum,
-    };
-    let load = rule.contribution(&format!("in0[base + {}]", position(folded, "i")));
-    let body = format!(
-        "let base = {};\nvar acc = {};\n\
-         for (var i = lane; i < {}u; i = i + {TEAM}u) {{ acc = {}; }}\n{}\
-         if (lane == 0u) {{ out0[team] = {}; }}\n",
-        position(kept, "team"),
-        rule.start,
-        rule.length,
-        rule.combine("acc", &load),
-        fold.text("acc", "folded", TEAM, caps),
-        rule.finish("folded"),
-    );
-    let count = kept.num_elements() * TEAM;
-    let shader = Shader::plain(vec![(0, ScalarType::F32)], vec![ScalarType::F32], body, count);
-    Shader { shared: vec![PARTS], ..shader }
+/// A workgroup per result.
+fn by_workgroups(
+    call: &OpCall<'_>,
+    caps: Caps,
+    rule: Rule,
+    axes: &ReducedAxes,
+) -> Result<Option<Shader>> {
+    let k = KernelBuilder::new(caps);
+    let ([data], out) = (k.inputs(call, [0]), k.output(call.dtype(0)));
+    parts(&k);
+    let base = k.bind("base", position_of(&k, &axes.kept, k.workgroup()));
+    let acc = k.variable("acc", rule.start(&k));
+    k.for_range("i", (k.local(), rule.length, TEAM), |i| {
+        let element = data.at(base + position_of(&k, &axes.folded, i));
+        acc.set(rule.combine(acc, rule.contribution(element)));
+    });
+    let folded = rule.fold().whole(&k, acc, TEAM);
+    k.when(k.local().eq(0), || out.set(k.workgroup(), rule.finish(&k, folded)));
+    k.finish(axes.kept.num_elements() * TEAM)
 }
 
 /// Means of integers, whose sums need wider ones; of nothing 0.
-fn whole_mean(
-    caps: Caps,
-    word: ScalarType,
-    kept: &StridedView,
-    folded: &StridedView,
-) -> Option<Shader> {
-    let wide = match word {
-        _ if !caps.int64 => return None,
-        ScalarType::I32 | ScalarType::I64 => "i64",
-        ScalarType::U32 | ScalarType::U64 => "u64",
-        ScalarType::F32 | ScalarType::Bool => return None,
-    };
-    let length = folded.num_elements();
-    let body = format!(
-        "let base = {};\nvar sum = {wide}(0);\n\
-         for (var i = 0u; i < {length}u; i++) {{\nlet at = base + {};\n\
-         sum = sum + {wide}(in0[at]);\n}}\nout0[n] = {}(sum / {wide}({}));\n",
-        position(kept, "n"),
-        position(folded, "i"),
-        word.name(),
-        length.max(1),
-    );
-    Some(Shader::plain(vec![(0, word)], vec![word], body, kept.num_elements()))
+fn whole_mean(call: &OpCall<'_>, caps: Caps, axes: &ReducedAxes) -> Result<Option<Shader>> {
+    let k = KernelBuilder::new(caps);
+    let ([data], out) = (k.inputs(call, [0]), k.output(call.dtype(0)));
+    let is_signed = matches!(data.scalar, ScalarType::I32 | ScalarType::I64);
+    let wide = if is_signed { ScalarType::I64 } else { ScalarType::U64 };
+    k.requires(caps.int64 && !matches!(data.scalar, ScalarType::F32 | ScalarType::Bool));
+    let length = axes.folded.num_elements();
+    let base = k.bind("base", position_of(&k, &axes.kept, k.element()));
+    let sum = k.variable("sum", k.number(wide, 0));
+    k.for_below("i", length, |i| {
+        sum.set(sum + data.at(base + position_of(&k, &axes.folded, i)).to(wide));
+    });
+    out.set(k.element(), (sum / length.max(1)).to(data.scalar));
+    k.finish(axes.kept.num_elements())
 }
 
-/// Reduction of the elements.
+/// Reduction of so many elements of a dtype.
+#[derive(Debug, Clone, Copy)]
 struct Rule {
     kind: ReduceKind,
     dtype: DType,
-    start: String,
-    is_sum: bool,
     length: usize,
 }
 
 impl Rule {
-    fn of(kind: ReduceKind, dtype: DType, word: ScalarType, length: usize) -> Option<Rule> {
+    /// Whether elements of this type are so reduced.
+    fn fits(self, scalar: ScalarType) -> bool {
         use ReduceKind::*;
-        let is_float = word == ScalarType::F32;
-        let one = match word {
-            ScalarType::F32 => "1.0f".to_string(),
-            _ => format!("{}(1)", word.name()),
-        };
-        let start = match (kind, word) {
-            (All, ScalarType::Bool) => "true".into(),
-            (Any, ScalarType::Bool) => "false".into(),
-            (_, ScalarType::Bool) | (All | Any, _) => return None,
-            (Sum | Mean, _) => word.zero().to_string(),
-            (EuclideanNorm, _) if is_float => word.zero().to_string(),
-            (EuclideanNorm, _) => return None,
-            (Prod, _) => one,
-            (Max, _) => extreme(dtype, true)?,
-            (Min, _) => extreme(dtype, false)?,
-        };
-        let is_sum = matches!(kind, Sum | Mean | EuclideanNorm);
-        Some(Rule { kind, dtype, start, is_sum, length })
-    }
-
-    fn contribution(&self, element: &str) -> String {
         match self.kind {
-            ReduceKind::EuclideanNorm => format!("square_({element})"),
-            _ => element.into(),
+            All | Any => scalar == ScalarType::Bool,
+            EuclideanNorm => scalar == ScalarType::F32,
+            Sum | Mean | Prod | Max | Min => scalar != ScalarType::Bool,
         }
     }
 
-    fn combine(&self, acc: &str, x: &str) -> String {
+    fn is_sum(self) -> bool {
+        matches!(self.kind, ReduceKind::Sum | ReduceKind::Mean | ReduceKind::EuclideanNorm)
+    }
+
+    /// The result of no elements.
+    fn start(self, k: &KernelBuilder) -> KernelValue<'_> {
         use ReduceKind::*;
-        let is_float = self.dtype.is_float();
         match self.kind {
-            Sum | Mean | EuclideanNorm => format!("{acc} + {x}"),
-            Prod => format!("{acc} * {x}"),
-            Max if is_float => format!("max_({acc}, {x})"),
-            Min if is_float => format!("min_({acc}, {x})"),
-            Max => format!("max({acc}, {x})"),
-            Min => format!("min({acc}, {x})"),
-            All => format!("{acc} & {x}"),
-            Any => format!("{acc} | {x}"),
+            Sum | Mean | EuclideanNorm | Any => k.number(k.scalar(self.dtype), 0),
+            Prod | All => k.number(k.scalar(self.dtype), 1),
+            Max => extreme_of(k, self.dtype, true),
+            Min => extreme_of(k, self.dtype, false),
         }
     }
 
-    fn finish(&self, acc: &str) -> String {
-        let value = match (self.kind, self.dtype.is_float()) {
-            (ReduceKind::Mean, true) if self.length == 0 => float(f32::NAN),
-            (ReduceKind::Mean, _) => format!("{acc} / {}", float(self.length as f32)),
-            (ReduceKind::EuclideanNorm, _) => format!("sqrt({acc})"),
-            _ => acc.into(),
+    fn contribution(self, element: KernelValue<'_>) -> KernelValue<'_> {
+        match self.kind {
+            ReduceKind::EuclideanNorm => element.function("square_"),
+            _ => element,
+        }
+    }
+
+    fn combine<'k>(self, acc: KernelValue<'k>, x: KernelValue<'k>) -> KernelValue<'k> {
+        use ReduceKind::*;
+        match self.kind {
+            Sum | Mean | EuclideanNorm => acc + x,
+            Prod => acc * x,
+            Max | Min if self.dtype.is_float() => self.fold().combine(acc, x),
+            Max => acc.max(x),
+            Min => acc.min(x),
+            All => acc & x,
+            Any => acc | x,
+        }
+    }
+
+    /// The combination of floats.
+    fn fold(self) -> Fold {
+        match self.kind {
+            ReduceKind::Max => Fold::Function("max_"),
+            ReduceKind::Min => Fold::Function("min_"),
+            ReduceKind::Prod => Fold::Function("times_"),
+            ReduceKind::Sum
+            | ReduceKind::Mean
+            | ReduceKind::EuclideanNorm
+            | ReduceKind::All
+            | ReduceKind::Any => Fold::Sum,
+        }
+    }
+
+    fn finish<'k>(self, k: &'k KernelBuilder, acc: KernelValue<'k>) -> KernelValue<'k> {
+        let value = match self.kind {
+            ReduceKind::Mean if self.length == 0 => k.float(f32::NAN),
+            ReduceKind::Mean => acc / self.length as f32,
+            ReduceKind::EuclideanNorm => acc.function("sqrt"),
+            _ => acc,
         };
-        cut(self.dtype, &value)
+        value.rounded(self.dtype)
     }
 }
 
 /// Least (or greatest) finite element.
+pub(super) fn bound_of(k: &KernelBuilder, dtype: DType, lowest: bool) -> KernelValue<'_> {
+    let most = match dtype {
+        DType::F32 => f32::MAX,
+        DType::F16 => half::f16::MAX.to_f32(),
+        DType::BF16 => half::bf16::MAX.to_f32(),
+        dtype => return extreme_of(k, dtype, lowest),
+    };
+    k.float(if lowest { -most } else { most })
+}
+
+/// Least (or greatest) element. A dtype without order makes the kernel none.
+pub(super) fn extreme_of(k: &KernelBuilder, dtype: DType, lowest: bool) -> KernelValue<'_> {
+    let (scalar, bits) = (k.scalar(dtype), dtype.size().map_or(0, |size| size as u32 * 8));
+    let value = match scalar {
+        ScalarType::F32 if lowest => return k.float(f32::NEG_INFINITY),
+        ScalarType::F32 => return k.float(f32::INFINITY),
+        ScalarType::Bool => {
+            k.unsupported();
+            0
+        }
+        ScalarType::I32 | ScalarType::I64 if lowest => -(1i128 << (bits - 1)),
+        ScalarType::I32 | ScalarType::I64 => (1i128 << (bits - 1)) - 1,
+        ScalarType::U32 | ScalarType::U64 if lowest => 0,
+        ScalarType::U32 | ScalarType::U64 => (1i128 << bits) - 1,
+    };
+    k.constant(scalar, Constant::Int(value))
+}
+
+/// Least (or greatest) finite element.
 pub(super) fn bound(dtype: DType, lowest: bool) -> Option<String> {
+    use super::scalar_type::float;
     let most = match dtype {
         DType::F32 => f32::MAX,
         DType::F16 => half::f16::MAX.to_f32(),
@@ -224,7 +270,7 @@ pub(super) fn bound(dtype: DType, lowest: bool) -> Option<String> {
 
 /// Least (or greatest) element.
 pub(super) fn extreme(dtype: DType, lowest: bool) -> Option<String> {
-    use ferroflow_ir::expr::Constant;
+    use super::scalar_type::float;
     let bits = dtype.size()? as u32 * 8;
     let scalar = ScalarType::of(dtype, Caps { int64: true, ..Caps::default() })?;
     let value = match scalar {

@@ -9,12 +9,13 @@
 
 use super::{
     Shader,
+    builder::{KernelBuffer, KernelBuilder, KernelValue},
     elementwise::element,
     expr,
-    reduce::extreme,
-    scalar_type::{Caps, ScalarType, cut, float, literal},
+    reduce::extreme_of,
+    scalar_type::{Caps, ScalarType},
     tiles::TEAM,
-    workgroup::{Fold, PARTS, WARP},
+    workgroup::{Fold, WARP, parts},
 };
 use crate::{
     device::{OpCall, OperandSpec},
@@ -25,7 +26,7 @@ use ferroflow_ir::{
     expr::{ExprId, ExprKind},
     infer::reduced_axes,
 };
-use std::{collections::BTreeSet, fmt::Write};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Elements that a lane keeps, of one value and of all.
 const MOST_STEPS: usize = 32;
@@ -72,11 +73,11 @@ pub(super) fn region(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         return Ok(None);
     }
     let rows = Rows { expr, operands: call.inputs, space: &space, n_last, caps };
-    Ok(rows.shader(call.attrs.bool("reduces")?))
+    rows.shader(call.attrs.bool("reduces")?)
 }
 
 /// The shader of an expression over the rows along an input's last dimension.
-pub(super) fn of_one(call: &OpCall<'_>, expr: &Expr, caps: Caps) -> Option<Shader> {
+pub(super) fn of_one(call: &OpCall<'_>, expr: &Expr, caps: Caps) -> Result<Option<Shader>> {
     let space = call.shape(0);
     let rows = Rows { expr, operands: &call.inputs[..1], space, n_last: 1, caps };
     rows.shader(false)
@@ -106,66 +107,26 @@ impl Rows<'_> {
         }
     }
 
-    fn shader(&self, reduces: bool) -> Option<Shader> {
-        let output = ScalarType::of(self.expr.dtype(), self.caps)?;
-        let row = self.row();
+    fn shader(&self, reduces: bool) -> Result<Option<Shader>> {
+        let (k, row) = (KernelBuilder::new(self.caps), self.row());
         if self.space.num_elements() == 0 {
             // There is nothing to compute, and nothing that rows could be told by.
-            return (!reduces).then(|| Shader::plain(Vec::new(), vec![output], String::new(), 0));
+            k.requires(!reduces);
+            k.output(self.expr.dtype());
+            return k.finish(0);
         }
         let rows = self.space.num_elements() / row;
         let lanes = self.lanes(rows);
-        let mut inputs = Vec::new();
-        for (position, operand) in self.operands.iter().enumerate() {
-            inputs.push((position, ScalarType::of(operand.dtype, self.caps)?));
-        }
         let is_element = self.elements();
         if is_element[self.expr.root().index()] == reduces {
-            return None;
+            return Ok(None);
         }
-        let steps = row.div_ceil(lanes);
-        let mut body = match lanes {
-            1 => "let row = n;\n".to_string(),
-            _ => format!(
-                "let own_row = team * {each}u + lane / {lanes}u;\n\
-                 let row = min(own_row, {last}u);\nlet first = lane % {lanes}u;\n",
-                each = TEAM / lanes,
-                last = rows.saturating_sub(1),
-            ),
-        };
-        let _ = writeln!(body, "let base = row * {row}u;");
-        let kept = if lanes == 1 || steps > MOST_STEPS {
-            BTreeSet::new()
-        } else {
-            self.kept(&is_element, reduces, steps)
-        };
-        let mut writer =
-            Writer { rows: self, is_element, lanes, steps, kept, known: BTreeSet::new() };
-        body += &writer.values()?;
-        let is_own = format!("own_row < {rows}u");
-        let root = self.expr.root();
-        if reduces {
-            let store = output.store("out0", "row", &writer.name(root)?);
-            body += &match lanes {
-                1 => store,
-                _ => format!("if (first == 0u && {is_own}) {{ {store} }}\n"),
-            };
-        } else {
-            let ends = lanes < TEAM && lanes > 1 && !rows.is_multiple_of(TEAM / lanes);
-            let finish = |value: &str| output.store("out0", "at", value);
-            let last = writer.elements(root, &finish)?;
-            body += &if ends { format!("if ({is_own}) {{\n{last}}}\n") } else { last };
+        let mut writer = RowsWriter::new(self, &k, is_element, (rows, lanes, reduces));
+        match writer.write(rows, reduces) {
+            None => Ok(None),
+            Some(()) if lanes == 1 => k.finish(rows),
+            Some(()) => k.finish(rows.div_ceil(TEAM / lanes) * TEAM),
         }
-        if lanes == 1 {
-            return Some(Shader::plain(inputs, vec![output], body, rows));
-        }
-        let count = rows.div_ceil(TEAM / lanes) * TEAM;
-        let arrays = writer.kept.iter().map(|id| (format!("kept{}", id.index()), steps)).collect();
-        Some(Shader {
-            shared: vec![PARTS],
-            arrays,
-            ..Shader::plain(inputs, vec![output], body, count)
-        })
     }
 
     /// For each node, whether it has a value for each element of a row.
@@ -255,125 +216,228 @@ fn is_costly(prim: Prim) -> bool {
     !matches!(prim, Neg | Abs | Add | Sub | Mul | Max | Min | Flush | Select | Cast)
 }
 
-/// The text of rows, as far as it is written.
-struct Writer<'a> {
+/// A kernel of rows, as far as it is written.
+struct RowsWriter<'a, 'k> {
     rows: &'a Rows<'a>,
+    k: &'k KernelBuilder,
+    buffers: Vec<KernelBuffer<'k>>,
+    /// For each node, whether it has a value for each element of a row.
     is_element: Vec<bool>,
     lanes: usize,
     /// Elements of a lane.
     steps: usize,
+    /// The row of this lane, and whether there is such a row.
+    row: KernelValue<'k>,
+    is_own: KernelValue<'k>,
+    /// The position of its first element.
+    base: KernelValue<'k>,
+    /// The first element of this lane, counted from there.
+    first: KernelValue<'k>,
     /// Elements that are kept once a loop has computed them.
-    kept: BTreeSet<ExprId>,
+    kept: BTreeMap<ExprId, KernelBuffer<'k>>,
     /// Those that a loop has computed.
     known: BTreeSet<ExprId>,
+    /// Values of the whole row.
+    values: BTreeMap<ExprId, KernelValue<'k>>,
 }
 
-impl Writer<'_> {
-    /// The name of a node whose value is known.
-    fn name(&self, id: ExprId) -> Option<String> {
-        let node = &self.rows.expr.nodes()[id.index()];
-        Some(match node.kind {
-            ExprKind::Const(value) => literal(value, ScalarType::of(node.dtype, self.rows.caps)?)?,
-            _ if self.known.contains(&id) => format!("kept{}[k]", id.index()),
-            _ => format!("v{}", id.index()),
-        })
+/// Where a loop over the elements of a row is.
+#[derive(Debug, Clone, Copy)]
+struct RowPosition<'k> {
+    /// The element's position in the space, and in the row.
+    at: KernelValue<'k>,
+    column: KernelValue<'k>,
+    /// How many elements the lane had before.
+    step: KernelValue<'k>,
+}
+
+impl<'a, 'k> RowsWriter<'a, 'k> {
+    fn new(
+        rows: &'a Rows<'a>,
+        k: &'k KernelBuilder,
+        is_element: Vec<bool>,
+        (count, lanes, reduces): (usize, usize, bool),
+    ) -> RowsWriter<'a, 'k> {
+        let operands = rows.operands.iter().enumerate();
+        let buffers =
+            operands.map(|(position, operand)| k.input(position, operand.dtype)).collect();
+        let length = rows.row();
+        let (row, is_own, first) = match lanes {
+            1 => (k.element(), k.bool(true), k.index(0)),
+            _ => {
+                parts(k);
+                let number = k.workgroup() * (TEAM / lanes) + k.local() / lanes;
+                let number = k.bind("number", number);
+                let row = k.bind("row", number.min(count - 1));
+                (row, number.lt(count), k.bind("first", k.local() % lanes))
+            }
+        };
+        let base = k.bind("base", row * length);
+        let steps = length.div_ceil(lanes);
+        let kept = match lanes == 1 || steps > MOST_STEPS {
+            true => BTreeSet::new(),
+            false => rows.kept(&is_element, reduces, steps),
+        };
+        let kept = kept.into_iter().map(|id| (id, k.private("kept", steps))).collect();
+        let (known, values) = Default::default();
+        RowsWriter {
+            rows,
+            k,
+            buffers,
+            is_element,
+            lanes,
+            steps,
+            row,
+            is_own,
+            base,
+            first,
+            kept,
+            known,
+            values,
+        }
     }
 
-    /// The value of a primitive.
-    fn applied(&self, id: ExprId) -> Option<String> {
-        expr::applied(self.rows.expr, id, |arg| self.name(arg))
+    /// Writes all of the kernel; `None` where a primitive has no spelling.
+    fn write(&mut self, rows: usize, reduces: bool) -> Option<()> {
+        self.compute_values()?;
+        let (k, lanes, root) = (self.k, self.lanes, self.rows.expr.root());
+        let out = k.output(self.rows.expr.dtype());
+        if reduces {
+            let value = self.values.get(&root).copied()?;
+            let stores = if lanes == 1 { k.bool(true) } else { self.first.eq(0).and(self.is_own) };
+            k.when(stores, || out.set(self.row, value));
+            return Some(());
+        }
+        let ends = lanes < TEAM && lanes > 1 && !rows.is_multiple_of(TEAM / lanes);
+        let stores = if ends { self.is_own } else { k.bool(true) };
+        let mut written = None;
+        k.when(stores, || {
+            written = self.compute_elements(root, |position, value| out.set(position.at, value));
+        });
+        written
+    }
+
+    /// The value of a node that is known, at a position where it has elements.
+    fn value(
+        &self,
+        id: ExprId,
+        elements: &BTreeMap<ExprId, KernelValue<'k>>,
+        step: Option<KernelValue<'k>>,
+    ) -> Option<KernelValue<'k>> {
+        let node = &self.rows.expr.nodes()[id.index()];
+        match (node.kind.clone(), step) {
+            (ExprKind::Const(value), _) => Some(self.k.constant(self.k.scalar(node.dtype), value)),
+            (_, Some(step)) if self.known.contains(&id) => Some(self.kept.get(&id)?.at(step)),
+            _ => elements.get(&id).or_else(|| self.values.get(&id)).copied(),
+        }
     }
 
     /// An element of an operand.
-    fn loaded(&self, position: usize, at: &str) -> Option<String> {
-        let rows = self.rows;
-        let (operand, source) = (&rows.operands[position], format!("in{position}"));
+    fn loaded(&self, position: usize, place: Option<RowPosition<'k>>) -> KernelValue<'k> {
+        let (rows, buffer) = (self.rows, self.buffers[position]);
+        let operand = &rows.operands[position];
         // A row that all rows share is read by the position in it.
         let is_shared = operand.shape.rank() == rows.n_last
             && operand.shape[..] == rows.space[rows.space.rank() - rows.n_last..];
-        if is_shared && at == "at" {
-            return Some(ScalarType::of(operand.dtype, rows.caps)?.load(&source, "i"));
+        match place {
+            Some(place) if is_shared => buffer.at(place.column),
+            place => {
+                let at = place.map_or(self.base, |place| place.at);
+                element(self.k, buffer, operand, rows.space, at)
+            }
         }
-        Some(element(operand, &source, (rows.space, at), rows.caps)?.1)
     }
 
-    /// The statements that compute every value of a whole row.
-    fn values(&mut self) -> Option<String> {
-        let (expr, mut text) = (self.rows.expr, String::new());
+    /// Computes every value of a whole row.
+    fn compute_values(&mut self) -> Option<()> {
+        let (expr, none) = (self.rows.expr, BTreeMap::new());
         for (id, node) in expr.iter() {
             if self.is_element[id.index()] {
                 continue;
             }
             let value = match &node.kind {
                 ExprKind::Const(_) => continue,
-                ExprKind::Input(position) => self.loaded(*position, "base")?,
-                ExprKind::Apply(..) => self.applied(id)?,
-                ExprKind::Reduce(kind, arg) => {
-                    let (lines, value) = self.reduced(id, *kind, *arg)?;
-                    text += &lines;
-                    cut(node.dtype, &value)
-                }
+                ExprKind::Input(position) => self.loaded(*position, None),
+                ExprKind::Apply(..) => expr::applied(expr, id, |arg| self.value(arg, &none, None))?,
+                ExprKind::Reduce(kind, arg) => self.reduced(*kind, *arg)?.rounded(node.dtype),
             };
-            let _ = writeln!(text, "let v{} = {value};", id.index());
+            self.values.insert(id, self.k.bind("v", value));
         }
-        Some(text)
+        Some(())
     }
 
-    /// The statements of a reduction, and its result.
-    fn reduced(&mut self, id: ExprId, kind: ReduceKind, arg: ExprId) -> Option<(String, String)> {
+    /// The reduction of a node.
+    fn reduced(&mut self, kind: ReduceKind, arg: ExprId) -> Option<KernelValue<'k>> {
         let dtype = self.rows.expr.nodes()[arg.index()].dtype;
-        let is_float = ScalarType::of(dtype, self.rows.caps) == Some(ScalarType::F32);
-        if !self.is_element[arg.index()] || !is_float {
+        let k = self.k;
+        if !self.is_element[arg.index()] || k.scalar(dtype) != ScalarType::F32 {
             return None;
         }
         let (start, fold) = match kind {
-            ReduceKind::Sum | ReduceKind::Mean => ("0.0f".to_string(), Fold::Sum),
-            ReduceKind::Max => (extreme(DType::F32, true)?, Fold::Function("max_")),
-            ReduceKind::Min => (extreme(DType::F32, false)?, Fold::Function("min_")),
+            ReduceKind::Sum | ReduceKind::Mean => (k.float(0.0), Fold::Sum),
+            ReduceKind::Max => (extreme_of(k, DType::F32, true), Fold::Function("max_")),
+            ReduceKind::Min => (extreme_of(k, DType::F32, false), Fold::Function("min_")),
             ReduceKind::Prod | ReduceKind::All | ReduceKind::Any | ReduceKind::EuclideanNorm => {
                 return None;
             }
         };
-        let (own, whole) = (format!("own{}", id.index()), format!("whole{}", id.index()));
-        let step = |value: &str| format!("{own} = {};\n", fold.combine(&own, value));
-        let lines = self.elements(arg, &step)?;
-        let folded = fold.text(&own, &whole, self.lanes, self.rows.caps);
-        let text = format!("var {own} = {start};\n{lines}{folded}");
-        let value = match kind {
-            ReduceKind::Mean => format!("{whole} / {}", float(self.rows.row() as f32)),
+        let acc = k.variable("acc", start);
+        self.compute_elements(arg, |_, value| acc.set(fold.combine(acc, value)))?;
+        let whole = fold.whole(k, acc, self.lanes);
+        Some(match kind {
+            ReduceKind::Mean => whole / self.rows.row() as f32,
             _ => whole,
-        };
-        Some((text, value))
+        })
     }
 
-    /// The loop over a lane's elements of a node.
-    fn elements(&mut self, root: ExprId, finish: &dyn Fn(&str) -> String) -> Option<String> {
-        let mut lines = String::new();
-        for id in self.rows.needed(root, &self.is_element, &self.known) {
-            let value = match self.rows.expr.nodes()[id.index()].kind {
-                ExprKind::Input(position) => self.loaded(position, "at")?,
-                _ => self.applied(id)?,
-            };
-            let _ = writeln!(lines, "let v{} = {value};", id.index());
-            if self.kept.contains(&id) {
-                let _ = writeln!(lines, "kept{}[k] = v{};", id.index(), id.index());
+    /// Computes a lane's elements of a node in a loop, and hands each on.
+    fn compute_elements(
+        &mut self,
+        root: ExprId,
+        finish: impl Fn(RowPosition<'k>, KernelValue<'k>),
+    ) -> Option<()> {
+        let needed = self.rows.needed(root, &self.is_element, &self.known);
+        let mut is_written = true;
+        self.for_each_element(|position| {
+            let mut elements = BTreeMap::new();
+            for &id in &needed {
+                let value = match self.rows.expr.nodes()[id.index()].kind {
+                    ExprKind::Input(operand) => Some(self.loaded(operand, Some(position))),
+                    _ => expr::applied(self.rows.expr, id, |arg| {
+                        self.value(arg, &elements, Some(position.step))
+                    }),
+                };
+                let Some(value) = value else { return is_written = false };
+                let value = self.k.bind("v", value);
+                if let Some(kept) = self.kept.get(&id) {
+                    kept.set(position.step, value);
+                }
+                elements.insert(id, value);
             }
-        }
-        lines += &finish(&self.name(root)?);
-        let found = self.rows.needed(root, &self.is_element, &self.known);
-        self.known.extend(found.intersection(&self.kept));
-        let (row, lanes, steps) = (self.rows.row(), self.lanes, self.steps);
+            match self.value(root, &elements, Some(position.step)) {
+                Some(value) => finish(position, value),
+                None => is_written = false,
+            }
+        });
+        self.known.extend(needed.into_iter().filter(|id| self.kept.contains_key(id)));
+        is_written.then_some(())
+    }
+
+    fn for_each_element(&self, body: impl FnOnce(RowPosition<'k>)) {
+        let (k, row, lanes) = (self.k, self.rows.row(), self.lanes);
+        let position =
+            |column, step| RowPosition { at: k.bind("at", self.base + column), column, step };
         if lanes == 1 {
-            return Some(format!(
-                "for (var i = 0u; i < {row}u; i++) {{\nlet at = base + i;\n{lines}}}\n"
-            ));
+            return k.for_below("column", row, |column| body(position(column, column)));
         }
-        let is_whole = row.is_multiple_of(lanes);
-        let guard = if is_whole { String::new() } else { format!("if (i < {row}u) ") };
-        let unroll = if self.steps <= MOST_STEPS { "unroll_ " } else { "" };
-        Some(format!(
-            "{unroll}for (var k = 0u; k < {steps}u; k++) {{\nlet i = first + k * {lanes}u;\n\
-             {guard}{{\nlet at = base + i;\n{lines}}}\n}}\n"
-        ))
+        let step = |step: KernelValue<'k>| {
+            let column = k.bind("column", self.first + step * lanes);
+            let inside = if row.is_multiple_of(lanes) { k.bool(true) } else { column.lt(row) };
+            k.when(inside, || body(position(column, step)));
+        };
+        match self.steps <= MOST_STEPS {
+            true => k.unrolled_below("step", self.steps, step),
+            false => k.for_below("step", self.steps, step),
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! Softmax along the last dimension, its logarithm, and the losses made of it.
 
 use super::{
-    Shader, rows,
-    scalar_type::{Caps, ScalarType, cut, float},
-    scalar_types,
+    Shader,
+    builder::{KernelBuilder, KernelValue},
+    rows,
+    scalar_type::{Caps, ScalarType},
 };
 use crate::{device::OpCall, error::Result};
-use ferroflow_ir::{DType, Expr, pass::region};
+use ferroflow_ir::{Expr, pass::region};
 
 pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("LogSoftmax", log_softmax),
@@ -15,74 +16,81 @@ pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("SparseSoftmaxCrossEntropyWithLogits", sparse_cross_entropy),
 ];
 
-/// The statements that find the largest element of a row and the sum of the exponentials.
-fn sums(row: usize, at: &str) -> String {
-    format!(
-        "var largest = {lowest};\n\
-         for (var i = 0u; i < {row}u; i++) {{ largest = max(largest, in0[{at}]); }}\n\
-         var sum = 0.0f;\n\
-         for (var i = 0u; i < {row}u; i++) {{ sum = sum + exp_(in0[{at}] - largest); }}\n",
-        lowest = float(f32::MIN)
-    )
-}
-
 fn softmax(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    Ok(region::softmax(&Expr::input(0, call.dtype(0)), false)
-        .and_then(|expr| rows::of_one(call, &expr, caps)))
+    of_rows(call, caps, false)
 }
 
 fn log_softmax(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    Ok(region::softmax(&Expr::input(0, call.dtype(0)), true)
-        .and_then(|expr| rows::of_one(call, &expr, caps)))
+    of_rows(call, caps, true)
+}
+
+fn of_rows(call: &OpCall<'_>, caps: Caps, is_logarithm: bool) -> Result<Option<Shader>> {
+    match region::softmax(&Expr::input(0, call.dtype(0)), is_logarithm) {
+        Some(expr) => rows::of_one(call, &expr, caps),
+        None => Ok(None),
+    }
+}
+
+/// The largest of the elements of a row, and the sum of the exponentials of the others under it.
+fn largest_and_sum<'k>(
+    k: &'k KernelBuilder,
+    row: usize,
+    element: impl Fn(KernelValue<'k>) -> KernelValue<'k>,
+) -> (KernelValue<'k>, KernelValue<'k>) {
+    let largest = k.variable("largest", k.float(f32::MIN));
+    k.for_below("i", row, |i| largest.set(largest.max(element(i))));
+    let sum = k.variable("sum", k.float(0.0));
+    k.for_below("i", row, |i| sum.set(sum + (element(i) - largest).function("exp_")));
+    (largest, sum)
 }
 
 /// Logits and labels `[batch, classes]`, either of which may have one row only → loss `[batch]` and
 /// its gradient `[batch, classes]`.
 fn cross_entropy(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let shape = call.output_shape(1)?;
+    let (shape, dtype) = (call.output_shape(1)?, call.dtype(0));
     let (batch, row) = (shape[0], shape[1]);
-    let Some((inputs, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
-    let dtype = call.dtype(0);
-    let at = |input: usize| {
+    let k = KernelBuilder::new(caps);
+    let ([logits, labels], n) = (k.inputs(call, [0, 1]), k.element());
+    let (losses, gradients) = (k.output(dtype), k.output(dtype));
+    let steps = [0, 1].map(|input| {
         let own = call.shape(input);
         let (down, across) = (own[0] != 1 || batch == 1, own[1] != 1 || row == 1);
-        let down = if down { format!("n * {}u", own[1]) } else { "0u".into() };
-        if across { format!("{down} + i") } else { down }
-    };
-    let (logits, labels) = (at(0), at(1));
-    let body = format!(
-        "{}let logarithm = log_(sum);\nvar loss = 0.0f;\n\
-         for (var i = 0u; i < {row}u; i++) {{\n\
-         let x = in0[{logits}] - largest;\nlet label = in1[{labels}];\n\
-         loss = loss + label * (logarithm - x);\n\
-         out1[n * {row}u + i] = {};\n}}\nout0[n] = {};\n",
-        sums(row, &logits),
-        cut(dtype, "exp_(x) / sum - label"),
-        cut(dtype, "loss"),
-    );
-    Ok(Some(Shader::plain(inputs, vec![word, word], body, batch)))
+        (if down { own[1] } else { 0 }, usize::from(across))
+    });
+    let [logit, label] = [(logits, steps[0]), (labels, steps[1])]
+        .map(|(buffer, (down, across))| move |i| buffer.at(n * down + i * across));
+    let (largest, sum) = largest_and_sum(&k, row, &logit);
+    let logarithm = k.bind("logarithm", sum.function("log_"));
+    let loss = k.variable("loss", k.float(0.0));
+    k.for_below("i", row, |i| {
+        let x = k.bind("x", logit(i) - largest);
+        let label = k.bind("label", label(i));
+        loss.set(loss + label * (logarithm - x));
+        gradients.set(n * row + i, (x.function("exp_") / sum - label).rounded(dtype));
+    });
+    losses.set(n, loss.rounded(dtype));
+    k.finish(batch)
 }
 
-/// A label outside returns NaN, as on TensorFlow's accelerators.
+/// A label outside makes NaN, as on TensorFlow's accelerators.
 fn sparse_cross_entropy(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let (batch, row) = (call.shape(0)[0], call.shape(0)[1]);
-    let Some((inputs, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
-    if !matches!(call.dtype(0), DType::F32 | DType::F16 | DType::BF16) || word != ScalarType::F32 {
-        return Ok(None);
-    }
-    let dtype = call.dtype(0);
-    let nan = float(f32::NAN);
-    let body = format!(
-        "let base = n * {row}u;\n{}let given = in1[n];\nlet label = {};\n\
-         for (var i = 0u; i < {row}u; i++) {{\n\
-         var slope = exp_(in0[base + i] - largest) / sum - select(0.0f, 1.0f, i == label);\n\
-         if (label >= {row}u) {{ slope = {nan}; }}\nout1[base + i] = {};\n}}\n\
-         var loss = {nan};\n\
-         if (label < {row}u) {{ loss = log_(sum) - (in0[base + label] - largest); }}\nout0[n] = {};\n",
-        sums(row, "base + i"),
-        inputs[1].1.as_index("given"),
-        cut(dtype, "slope"),
-        cut(dtype, "loss"),
-    );
-    Ok(Some(Shader::plain(inputs, vec![word, word], body, batch)))
+    let (batch, row, dtype) = (call.shape(0)[0], call.shape(0)[1], call.dtype(0));
+    let k = KernelBuilder::new(caps);
+    let ([logits, labels], n) = (k.inputs(call, [0, 1]), k.element());
+    let (losses, gradients) = (k.output(dtype), k.output(dtype));
+    k.requires(logits.scalar == ScalarType::F32);
+    let base = k.bind("base", n * row);
+    let (largest, sum) = largest_and_sum(&k, row, |i| logits.at(base + i));
+    let label = k.bind("label", labels.at(n).as_index());
+    let inside = label.lt(row);
+    k.for_below("i", row, |i| {
+        let share = (logits.at(base + i) - largest).function("exp_") / sum;
+        let slope = k.variable("slope", share - i.eq(label).to(ScalarType::F32));
+        k.when(!inside, || slope.set(f32::NAN));
+        gradients.set(base + i, slope.rounded(dtype));
+    });
+    let loss = k.variable("loss", k.float(f32::NAN));
+    k.when(inside, || loss.set(sum.function("log_") - (logits.at(base + label) - largest)));
+    losses.set(n, loss.rounded(dtype));
+    k.finish(batch)
 }

@@ -1,20 +1,21 @@
-//! Matmuls by groups of invocations, which share tiles of both operands.
+//! Matmuls by workgroups, whose invocations share tiles of both operands.
 //!
-//! A group computes a square of the result, each of its invocations a block of that in registers.
-//! Elements are summed in the same order as without tiles.
+//! A workgroup computes a square of the result, each of its invocations a block of that in
+//! registers. Elements are summed in the same order as without tiles.
 
 use super::{
     Shader,
-    epilogue::EpilogueWriter,
-    index,
-    matmul::{BLOCK, MatmulSide, pairs},
-    scalar_type::ScalarType,
+    builder::{KernelBuffer, KernelBuilder, KernelValue},
+    epilogue::FusedOutput,
+    index::position_of,
+    matmul::{BLOCK, MatmulSide, SumBlock, bind_each},
 };
+use crate::error::Result;
 
-/// Invocations of a group that shares memory.
+/// Invocations of a workgroup that shares memory.
 pub(super) const TEAM: usize = 256;
 
-/// Rows and columns of the result that a group computes.
+/// Rows and columns of the result that a workgroup computes.
 pub(super) const TILE: usize = 64;
 
 /// Length of the part of the summed dimension that is shared at a time.
@@ -23,7 +24,7 @@ pub(super) const DEPTH: usize = 16;
 /// Rows of shared memory are one element longer than a tile, for they are written across.
 pub(super) const PITCH: usize = TILE + 1;
 
-/// Whether a matmul `[m, k] × [k, n]` has work for groups.
+/// Whether a matmul `[m, k] × [k, n]` has work for workgroups.
 pub(super) fn fits(m: usize, k: usize, n: usize) -> bool {
     m >= TILE && n >= TILE && k >= DEPTH
 }
@@ -41,99 +42,139 @@ pub(super) struct TileSizes {
     pub(super) batch: usize,
 }
 
-/// Access to an element of an operand: the statement that sets `x` to that at `along` the dimension
-/// that the result has too, and `deep` along the summed one.
-pub(super) struct TileOperand {
-    pub(super) read: String,
+/// Access to an operand.
+pub(super) struct TileOperand<'a, 'k> {
+    /// Assigns the element at a position along the dimension that the result has too, and at one
+    /// along the summed dimension, to a variable that is 0.
+    pub(super) read: &'a dyn Fn(KernelValue<'k>, KernelValue<'k>, KernelValue<'k>),
     /// Whether neighbours along the summed dimension are neighbours in memory.
     pub(super) is_deep: bool,
 }
 
 /// The matmul of matrices of floats.
-pub(super) fn matmul(
-    inputs: Vec<(usize, ScalarType)>,
-    finish: &EpilogueWriter,
-    a: &MatmulSide,
-    b: &MatmulSide,
+pub(super) fn matmul<'k>(
+    k: &'k KernelBuilder,
+    out: &FusedOutput<'k>,
+    [(left, a), (right, b)]: [(KernelBuffer<'k>, &MatmulSide); 2],
     batch: usize,
-) -> Shader {
-    let sizes = TileSizes { m: a.rows, k: a.cols, n: b.cols, batch };
-    let matrices = format!(
-        "let a = {};\nlet b = {};\n",
-        index::position(&a.matrices, "matrix"),
-        index::position(&b.matrices, "matrix"),
-    );
-    let operand = |source: &str, step: usize, deep_step: usize| TileOperand {
-        read: format!("x = {source} + along * {step}u + deep * {deep_step}u];"),
-        is_deep: step != 1,
+) -> Result<Option<Shader>> {
+    let square = TileSquare::new(k, TileSizes { m: a.rows, k: a.cols, n: b.cols, batch });
+    let start = |side: &MatmulSide| k.bind("start", position_of(k, &side.matrices, square.matrix));
+    let (a_start, b_start) = (start(a), start(b));
+    let read_a = |along, deep, x: KernelValue<'k>| {
+        x.set(left.at(a_start + along * a.row_step + deep * a.col_step));
     };
-    let a = operand("in0[a", a.row_step, a.col_step);
-    let b = operand("in1[b", b.col_step, b.row_step);
-    tiled(inputs, finish, &sizes, &matrices, [&a, &b])
+    let read_b = |along, deep, x: KernelValue<'k>| {
+        x.set(right.at(b_start + along * b.col_step + deep * b.row_step));
+    };
+    let a = TileOperand { read: &read_a, is_deep: a.row_step != 1 };
+    let b = TileOperand { read: &read_b, is_deep: b.col_step != 1 };
+    square.kernel(out, [&a, &b])
 }
 
-/// A matmul `[m, k] × [k, n]` whose operands are read as told, after some statements.
-pub(super) fn tiled(
-    inputs: Vec<(usize, ScalarType)>,
-    finish: &EpilogueWriter,
-    &TileSizes { m, k, n, batch }: &TileSizes,
-    before: &str,
-    [a, b]: [&TileOperand; 2],
-) -> Shader {
-    let (down, across) = (m.div_ceil(TILE), n.div_ceil(TILE));
-    let mut body = format!(
-        "let column = team % {across}u * {TILE}u;\nlet row = team / {across}u % {down}u * {TILE}u;\n\
-         let matrix = team / {}u;\n{before}\
-         let right = lane % {side}u * {BLOCK}u;\nlet below = lane / {side}u * {BLOCK}u;\n",
-        across * down,
-        side = TILE / BLOCK,
-    );
-    for (i, j) in pairs(BLOCK, BLOCK) {
-        body += &format!("var c{i}{j} = 0.0f;\n");
-    }
-    body += &format!("for (var first = 0u; first < {k}u; first = first + {DEPTH}u) {{\n");
-    body += &share("tile_a", a, ("row", m), k);
-    body += &share("tile_b", b, ("column", n), k);
-    body += &format!("barrier_();\nfor (var i = 0u; i < {DEPTH}u; i++) {{\n");
-    for i in 0..BLOCK {
-        body += &format!("let x{i} = tile_a[i * {PITCH}u + below + {i}u];\n");
-        body += &format!("let y{i} = tile_b[i * {PITCH}u + right + {i}u];\n");
-    }
-    for (i, j) in pairs(BLOCK, BLOCK) {
-        body += &format!("c{i}{j} = c{i}{j} + x{i} * y{j};\n");
-    }
-    body += &format!("}}\nbarrier_();\n}}\nlet c = matrix * {}u;\n", m * n);
-    for (i, j) in pairs(BLOCK, BLOCK) {
-        let at = format!("c + (row + below + {i}u) * {n}u + column + right + {j}u");
-        let store = finish.store(&at, &format!("c{i}{j}"));
-        body += &format!(
-            "if (row + below + {i}u < {m}u && column + right + {j}u < {n}u) {{ {store} }}\n"
-        );
-    }
-    let shared = vec![("tile_a", DEPTH * PITCH), ("tile_b", DEPTH * PITCH)];
-    let count = batch * down * across * TEAM;
-    Shader { shared, ..finish.shader(inputs, ScalarType::F32, body, count) }
+/// The square of a result `[m, n]` that a workgroup computes.
+pub(super) struct TileSquare<'k> {
+    k: &'k KernelBuilder,
+    sizes: TileSizes,
+    /// The number of the matmul.
+    pub(super) matrix: KernelValue<'k>,
+    row: KernelValue<'k>,
+    column: KernelValue<'k>,
 }
 
-/// The statements that share a tile of an operand, from `start` of so many rows or columns on.
-/// Neighbours read neighbours.
-pub(super) fn share(
-    tile: &str,
-    operand: &TileOperand,
-    (start, size): (&str, usize),
-    summed: usize,
-) -> String {
-    let (own, depth) = match operand.is_deep {
-        false => (format!("at % {TILE}u"), format!("at / {TILE}u")),
-        true => (format!("at / {DEPTH}u"), format!("at % {DEPTH}u")),
-    };
-    format!(
-        "for (var s = 0u; s < {}u; s++) {{\nlet at = lane + s * {TEAM}u;\n\
-         let own = {own};\nlet depth = {depth};\nlet along = {start} + own;\n\
-         let deep = first + depth;\nvar x = 0.0f;\n\
-         if (along < {size}u && deep < {summed}u) {{ {} }}\n\
-         {tile}[depth * {PITCH}u + own] = x;\n}}\n",
-        TILE * DEPTH / TEAM,
-        operand.read
-    )
+impl<'k> TileSquare<'k> {
+    /// The square of this workgroup.
+    pub(super) fn new(k: &'k KernelBuilder, sizes: TileSizes) -> TileSquare<'k> {
+        let (down, across) = (sizes.m.div_ceil(TILE), sizes.n.div_ceil(TILE));
+        let number = k.workgroup();
+        let column = k.bind("column", number % across * TILE);
+        let row = k.bind("row", number / across % down * TILE);
+        TileSquare { k, sizes, matrix: k.bind("matrix", number / (across * down)), row, column }
+    }
+
+    /// The kernel that multiplies two operands.
+    pub(super) fn kernel(
+        &self,
+        out: &FusedOutput<'k>,
+        [a, b]: [&TileOperand<'_, 'k>; 2],
+    ) -> Result<Option<Shader>> {
+        let (k, &TileSizes { m, k: depth, n, batch }) = (self.k, &self.sizes);
+        let block = TileBlock::new(k);
+        let sums = SumBlock::new(k, (BLOCK, BLOCK), k.float(0.0));
+        block.add_products(&sums, (a, self.row, m), (b, self.column, n), depth);
+        let first = k.bind("first", self.matrix * (m * n));
+        let row = k.bind("row", self.row + block.below);
+        let column = k.bind("column", self.column + block.right);
+        sums.each(|i, j, sum| {
+            let inside = (row + i).lt(m).and((column + j).lt(n));
+            k.when(inside, || out.set(first + (row + i) * n + column + j, sum));
+        });
+        k.finish(batch * count(m, n) * TEAM)
+    }
+}
+
+/// The part of a square that one invocation has, and the tiles that it reads.
+pub(super) struct TileBlock<'k> {
+    k: &'k KernelBuilder,
+    /// Its first row and column, counted from those of the square.
+    pub(super) below: KernelValue<'k>,
+    pub(super) right: KernelValue<'k>,
+    pub(super) tiles: [KernelBuffer<'k>; 2],
+}
+
+impl<'k> TileBlock<'k> {
+    pub(super) fn new(k: &'k KernelBuilder) -> TileBlock<'k> {
+        let side = TILE / BLOCK;
+        let right = k.bind("right", k.local() % side * BLOCK);
+        let below = k.bind("below", k.local() / side * BLOCK);
+        let tiles = ["tile_a", "tile_b"].map(|name| k.shared(name, DEPTH * PITCH));
+        TileBlock { k, below, right, tiles }
+    }
+
+    /// Adds the sums of products of rows of one operand and columns of the other, from first ones on
+    /// of so many, over the summed dimension.
+    pub(super) fn add_products(
+        &self,
+        sums: &SumBlock<'k>,
+        (a, row, m): (&TileOperand<'_, 'k>, KernelValue<'k>, usize),
+        (b, column, n): (&TileOperand<'_, 'k>, KernelValue<'k>, usize),
+        depth: usize,
+    ) {
+        let (k, [tile_a, tile_b]) = (self.k, self.tiles);
+        k.for_range("deep_start", (0, depth, DEPTH), |start| {
+            share(k, tile_a, a, (row, m), (start, depth));
+            share(k, tile_b, b, (column, n), (start, depth));
+            k.barrier();
+            k.for_below("i", DEPTH, |i| {
+                let x = bind_each(k, "x", BLOCK, |at| tile_a.at(i * PITCH + self.below + at));
+                let y = bind_each(k, "y", BLOCK, |at| tile_b.at(i * PITCH + self.right + at));
+                sums.add_outer(&x, &y);
+            });
+            k.barrier();
+        });
+    }
+}
+
+/// Shares a tile of an operand, from a first row or column on of so many, and from a position of the
+/// summed dimension on. Neighbours read neighbours.
+fn share<'k>(
+    k: &'k KernelBuilder,
+    tile: KernelBuffer<'k>,
+    operand: &TileOperand<'_, 'k>,
+    (first, size): (KernelValue<'k>, usize),
+    (start, summed): (KernelValue<'k>, usize),
+) {
+    k.for_below("step", TILE * DEPTH / TEAM, |step| {
+        let at = k.bind("at", k.local() + step * TEAM);
+        let (line, depth) = match operand.is_deep {
+            false => (at % TILE, at / TILE),
+            true => (at / DEPTH, at % DEPTH),
+        };
+        let (line, depth) = (k.bind("line", line), k.bind("depth", depth));
+        let (along, deep) = (k.bind("along", first + line), k.bind("deep", start + depth));
+        let x = k.variable("x", k.float(0.0));
+        let inside = along.lt(size).and(deep.lt(summed));
+        k.when(inside, || (operand.read)(along, deep, x));
+        tile.set(depth * PITCH + line, x);
+    });
 }

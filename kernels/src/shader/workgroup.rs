@@ -1,83 +1,100 @@
 //! Work that the invocations of a workgroup do together: each has a part, and all get the whole.
 
-use super::{scalar_type::Caps, tiles::TEAM};
+use super::{
+    builder::{KernelBuffer, KernelBuilder, KernelValue},
+    scalar_type::ScalarType,
+    tiles::TEAM,
+};
 
 /// Invocations of a warp.
 pub(super) const WARP: usize = 32;
 
-/// The shared array that parts go through.
-pub(super) const PARTS: (&str, usize) = ("parts", TEAM);
+/// The array in workgroup memory that parts go through.
+pub(super) fn parts(k: &KernelBuilder) -> KernelBuffer<'_> {
+    k.shared("parts", TEAM)
+}
 
 /// Combination of two parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Fold<'a> {
+pub(super) enum Fold {
     Sum,
-    /// By a function of the common language.
-    Function(&'a str),
+    /// By a function of the library.
+    Function(&'static str),
 }
 
-impl Fold<'_> {
-    /// The expression that combines two parts.
-    pub(super) fn combine(self, a: &str, b: &str) -> String {
+impl Fold {
+    /// The combination of two parts.
+    pub(super) fn combine<'k>(self, a: KernelValue<'k>, b: KernelValue<'k>) -> KernelValue<'k> {
         match self {
-            Fold::Sum => format!("{a} + {b}"),
-            Fold::Function(name) => format!("{name}({a}, {b})"),
+            Fold::Sum => a + b,
+            Fold::Function(name) => a.function_with(name, b),
         }
     }
 
-    /// The statements that make `whole` of the `part` of each of so many invocations beside each
-    /// other, a power of two that divides the group. All of a group come by here.
-    pub(super) fn text(self, part: &str, whole: &str, lanes: usize, caps: Caps) -> String {
-        match lanes {
-            1 => format!("let {whole} = {part};\n"),
-            WARP if caps.warps => self.of_warp(part, whole),
-            TEAM if caps.warps => {
-                let near = format!("{whole}_near");
-                self.of_warp(part, &near) + &self.of_subgroups(&near, whole)
-            }
+    /// The combination of the parts of so many neighbouring invocations, a power of two that divides
+    /// the workgroup. Each of them has it, and all of a workgroup take part.
+    pub(super) fn whole<'k>(
+        self,
+        k: &'k KernelBuilder,
+        part: KernelValue<'k>,
+        invocations: usize,
+    ) -> KernelValue<'k> {
+        let caps = k.caps();
+        match invocations {
+            1 => part,
+            WARP if caps.warps => self.of_warp(k, part),
+            TEAM if caps.warps => self.of_subgroups(k, self.of_warp(k, part)),
             TEAM if caps.subgroups && self == Fold::Sum => {
-                let near = format!("{whole}_near");
-                let sum = format!("let {near} = subgroup_sum_({part});\n");
-                sum + &self.of_subgroups(&near, whole)
+                self.of_subgroups(k, k.bind("near", part.function("subgroup_sum_")))
             }
-            lanes => self.by_halves(part, whole, lanes),
+            invocations => self.by_halves(k, part, invocations),
         }
     }
 
     /// Each of a warp has the whole of it, after as many exchanges as it has halves.
-    fn of_warp(self, part: &str, whole: &str) -> String {
-        let mut text = format!("var {whole} = {part};\n");
+    fn of_warp<'k>(self, k: &'k KernelBuilder, part: KernelValue<'k>) -> KernelValue<'k> {
+        let whole = k.variable("near", part);
         let mut far = WARP / 2;
         while far > 0 {
-            let step = self.combine(whole, &format!("subgroup_xor_({whole}, {far}u)"));
-            text += &format!("{whole} = {step};\n");
+            let other = k.call("subgroup_xor_", ScalarType::F32, [whole, k.index(far)]);
+            whole.set(self.combine(whole, other));
             far /= 2;
         }
-        text
+        whole
     }
 
     /// The subgroups exchange their results through shared memory.
-    fn of_subgroups(self, near: &str, whole: &str) -> String {
-        let step = self.combine(whole, "parts[i]");
-        format!(
-            "if (subgroup_lane == 0u) {{ parts[subgroup] = {near}; }}\nbarrier_();\n\
-             var {whole} = parts[0];\n\
-             for (var i = 1u; i < subgroups; i++) {{ {whole} = {step}; }}\nbarrier_();\n"
-        )
+    fn of_subgroups<'k>(self, k: &'k KernelBuilder, near: KernelValue<'k>) -> KernelValue<'k> {
+        let parts = parts(k);
+        let first = k.builtin("subgroup_lane").eq(0);
+        k.when(first, || parts.set(k.builtin("subgroup"), near));
+        k.barrier();
+        let whole = k.variable("whole", parts.at(0));
+        k.for_range("i", (1, k.builtin("subgroups"), 1), |i| {
+            whole.set(self.combine(whole, parts.at(i)));
+        });
+        k.barrier();
+        whole
     }
 
-    fn by_halves(self, part: &str, whole: &str, lanes: usize) -> String {
-        let step = self.combine("parts[lane]", "parts[lane + half]");
-        let (own, first) = match lanes {
-            TEAM => ("lane".to_string(), "0".to_string()),
-            lanes => (format!("lane % {lanes}u"), format!("lane - lane % {lanes}u")),
-        };
-        format!(
-            "parts[lane] = {part};\nbarrier_();\n\
-             for (var half = {}u; half > 0u; half = half >> 1u) {{\n\
-             if ({own} < half) {{ parts[lane] = {step}; }}\nbarrier_();\n}}\n\
-             let {whole} = parts[{first}];\nbarrier_();\n",
-            lanes / 2
-        )
+    fn by_halves<'k>(
+        self,
+        k: &'k KernelBuilder,
+        part: KernelValue<'k>,
+        invocations: usize,
+    ) -> KernelValue<'k> {
+        let (parts, local) = (parts(k), k.local());
+        let own = if invocations == TEAM { local } else { local % invocations };
+        parts.set(local, part);
+        k.barrier();
+        k.for_halves("half", invocations, |half| {
+            let folded = self.combine(parts.at(local), parts.at(local + half));
+            k.when(own.lt(half), || parts.set(local, folded));
+            k.barrier();
+        });
+        let first = if invocations == TEAM { k.index(0) } else { local - own };
+        let whole = k.bind("whole", parts.at(first));
+        k.barrier();
+        whole
     }
 }

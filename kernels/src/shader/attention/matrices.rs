@@ -10,11 +10,19 @@
 //! "ldmatrix" and "cp.async"; Dao, FlashAttention-2 (2023).
 
 use super::{
-    super::{scalar_type::float, tiles::TEAM},
-    Text,
+    super::{
+        Shader, ShaderDialect,
+        builder::KernelBuilder,
+        index::position_of,
+        scalar_type::{Caps, ScalarType, float},
+        tiles::TEAM,
+    },
+    AttentionKernel, MatrixStarts,
 };
+
 use crate::{
     device::OpCall,
+    error::Result,
     plan::attention::{Attention, Matrices},
 };
 use ferroflow_ir::DType;
@@ -36,6 +44,10 @@ const STEP: usize = 16;
 
 /// The most elements of a query, key or value: more do not fit the registers.
 const MOST: usize = 128;
+
+/// The position of a score: its query, and its key.
+const ROW: &str = "(e < 2u ? query_0 : query_1)";
+const COLUMN: &str = "(start + n * 8u + pair + e % 2u)";
 
 /// Elements of a row of shared memory.
 fn pitch(size: usize) -> usize {
@@ -73,7 +85,67 @@ pub(super) fn fits(call: &OpCall<'_>, attention: &Attention) -> bool {
         && [query, key, value].into_iter().all(is_read_in_chunks)
 }
 
-impl Text<'_> {
+/// The kernel; `None` where the expression cannot be written.
+///
+/// # Errors
+///
+/// When operands of the expression do not fit each other, which is a defect.
+pub(super) fn kernel(
+    call: &OpCall<'_>,
+    attention: &Attention,
+    caps: Caps,
+) -> Result<Option<Shader>> {
+    let k = KernelBuilder::new(caps);
+    AttentionKernel::new(&k, call, attention);
+    let count = attention.count() * attention.queries.div_ceil(ROWS) * TEAM;
+    let Some(body) = (MatrixText { call, caps, attention }).by_matrices() else { return Ok(None) };
+    let shared = shared(attention);
+    Ok(k.finish(count)?.map(|shader| Shader { shared, body: body.into(), ..shader }))
+}
+
+/// Writes the text.
+struct MatrixText<'a> {
+    call: &'a OpCall<'a>,
+    caps: Caps,
+    attention: &'a Attention,
+}
+
+impl MatrixText<'_> {
+    /// The text of some statements of a kernel, which know the positions that this text defines.
+    fn part(
+        &self,
+        write: impl for<'k> FnOnce(&AttentionKernel<'_, 'k>, &MatrixStarts<'k>) -> Option<()>,
+    ) -> Option<String> {
+        let k = KernelBuilder::new(self.caps);
+        let position = |name: &str| k.opaque(name, ScalarType::U32);
+        let others = 0..self.attention.others.len();
+        let starts = MatrixStarts {
+            query: position("q"),
+            key: position("k"),
+            value: position("v"),
+            output: position("o"),
+            others: others.map(|at| position(&format!("other{at}"))).collect(),
+        };
+        write(&AttentionKernel::new(&k, self.call, self.attention), &starts)?;
+        Some(format!("{{\n{}}}\n", k.text(ShaderDialect::Cuda)))
+    }
+
+    /// The declarations of the positions at which the matrices begin.
+    fn matrices(&self) -> String {
+        let Attention { query, key, value, output, others, .. } = self.attention;
+        let named = [("q", query), ("k", key), ("v", value), ("o", output)];
+        let named = named.map(|(name, matrices)| (name.to_string(), matrices));
+        let others = others.iter().enumerate();
+        let others = others.map(|(at, matrices)| (format!("other{at}"), matrices));
+        let declared = named.into_iter().chain(others).map(|(name, matrices)| {
+            let k = KernelBuilder::new(self.caps);
+            let matrix = k.opaque("matrix", ScalarType::U32);
+            k.bind(&name, position_of(&k, &matrices.first, matrix));
+            k.text(ShaderDialect::Cuda)
+        });
+        declared.collect()
+    }
+
     /// The name of the elements.
     fn element(&self) -> &'static str {
         if self.call.dtype(0) == DType::F16 { "Half_" } else { "Brain_" }
@@ -146,7 +218,7 @@ impl Text<'_> {
             pitch = pitch(*width),
             element = self.element(),
         );
-        body += &self.results(columns);
+        body += &self.results(columns)?;
         Some(body)
     }
 
@@ -195,15 +267,17 @@ impl Text<'_> {
 
     /// The statements that make weights of scores, under the largest score so far.
     fn weights(&self, tiles: usize, columns: usize) -> Option<String> {
-        let row = "(e < 2u ? query_0 : query_1)";
-        let col = "(start + n * 8u + pair + e % 2u)";
+        let [score, row, col] = ["c[n][e]", ROW, COLUMN];
         let each = |body: &str| {
             format!(
                 "unroll_ for (u32 n = 0u; n < {tiles}u; n++) {{\n\
                  unroll_ for (u32 e = 0u; e < 4u; e++) {{\n{body}}}\n}}\n"
             )
         };
-        let mut text = each(&self.mapped("c[n][e]", row, col)?);
+        let mut text = each(&self.part(|kernel, starts| {
+            let at = [row, col].map(|text| kernel.k.opaque(text, ScalarType::U32));
+            kernel.map(starts, kernel.k.opaque(score, ScalarType::F32), at.into())
+        })?);
         for i in 0..2 {
             text += &format!(
                 "var high{i} = largest{i};\n\
@@ -220,7 +294,13 @@ impl Text<'_> {
             );
         }
         for (i, name) in ["e < 2u", "e >= 2u"].iter().enumerate() {
-            let kept = self.kept("c[n][e]", &format!("counts{i}"), row, col);
+            let kept = self.part(|kernel, starts| {
+                let at = [row, col].map(|text| kernel.k.opaque(text, ScalarType::U32));
+                let counts = format!("counts{i}");
+                let weight = [score, &counts].map(|text| kernel.k.opaque(text, ScalarType::F32));
+                kernel.keep(starts, weight.into(), at.into());
+                Some(())
+            })?;
             text += &each(&format!(
                 "if ({name}) {{\nc[n][e] = near_exp_(c[n][e] - high{i});\n\
                  total{i} = total{i} + c[n][e];\n{kept}}}\n"
@@ -230,7 +310,7 @@ impl Text<'_> {
     }
 
     /// The statements that store what the sums are.
-    fn results(&self, columns: usize) -> String {
+    fn results(&self, columns: usize) -> Option<String> {
         let mut text = String::new();
         for i in 0..2 {
             for (name, fold) in [("total", "+"), ("counts", "max")] {
@@ -244,12 +324,19 @@ impl Text<'_> {
                 }
             }
         }
-        let value =
-            self.result("sums[n][e]", "(e < 2u ? total0 : total1)", "(e < 2u ? counts0 : counts1)");
-        let store = self.output("(e < 2u ? row_0 : row_1)", "(n * 8u + pair + e % 2u)", &value);
-        text + &format!(
-            "unroll_ for (u32 n = 0u; n < {columns}u; n++) {{\n\
-             unroll_ for (u32 e = 0u; e < 4u; e++) {{\n{store}}}\n}}\n"
+        let store = self.part(|kernel, starts| {
+            let at = ["(e < 2u ? row_0 : row_1)", "(n * 8u + pair + e % 2u)"];
+            let sum = ["sums[n][e]", "(e < 2u ? total0 : total1)", "(e < 2u ? counts0 : counts1)"];
+            let at = at.map(|text| kernel.k.opaque(text, ScalarType::U32));
+            let sum = sum.map(|text| kernel.k.opaque(text, ScalarType::F32));
+            kernel.store(starts, at.into(), sum.into());
+            Some(())
+        })?;
+        Some(
+            text + &format!(
+                "unroll_ for (u32 n = 0u; n < {columns}u; n++) {{\n\
+                 unroll_ for (u32 e = 0u; e < 4u; e++) {{\n{store}}}\n}}\n"
+            ),
         )
     }
 }

@@ -11,16 +11,20 @@ mod plain;
 mod tiled;
 
 use super::{
-    Shader, expr, index,
+    Shader,
+    builder::{KernelBuffer, KernelBuilder, KernelValue},
+    expr,
+    index::position_of,
     matmul::BLOCK,
-    scalar_type::{Caps, ScalarType, cut, float},
-    tiles::{DEPTH, PITCH, TEAM, TILE},
+    scalar_type::Caps,
+    tiles::{TEAM, TILE},
 };
 use crate::{
     device::OpCall,
     error::Result,
     plan::attention::{Attention, Matrices},
 };
+use ferroflow_ir::DType;
 
 pub(super) const SHADERS: &[(&str, super::Build)] = &[(OP, attention)];
 
@@ -45,34 +49,25 @@ const SIDE: usize = TILE / BLOCK;
 fn attention(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let attention = Attention::new(call)?;
     let too_long = attention.expr.as_ref().is_some_and(|expr| expr.nodes().len() > MOST_NODES);
-    let inputs: Option<Vec<(usize, ScalarType)>> = (0..call.inputs.len())
-        .map(|index| Some((index, ScalarType::of(call.dtype(index), caps)?)))
-        .collect();
-    let Some(inputs) = inputs.filter(|_| !too_long && attention.keys > 0) else {
+    if too_long || attention.keys == 0 {
         return Ok(None);
-    };
-    let text = Text { call, caps, attention: &attention };
+    }
     let Attention { queries, keys, width, .. } = attention;
+    let k = KernelBuilder::new(caps);
+    let kernel = AttentionKernel::new(&k, call, &attention);
     if !caps.tiles {
-        let n = attention.count() * queries.div_ceil(BLOCK) * width.div_ceil(COLUMNS);
-        let shader = |body| Shader::plain(inputs, vec![ScalarType::F32], body, n);
-        return Ok(text.plain().map(shader));
+        let count = attention.count() * queries.div_ceil(BLOCK) * width.div_ceil(COLUMNS);
+        let written = kernel.write_plain(k.element());
+        return written.map_or(Ok(None), |()| k.finish(count));
     }
     if is_of_matrices(call, &attention, caps) {
-        let n = attention.count() * queries.div_ceil(matrices::ROWS) * TEAM;
-        let shared = matrices::shared(&attention);
-        let shader =
-            |body| Shader { shared, ..Shader::plain(inputs, vec![ScalarType::F32], body, n) };
-        return Ok(text.by_matrices().map(shader));
+        return matrices::kernel(call, &attention, caps);
     }
     if queries < LEAST || keys < LEAST || width > MOST_COLUMNS {
         return Ok(None);
     }
-    let values = DEPTH * width.next_multiple_of(SIDE);
-    let shared = vec![("tile_a", DEPTH * PITCH), ("tile_b", values.max(DEPTH * PITCH))];
-    let n = attention.count() * queries.div_ceil(TILE) * TEAM;
-    let shader = |body| Shader { shared, ..Shader::plain(inputs, vec![ScalarType::F32], body, n) };
-    Ok(text.tiled().map(shader))
+    let count = attention.count() * queries.div_ceil(TILE) * TEAM;
+    kernel.write_tiled().map_or(Ok(None), |()| k.finish(count))
 }
 
 /// Whether warps compute a call of the op by multiplying matrices.
@@ -90,106 +85,154 @@ fn is_of_matrices(call: &OpCall<'_>, attention: &Attention, caps: Caps) -> bool 
     caps.matrices && fits && matrices::fits(call, attention)
 }
 
-/// Writes the body.
-struct Text<'a> {
-    call: &'a OpCall<'a>,
-    caps: Caps,
+/// The parts of a kernel that all ways have.
+struct AttentionKernel<'a, 'k> {
+    k: &'k KernelBuilder,
     attention: &'a Attention,
+    dtype: DType,
+    inputs: Vec<KernelBuffer<'k>>,
+    out: KernelBuffer<'k>,
 }
 
-/// Lines for each position of a block.
-fn each(n: usize, line: impl Fn(usize) -> String) -> String {
-    (0..n).map(line).collect()
+/// Positions at which the matrices of a kernel begin.
+struct MatrixStarts<'k> {
+    query: KernelValue<'k>,
+    key: KernelValue<'k>,
+    value: KernelValue<'k>,
+    output: KernelValue<'k>,
+    others: Vec<KernelValue<'k>>,
 }
 
-impl Text<'_> {
-    /// Where the matrices begin: `q`, `k`, `v`, `o`, and `other0`, `other1`, ….
-    fn matrices(&self) -> String {
+impl<'a, 'k> AttentionKernel<'a, 'k> {
+    fn new(k: &'k KernelBuilder, call: &OpCall<'_>, attention: &'a Attention) -> Self {
+        let inputs = call.inputs.iter().enumerate();
+        let inputs = inputs.map(|(position, input)| k.input(position, input.dtype)).collect();
+        AttentionKernel { k, attention, dtype: call.dtype(0), inputs, out: k.result(call) }
+    }
+
+    /// The positions at which the matrices of a number begin.
+    fn starts(&self, matrix: KernelValue<'k>) -> MatrixStarts<'k> {
         let Attention { query, key, value, output, others, .. } = self.attention;
-        let mut text = String::new();
-        for (name, matrices) in [("q", query), ("k", key), ("v", value), ("o", output)] {
-            text += &format!("let {name} = {};\n", index::position(&matrices.first, "matrix"));
+        let start = |name: &str, matrices: &Matrices| {
+            self.k.bind(name, position_of(self.k, &matrices.first, matrix))
+        };
+        MatrixStarts {
+            query: start("q", query),
+            key: start("k", key),
+            value: start("v", value),
+            output: start("o", output),
+            others: others.iter().map(|matrices| start("other", matrices)).collect(),
         }
-        for (at, matrices) in others.iter().enumerate() {
-            text += &format!("let other{at} = {};\n", index::position(&matrices.first, "matrix"));
-        }
-        text
     }
 
-    fn other(&self, at: usize, row: &str, col: &str) -> String {
+    /// An element of an operand of the expression.
+    fn other(
+        &self,
+        starts: &MatrixStarts<'k>,
+        at: usize,
+        (row, col): (KernelValue<'k>, KernelValue<'k>),
+    ) -> KernelValue<'k> {
         let Matrices { row_step, col_step, .. } = self.attention.others[at];
-        let position = format!("other{at} + {row} * {row_step}u + {col} * {col_step}u");
-        let scalar = ScalarType::of(self.call.dtype(3 + at), self.caps).unwrap_or(ScalarType::F32);
-        scalar.load(&format!("in{}", 3 + at), &position)
+        self.inputs[3 + at].at(starts.others[at] + row * row_step + col * col_step)
     }
 
-    /// The statements that make of matmul `score` at a position what the softmax is taken of, or
-    /// -inf beyond the last key.
-    fn mapped(&self, score: &str, row: &str, col: &str) -> Option<String> {
-        let keys = self.attention.keys;
-        let (lines, value) = match &self.attention.expr {
-            None => (String::new(), score.to_string()),
-            Some(expr) => {
-                let mut inputs = vec![score.to_string()];
-                let others = self.attention.others.len();
-                inputs.extend((0..others).map(|at| self.other(at, "row", "col")));
-                let (lines, value) = expr::print(expr, &inputs, self.caps)?;
-                let position = format!("let row = {row};\nlet col = min({col}, {}u);\n", keys - 1);
-                (position + &lines, value)
-            }
-        };
-        let value = match keys.is_multiple_of(TILE) {
-            true => value,
-            false => format!("select({}, {value}, {col} < {keys}u)", float(f32::NEG_INFINITY)),
-        };
-        Some(format!("{{\n{lines}{score} = {value};\n}}\n"))
+    /// Makes of a score at a position what the softmax is taken of, or -inf beyond the last key.
+    /// `None` where the expression cannot be written.
+    fn map(
+        &self,
+        starts: &MatrixStarts<'k>,
+        score: KernelValue<'k>,
+        (row, col): (KernelValue<'k>, KernelValue<'k>),
+    ) -> Option<()> {
+        let (k, keys) = (self.k, self.attention.keys);
+        let mut value = score;
+        if let Some(expr) = &self.attention.expr {
+            let at = (k.bind("row", row), k.bind("col", col.min(keys - 1)));
+            let mut inputs = vec![score];
+            let others = 0..self.attention.others.len();
+            inputs.extend(others.map(|other| self.other(starts, other, at)));
+            value = expr::value(k, expr, &inputs)?;
+        }
+        if !keys.is_multiple_of(TILE) {
+            value = col.lt(keys).select(value, k.float(f32::NEG_INFINITY));
+        }
+        if !value.is(score) {
+            score.set(value);
+        }
+        Some(())
     }
 
-    /// The statements that make a zero of a weight that does not count, and `counts` of one that
-    /// does.
-    fn kept(&self, weight: &str, counts: &str, row: &str, col: &str) -> String {
-        let Some(keep) = self.attention.keep else { return String::new() };
-        let keys = self.attention.keys;
-        let col = format!("min({col}, {}u)", keys - 1);
-        let is_kept = self.other(keep, row, &col);
-        format!("if ({is_kept}) {{ {counts} = 1.0f; }} else {{ {weight} = 0.0f; }}\n")
+    /// Makes a zero of a weight that does not count, and notes that others do.
+    fn keep(
+        &self,
+        starts: &MatrixStarts<'k>,
+        (weight, counts): (KernelValue<'k>, KernelValue<'k>),
+        (row, col): (KernelValue<'k>, KernelValue<'k>),
+    ) {
+        let Some(keep) = self.attention.keep else { return };
+        let is_kept = self.other(starts, keep, (row, col.min(self.attention.keys - 1)));
+        self.k.when_else(is_kept, || counts.set(1.0), || weight.set(0.0));
     }
 
-    /// A sum of values as an element of the result.
-    fn result(&self, sum: &str, total: &str, counts: &str) -> String {
-        let quotient = format!("{sum} / {total}");
+    /// Stores a sum of values as an element of the result, if it has such an element.
+    fn store(
+        &self,
+        starts: &MatrixStarts<'k>,
+        (row, col): (KernelValue<'k>, KernelValue<'k>),
+        (sum, total, counts): (KernelValue<'k>, KernelValue<'k>, KernelValue<'k>),
+    ) {
+        let Attention { queries, width, output, .. } = self.attention;
+        let quotient = sum / total;
         let value = match self.attention.keep {
             None => quotient,
             // Rows of which no weight counts are sums of nothing, whatever the weights are.
-            Some(_) => format!("select({sum}, {quotient}, {counts} > 0.0f)"),
+            Some(_) => counts.gt(0.0).select(quotient, sum),
         };
-        cut(self.call.dtype(0), &value)
-    }
-
-    fn output(&self, row: &str, col: &str, value: &str) -> String {
-        let Attention { queries, width, output, .. } = self.attention;
-        format!(
-            "if ({row} < {queries}u && {col} < {width}u) {{ \
-             out0[o + ({row}) * {}u + ({col}) * {}u] = {value}; }}\n",
-            output.row_step, output.col_step
-        )
+        self.k.when(row.lt(*queries).and(col.lt(*width)), || {
+            let at = starts.output + row * output.row_step + col * output.col_step;
+            self.out.set(at, value.rounded(self.dtype));
+        });
     }
 }
 
-/// The largest score of row `i` of a block.
-fn largest_of(i: usize) -> String {
-    format!("max(max(c{i}0, c{i}1), max(c{i}2, c{i}3))")
+/// A query of a block: the largest score so far, the sums of exponentials and of weighted values
+/// under it, and whether any weight counts.
+struct QueryState<'k> {
+    largest: KernelValue<'k>,
+    total: KernelValue<'k>,
+    counts: KernelValue<'k>,
+    sums: Vec<KernelValue<'k>>,
 }
 
-/// The statements that make sums of row `i` those under a larger largest score.
-fn shrink(i: usize, columns: usize, sum: impl Fn(usize) -> String) -> String {
-    format!(
-        "let shrink{i} = exp_(largest{i} - high{i});\nlargest{i} = high{i};\n\
-         total{i} = total{i} * shrink{i};\n"
-    ) + &each(columns, |j| format!("{0} = {0} * shrink{i};\n", sum(j)))
+impl<'k> QueryState<'k> {
+    fn new(k: &'k KernelBuilder, columns: usize) -> QueryState<'k> {
+        let zero = |name: &str| k.variable(name, k.float(0.0));
+        QueryState {
+            largest: k.variable("largest", k.float(f32::MIN)),
+            total: zero("total"),
+            counts: zero("counts"),
+            sums: (0..columns).map(|_| zero("value")).collect(),
+        }
+    }
+
+    /// Makes the sums those under a largest score that is a new one's at least.
+    fn shrink(&self, k: &'k KernelBuilder, new: KernelValue<'k>) {
+        let high = k.bind("high", self.largest.max(new));
+        let shrink = k.bind("shrink", (self.largest - high).function("exp_"));
+        self.largest.set(high);
+        for sum in self.sums.iter().chain([&self.total]) {
+            sum.set(*sum * shrink);
+        }
+    }
+
+    /// Makes a weight of a score, and counts it.
+    fn weigh(&self, score: KernelValue<'k>) {
+        score.set((score - self.largest).function("exp_"));
+        self.total.set(self.total + score);
+    }
 }
 
-/// The statements that make a weight of a score of row `i`, and count it.
-fn weigh(i: usize, score: &str) -> String {
-    format!("{score} = exp_({score} - high{i});\ntotal{i} = total{i} + {score};\n")
+/// The largest score of a row of a block.
+fn largest_of<'k>(scores: &[KernelValue<'k>]) -> KernelValue<'k> {
+    scores[0].max(scores[1]).max(scores[2].max(scores[3]))
 }

@@ -2,93 +2,65 @@
 
 use super::{
     super::{
-        matmul::{BLOCK, pairs},
-        scalar_type::float,
+        builder::KernelValue,
+        matmul::{BLOCK, SumBlock, bind_each},
     },
-    COLUMNS, Text, each, largest_of, shrink, weigh,
+    AttentionKernel, COLUMNS, QueryState, largest_of,
 };
 use crate::plan::attention::Attention;
 
-impl Text<'_> {
-    /// An invocation for a block of queries and some columns.
-    pub(super) fn plain(&self) -> Option<String> {
+impl<'k> AttentionKernel<'_, 'k> {
+    /// Writes the kernel of a block of queries and some columns, by its number.
+    pub(super) fn write_plain(&self, number: KernelValue<'k>) -> Option<()> {
         let Attention { queries, keys, depth, width, query, key, value, .. } = self.attention;
         let (down, across) = (queries.div_ceil(BLOCK), width.div_ceil(COLUMNS));
+        let (k, inputs) = (self.k, &self.inputs);
+        let column = k.bind("column", number % across * COLUMNS);
+        let first = k.bind("first", number / across % down * BLOCK);
+        let starts = self.starts(k.bind("matrix", number / (across * down)));
+        let rows = bind_each(k, "row", BLOCK, |i| (first + i).min(queries - 1));
+        let query_rows = bind_each(k, "query", BLOCK, |i| starts.query + rows[i] * query.row_step);
         let columns = COLUMNS.min(*width);
-        let mut body = format!(
-            "let column = n % {across}u * {COLUMNS}u;\nlet first = n / {across}u % {down}u * {BLOCK}u;\n\
-             let matrix = n / {}u;\n{}",
-            across * down,
-            self.matrices()
-        );
-        body += &each(BLOCK, |i| {
-            format!(
-                "let row{i} = min(first + {i}u, {}u);\nlet q{i} = q + row{i} * {}u;\n\
-                 var largest{i} = {};\nvar total{i} = 0.0f;\nvar counts{i} = 0.0f;\n",
-                queries - 1,
-                query.row_step,
-                float(f32::MIN)
-            ) + &each(columns, |j| format!("var o{i}_{j} = 0.0f;\n"))
-        });
-        body += &format!("for (var at = 0u; at < {keys}u; at = at + {BLOCK}u) {{\n");
-        body += &each(BLOCK, |j| {
-            let last = keys - 1;
-            format!(
-                "let key{j} = min(at + {j}u, {last}u);\nlet k{j} = k + key{j} * {}u;\n",
-                key.row_step
-            )
-        });
-        for (i, j) in pairs(BLOCK, BLOCK) {
-            body += &format!("var c{i}{j} = 0.0f;\n");
-        }
-        body += &format!("for (var i = 0u; i < {depth}u; i++) {{\n");
-        body += &each(BLOCK, |i| format!("let x{i} = in0[q{i} + i * {}u];\n", query.col_step));
-        body += &each(BLOCK, |j| format!("let y{j} = in1[k{j} + i * {}u];\n", key.col_step));
-        for (i, j) in pairs(BLOCK, BLOCK) {
-            body += &format!("c{i}{j} = c{i}{j} + x{i} * y{j};\n");
-        }
-        body += "}\n";
-        for (i, j) in pairs(BLOCK, BLOCK) {
-            body +=
-                &self.mapped(&format!("c{i}{j}"), &format!("row{i}"), &format!("(at + {j}u)"))?;
-        }
-        for i in 0..BLOCK {
-            body += &format!("let high{i} = max(largest{i}, {});\n", largest_of(i));
-            body += &shrink(i, columns, |j| format!("o{i}_{j}"));
-            body += &each(BLOCK, |j| {
-                let weight = format!("c{i}{j}");
-                weigh(i, &weight)
-                    + &self.kept(
-                        &weight,
-                        &format!("counts{i}"),
-                        &format!("row{i}"),
-                        &format!("(at + {j}u)"),
-                    )
+        let states: Vec<QueryState<'_>> = (0..BLOCK).map(|_| QueryState::new(k, columns)).collect();
+        let mut written = Some(());
+        k.for_range("start", (0, *keys, BLOCK), |start| {
+            let key_rows = bind_each(k, "key", BLOCK, |j| (start + j).min(keys - 1));
+            let scores = SumBlock::new(k, (BLOCK, BLOCK), k.float(0.0));
+            let at = bind_each(k, "at", BLOCK, |j| starts.key + key_rows[j] * key.row_step);
+            k.for_below("i", *depth, |i| {
+                let x = bind_each(k, "x", BLOCK, |row| {
+                    inputs[0].at(query_rows[row] + i * query.col_step)
+                });
+                let y = bind_each(k, "y", BLOCK, |col| inputs[1].at(at[col] + i * key.col_step));
+                scores.add_outer(&x, &y);
             });
-        }
-        body += &each(BLOCK, |j| format!("let v{j} = v + key{j} * {}u;\n", value.row_step));
-        for column in 0..columns {
-            body += "{\n";
-            body += &format!(
-                "let col = min(column + {column}u, {}u) * {}u;\n",
-                width - 1,
-                value.col_step
-            );
-            body += &each(BLOCK, |j| format!("let y{j} = in2[v{j} + col];\n"));
-            body += &each(BLOCK, |i| {
-                let terms = each(BLOCK, |j| format!(" + c{i}{j} * y{j}"));
-                format!("o{i}_{column} = o{i}_{column}{terms};\n")
+            scores.each(|i, j, score| {
+                let mapped = self.map(&starts, score, (rows[i], start + j));
+                written = written.and(mapped);
             });
-            body += "}\n";
-        }
-        body += "}\n";
-        for i in 0..BLOCK {
-            for j in 0..columns {
-                let sum = format!("o{i}_{j}");
-                let value = self.result(&sum, &format!("total{i}"), &format!("counts{i}"));
-                body += &self.output(&format!("first + {i}u"), &format!("column + {j}u"), &value);
+            for (state, (row, scores)) in states.iter().zip(rows.iter().zip(&scores.rows)) {
+                state.shrink(k, largest_of(scores));
+                for (j, &score) in scores.iter().enumerate() {
+                    state.weigh(score);
+                    self.keep(&starts, (score, state.counts), (*row, start + j));
+                }
+            }
+            let at = bind_each(k, "at", BLOCK, |j| starts.value + key_rows[j] * value.row_step);
+            for col in 0..columns {
+                let offset = k.bind("offset", (column + col).min(width - 1) * value.col_step);
+                let y = bind_each(k, "y", BLOCK, |j| inputs[2].at(at[j] + offset));
+                for (state, weights) in states.iter().zip(&scores.rows) {
+                    let terms = weights.iter().zip(&y);
+                    let sum = terms.fold(state.sums[col], |sum, (&weight, &y)| sum + weight * y);
+                    state.sums[col].set(sum);
+                }
+            }
+        });
+        for (i, state) in states.iter().enumerate() {
+            for (j, &sum) in state.sums.iter().enumerate() {
+                self.store(&starts, (first + i, column + j), (sum, state.total, state.counts));
             }
         }
-        Some(body)
+        written
     }
 }

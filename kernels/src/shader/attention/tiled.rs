@@ -1,132 +1,143 @@
-//! A group of invocations for a tile of queries.
+//! A workgroup for a tile of queries.
 
 use super::{
     super::{
-        matmul::{BLOCK, pairs},
-        scalar_type::float,
-        tiles::{DEPTH, PITCH, TEAM, TILE, TileOperand, share},
+        builder::{KernelBuffer, KernelValue},
+        matmul::{BLOCK, SumBlock, bind_each},
+        tiles::{DEPTH, PITCH, TEAM, TILE, TileBlock, TileOperand},
+        workgroup::Fold,
     },
-    SIDE, Text, each, largest_of, shrink, weigh,
+    AttentionKernel, MatrixStarts, QueryState, SIDE, largest_of,
 };
 use crate::plan::attention::{Attention, Matrices};
 
-impl Text<'_> {
-    /// A group for a tile of queries.
-    pub(super) fn tiled(&self) -> Option<String> {
+impl<'k> AttentionKernel<'_, 'k> {
+    /// Writes the kernel of a tile of queries.
+    pub(super) fn write_tiled(&self) -> Option<()> {
         let Attention { queries, keys, depth, width, query, key, .. } = self.attention;
-        let (down, columns) = (queries.div_ceil(TILE), width.div_ceil(SIDE));
-        let mut body = format!(
-            "let row = team % {down}u * {TILE}u;\nlet matrix = team / {down}u;\n{}\
-             let near = lane % {SIDE}u;\nlet right = near * {BLOCK}u;\nlet below = lane / {SIDE}u * {BLOCK}u;\n",
-            self.matrices()
-        );
-        body += &each(BLOCK, |i| {
-            let largest = float(f32::MIN);
-            format!(
-                "let row{i} = min(row + below + {i}u, {}u);\nvar largest{i} = {largest};\n\
-                 var total{i} = 0.0f;\nvar counts{i} = 0.0f;\n",
-                queries - 1
-            ) + &each(columns, |j| format!("var o{i}_{j} = 0.0f;\n"))
-        });
-        body += &format!("for (var start = 0u; start < {keys}u; start = start + {TILE}u) {{\n");
-        for (i, j) in pairs(BLOCK, BLOCK) {
-            body += &format!("var c{i}{j} = 0.0f;\n");
-        }
-        let operand = |source: &str, matrices: &Matrices| TileOperand {
-            read: format!(
-                "x = {source} + along * {}u + deep * {}u];",
-                matrices.row_step, matrices.col_step
-            ),
-            is_deep: matrices.col_step == 1,
+        let (k, down, columns) = (self.k, queries.div_ceil(TILE), width.div_ceil(SIDE));
+        k.shared("tile_a", DEPTH * PITCH);
+        k.shared("tile_b", (DEPTH * columns * SIDE).max(DEPTH * PITCH));
+        let block = TileBlock::new(k);
+        let row = k.bind("row", k.workgroup() % down * TILE);
+        let starts = self.starts(k.bind("matrix", k.workgroup() / down));
+        let near = k.bind("near", k.local() % SIDE);
+        let rows = bind_each(k, "row", BLOCK, |i| (row + block.below + i).min(queries - 1));
+        let states: Vec<QueryState<'_>> = (0..BLOCK).map(|_| QueryState::new(k, columns)).collect();
+        let read = |buffer: KernelBuffer<'k>, start: KernelValue<'k>, matrices: &Matrices| {
+            let (row_step, col_step) = (matrices.row_step, matrices.col_step);
+            move |along: KernelValue<'k>, deep: KernelValue<'k>, x: KernelValue<'k>| {
+                x.set(buffer.at(start + along * row_step + deep * col_step));
+            }
         };
-        body += &format!("for (var first = 0u; first < {depth}u; first = first + {DEPTH}u) {{\n");
-        body += &share("tile_a", &operand("in0[q", query), ("row", *queries), *depth);
-        body += &share("tile_b", &operand("in1[k", key), ("start", *keys), *depth);
-        body += &format!("barrier_();\nfor (var i = 0u; i < {DEPTH}u; i++) {{\n");
-        body += &each(BLOCK, |i| {
-            format!(
-                "let x{i} = tile_a[i * {PITCH}u + below + {i}u];\n\
-                 let y{i} = tile_b[i * {PITCH}u + right + {i}u];\n"
-            )
-        });
-        for (i, j) in pairs(BLOCK, BLOCK) {
-            body += &format!("c{i}{j} = c{i}{j} + x{i} * y{j};\n");
-        }
-        body += "}\nbarrier_();\n}\n";
-        for (i, j) in pairs(BLOCK, BLOCK) {
-            let column = format!("(start + right + {j}u)");
-            body += &self.mapped(&format!("c{i}{j}"), &format!("row{i}"), &column)?;
-        }
-        body += &self.across("max", "part", largest_of);
-        for i in 0..BLOCK {
-            body += &format!("let high{i} = max(largest{i}, part{i});\n");
-            body += &shrink(i, columns, |j| format!("o{i}_{j}"));
-            body += &each(BLOCK, |j| {
-                let (weight, place) = (format!("c{i}{j}"), format!("(start + right + {j}u)"));
-                weigh(i, &weight)
-                    + &self.kept(&weight, &format!("counts{i}"), &format!("row{i}"), &place)
+        let read_queries = read(self.inputs[0], starts.query, query);
+        let read_keys = read(self.inputs[1], starts.key, key);
+        let read_queries = TileOperand { read: &read_queries, is_deep: query.col_step == 1 };
+        let read_keys = TileOperand { read: &read_keys, is_deep: key.col_step == 1 };
+        let mut written = Some(());
+        k.for_range("start", (0, *keys, TILE), |start| {
+            let scores = SumBlock::new(k, (BLOCK, BLOCK), k.float(0.0));
+            block.add_products(
+                &scores,
+                (&read_queries, row, *queries),
+                (&read_keys, start, *keys),
+                *depth,
+            );
+            let col = k.bind("col", start + block.right);
+            scores.each(|i, j, score| {
+                let mapped = self.map(&starts, score, (rows[i], col + j));
+                written = written.and(mapped);
             });
-        }
-        body += &self.averaged(columns);
-        body += "}\n";
-        body += &self.across("+", "whole", |i| format!("total{i}"));
-        if self.attention.keep.is_some() {
-            body += &self.across("max", "any", |i| format!("counts{i}"));
-        }
-        for i in 0..BLOCK {
-            for j in 0..columns {
-                let value =
-                    self.result(&format!("o{i}_{j}"), &format!("whole{i}"), &format!("any{i}"));
-                let (row, col) = (format!("row + below + {i}u"), format!("near + {}u", j * SIDE));
-                body += &self.output(&row, &col, &value);
+            let largest = bind_each(k, "part", BLOCK, |i| largest_of(&scores.rows[i]));
+            let largest = self.across(&block, near, Fold::Function("max"), &largest);
+            for (i, state) in states.iter().enumerate() {
+                state.shrink(k, largest[i]);
+                for (j, &score) in scores.rows[i].iter().enumerate() {
+                    state.weigh(score);
+                    self.keep(&starts, (score, state.counts), (rows[i], col + j));
+                }
+            }
+            self.add_values(&block, (near, start), &starts, (&scores, &states));
+        });
+        let totals: Vec<KernelValue<'_>> = states.iter().map(|state| state.total).collect();
+        let totals = self.across(&block, near, Fold::Sum, &totals);
+        let counts: Vec<KernelValue<'_>> = states.iter().map(|state| state.counts).collect();
+        let counts = match self.attention.keep {
+            Some(_) => self.across(&block, near, Fold::Function("max"), &counts),
+            None => counts,
+        };
+        let first = k.bind("first", row + block.below);
+        for (i, state) in states.iter().enumerate() {
+            for (j, &sum) in state.sums.iter().enumerate() {
+                self.store(&starts, (first + i, near + j * SIDE), (sum, totals[i], counts[i]));
             }
         }
-        Some(body)
+        written
     }
 
-    /// The statements that make `name0`, `name1`, … of what the neighbours of a row have.
-    fn across(&self, fold: &str, name: &str, part: impl Fn(usize) -> String) -> String {
-        let own =
-            each(BLOCK, |i| format!("tile_a[(below + {i}u) * {SIDE}u + near] = {};\n", part(i)));
-        let first = each(BLOCK, |i| format!("var {name}{i} = tile_a[(below + {i}u) * {SIDE}u];\n"));
-        let rest = each(BLOCK, |i| {
-            let next = format!("tile_a[(below + {i}u) * {SIDE}u + i]");
-            match fold {
-                "+" => format!("{name}{i} = {name}{i} + {next};\n"),
-                fold => format!("{name}{i} = {fold}({name}{i}, {next});\n"),
+    /// Combines the parts that the neighbours of each row have.
+    fn across(
+        &self,
+        block: &TileBlock<'k>,
+        near: KernelValue<'k>,
+        fold: Fold,
+        parts: &[KernelValue<'k>],
+    ) -> Vec<KernelValue<'k>> {
+        let (k, tile) = (self.k, block.tiles[0]);
+        let line = |i: usize| (block.below + i) * SIDE;
+        for (i, &part) in parts.iter().enumerate() {
+            tile.set(line(i) + near, part);
+        }
+        k.barrier();
+        let wholes = (0..parts.len()).map(|i| k.variable("whole", tile.at(line(i))));
+        let wholes: Vec<KernelValue<'_>> = wholes.collect();
+        k.for_range("i", (1, SIDE, 1), |other| {
+            for (i, whole) in wholes.iter().enumerate() {
+                whole.set(fold.combine(*whole, tile.at(line(i) + other)));
             }
         });
-        format!(
-            "{own}barrier_();\n{first}for (var i = 1u; i < {SIDE}u; i++) {{\n{rest}}}\nbarrier_();\n"
-        )
+        k.barrier();
+        wholes
     }
 
-    /// The statements that add weighted values, some keys at a time.
-    fn averaged(&self, columns: usize) -> String {
+    /// Adds weighted values, some keys at a time.
+    fn add_values(
+        &self,
+        block: &TileBlock<'k>,
+        (near, start): (KernelValue<'k>, KernelValue<'k>),
+        starts: &MatrixStarts<'k>,
+        (weights, states): (&SumBlock<'k>, &[QueryState<'k>]),
+    ) {
         let Attention { keys, width, value, .. } = self.attention;
-        let wide = columns * SIDE;
-        let mut text = format!(
-            "for (var some = 0u; some < {TILE}u; some = some + {DEPTH}u) {{\n\
-             if (right >= some && right < some + {DEPTH}u) {{\n"
-        );
-        for (i, j) in pairs(BLOCK, BLOCK) {
-            text +=
-                &format!("tile_a[(right - some + {j}u) * {PITCH}u + below + {i}u] = c{i}{j};\n");
-        }
-        text += &format!(
-            "}}\nfor (var s = lane; s < {}u; s = s + {TEAM}u) {{\n\
-             let key = start + some + s / {wide}u;\nlet col = s % {wide}u;\nvar x = 0.0f;\n\
-             if (key < {keys}u && col < {width}u) {{ x = in2[v + key * {}u + col * {}u]; }}\n\
-             tile_b[s] = x;\n}}\nbarrier_();\nfor (var i = 0u; i < {DEPTH}u; i++) {{\n",
-            DEPTH * wide,
-            value.row_step,
-            value.col_step
-        );
-        text += &each(BLOCK, |i| format!("let x{i} = tile_a[i * {PITCH}u + below + {i}u];\n"));
-        text += &each(columns, |j| {
-            format!("let y{j} = tile_b[i * {wide}u + near + {}u];\n", j * SIDE)
-                + &each(BLOCK, |i| format!("o{i}_{j} = o{i}_{j} + x{i} * y{j};\n"))
+        let (k, [tile_a, tile_b], right) = (self.k, block.tiles, block.right);
+        let wide = states[0].sums.len() * SIDE;
+        k.for_range("some", (0, TILE, DEPTH), |some| {
+            k.when(right.ge(some).and(right.lt(some + DEPTH)), || {
+                weights.each(|i, j, weight| {
+                    tile_a.set((right - some + j) * PITCH + block.below + i, weight);
+                });
+            });
+            k.for_range("s", (k.local(), DEPTH * wide, TEAM), |s| {
+                let key = k.bind("key", start + some + s / wide);
+                let col = k.bind("col", s % wide);
+                let x = k.variable("x", k.float(0.0));
+                k.when(key.lt(*keys).and(col.lt(*width)), || {
+                    let at = starts.value + key * value.row_step + col * value.col_step;
+                    x.set(self.inputs[2].at(at));
+                });
+                tile_b.set(s, x);
+            });
+            k.barrier();
+            k.for_below("i", DEPTH, |i| {
+                let x = bind_each(k, "x", BLOCK, |at| tile_a.at(i * PITCH + block.below + at));
+                for j in 0..states[0].sums.len() {
+                    let y = k.bind("y", tile_b.at(i * wide + near + j * SIDE));
+                    for (state, &x) in states.iter().zip(&x) {
+                        state.sums[j].set(state.sums[j] + x * y);
+                    }
+                }
+            });
+            k.barrier();
         });
-        text + "}\nbarrier_();\n}\n"
     }
 }

@@ -97,11 +97,15 @@ impl KernelBuilder {
         self.buffer(&format!("table{number}"), ScalarType::U32)
     }
 
-    /// Floats that the invocations of a workgroup share. Kernels that have such run by workgroups.
+    /// Floats that the invocations of a workgroup share, so many at least. Kernels that have such run
+    /// by workgroups.
     pub(crate) fn shared(&self, name: &'static str, length: usize) -> KernelBuffer<'_> {
-        let is_new = !self.code.borrow().shared.iter().any(|(known, _)| *known == name);
-        if is_new {
-            self.code.borrow_mut().shared.push((name, length));
+        {
+            let shared = &mut self.code.borrow_mut().shared;
+            match shared.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, known)) => *known = length.max(*known),
+                None => shared.push((name, length)),
+            }
         }
         self.buffer(name, ScalarType::F32)
     }

@@ -25,7 +25,7 @@ mod tree;
 mod value;
 
 use super::{
-    Shader,
+    Shader, ShaderDialect,
     scalar_type::{Caps, ScalarType},
 };
 use crate::error::{Error, Result};
@@ -270,6 +270,13 @@ impl KernelBuilder {
         body: impl FnOnce(KernelValue<'k>),
     ) {
         let first = first.value(self, ScalarType::U32);
+        let end = end.value(self, ScalarType::U32);
+        let known = |value: KernelValue<'k>| self.code.borrow().tree.literal(value.id);
+        // A single round needs no loop.
+        if known(first) == Some(KernelLiteral::Int(0)) && known(end) == Some(KernelLiteral::Int(1))
+        {
+            return body(first);
+        }
         self.for_each(name, first, is_unrolled, |i| (i.lt(end), i + step), body);
     }
 
@@ -312,6 +319,19 @@ impl KernelBuilder {
     pub(crate) fn barrier(&self) {
         let barrier = self.call("barrier_", ScalarType::U32, []);
         self.push(KernelStatement::Run(barrier.id));
+    }
+
+    /// A variable or an expression of the text that this kernel's source is put into.
+    pub(crate) fn opaque(&self, text: &str, scalar: ScalarType) -> KernelValue<'_> {
+        let name = self.named(text);
+        self.expr(KernelExprKind::Name(name), scalar)
+    }
+
+    /// The statements so far, as part of a text.
+    pub(crate) fn text(&self, dialect: ShaderDialect) -> String {
+        let mut tree = self.code.borrow().tree.clone();
+        tree.statements = self.code.borrow().blocks.concat();
+        tree.print(dialect, &[], 0)
     }
 
     /// The kernel of so many invocations; `None` where the device cannot run it.

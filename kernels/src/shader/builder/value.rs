@@ -238,12 +238,42 @@ impl<'k> KernelValue<'k> {
         self.builder.call("to_bits", ScalarType::U32, [self])
     }
 
+    /// Whether a float is neither infinite nor NaN.
+    pub(crate) fn is_finite(self) -> KernelValue<'k> {
+        (self.bits() & 0x7f80_0000_usize).ne(0x7f80_0000_usize)
+    }
+
     /// Whether a float is NaN; other numbers are not.
     pub(crate) fn is_nan(self) -> KernelValue<'k> {
         match self.scalar() {
             ScalarType::F32 => self.builder.call("is_nan_", ScalarType::Bool, [self]),
             _ => self.builder.bool(false),
         }
+    }
+
+    /// A function of one argument, with the type of its result.
+    pub(crate) fn function_to(
+        self,
+        name: impl Into<Cow<'static, str>>,
+        result: ScalarType,
+    ) -> KernelValue<'k> {
+        self.builder.call(name, result, [self])
+    }
+
+    /// A number of this value's type.
+    pub(crate) fn number(self, value: i32) -> KernelValue<'k> {
+        self.builder.number(self.scalar(), value)
+    }
+
+    /// An index or a size.
+    pub(crate) fn index(self, value: usize) -> KernelValue<'k> {
+        self.builder.index(value)
+    }
+
+    /// Whether both are the same expression.
+    pub(crate) fn is(self, other: KernelValue<'k>) -> bool {
+        let tree = &self.builder.code.borrow().tree;
+        self.id == other.id || tree.kind(self.id) == tree.kind(other.id)
     }
 
     fn unary(self, operator: UnaryOperator) -> KernelValue<'k> {
@@ -275,33 +305,38 @@ impl<'k> KernelValue<'k> {
         builder.expr(KernelExprKind::Binary(operator, self.id, right.id), result)
     }
 
-    /// The value of index arithmetic on numbers that are known, and of conditions of which one is.
-    /// Floats are left as they are.
+    /// The value of index arithmetic and comparisons of numbers that are known, and of conditions of
+    /// which one is. Floats are left as they are.
     fn folded(self, operator: BinaryOperator, right: KernelValue<'k>) -> Option<KernelValue<'k>> {
-        use BinaryOperator::{Add, And, Div, Mul, Or, Rem, Sub};
+        use BinaryOperator::{Add, And, Div, Eq, Ge, Gt, Le, Lt, Mul, Ne, Or, Rem, Sub};
         let literal = |value: KernelValue<'k>| match value.literal() {
             Some(KernelLiteral::Int(value)) if self.scalar() == ScalarType::U32 => Some(value),
             Some(KernelLiteral::Bool(value)) => Some(value.into()),
             _ => None,
         };
-        let whole = |value: i128| {
-            (0..=u32::MAX.into())
-                .contains(&value)
-                .then(|| self.builder.integer(ScalarType::U32, value))
-        };
-        match (operator, literal(self), literal(right)) {
-            (Add, Some(a), Some(b)) => whole(a + b),
-            (Sub, Some(a), Some(b)) => whole(a - b),
-            (Mul, Some(a), Some(b)) => whole(a * b),
-            (Div, Some(a), Some(b)) if b != 0 => whole(a / b),
-            (Rem, Some(a), Some(b)) if b != 0 => whole(a % b),
-            (Add | Sub, _, Some(0)) | (Mul | Div, _, Some(1)) => Some(self),
-            (And, _, Some(1)) | (Or, _, Some(0)) => Some(self),
-            (Add, Some(0), _) | (Mul, Some(1), _) => Some(right),
-            (And, Some(1), _) | (Or, Some(0), _) => Some(right),
-            (Mul, Some(0), _) | (Mul, _, Some(0)) | (Rem, _, Some(1)) => whole(0),
-            _ => None,
-        }
+        // Numbers wrap as the device's do.
+        let wrapped = |value: i128| self.builder.index(value.rem_euclid(1 << 32) as usize);
+        let known = |value: bool| self.builder.bool(value);
+        Some(match (operator, literal(self), literal(right)) {
+            (And, _, Some(1)) | (Or, _, Some(0)) => self,
+            (And, Some(1), _) | (Or, Some(0), _) => right,
+            (And, Some(0), _) | (Or, Some(1), _) => self,
+            (Add | Sub, _, Some(0)) | (Mul | Div, _, Some(1)) => self,
+            (Add, Some(0), _) | (Mul, Some(1), _) => right,
+            (Mul, Some(0), _) | (Mul, _, Some(0)) | (Rem, _, Some(1)) => wrapped(0),
+            (Add, Some(a), Some(b)) => wrapped(a + b),
+            (Sub, Some(a), Some(b)) => wrapped(a - b),
+            (Mul, Some(a), Some(b)) => wrapped(a * b),
+            (Div, Some(a), Some(b)) if b != 0 => wrapped(a / b),
+            (Rem, Some(a), Some(b)) if b != 0 => wrapped(a % b),
+            (Lt, Some(a), Some(b)) => known(a < b),
+            (Le, Some(a), Some(b)) => known(a <= b),
+            (Gt, Some(a), Some(b)) => known(a > b),
+            (Ge, Some(a), Some(b)) => known(a >= b),
+            (Eq, Some(a), Some(b)) => known(a == b),
+            (Ne, Some(a), Some(b)) => known(a != b),
+            _ => return None,
+        })
     }
 
     fn literal(self) -> Option<KernelLiteral> {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Device, OpCall, OperandSpec,
-    shader::{Caps, expr},
+    shader::{Caps, ShaderDialect, builder::KernelBuilder, expr},
 };
 use ferroflow_ir::{
     Attrs, DType, Expr, HostTensor,
@@ -129,7 +129,11 @@ fn comparisons_with_itself_find_nan_by_its_bits() {
         let attrs = record.complete_attrs(Attrs::new().with("T", DType::F32)).unwrap();
         let expr = Expr::of(record, &attrs, &[DType::F32; 2], DType::Bool).unwrap();
         let expr = expr.substitute(&[Replacement::Input(0, DType::F32); 2]);
-        let (text, _) = expr::print(&expr, &["in0[n]".into()], Caps::default()).unwrap();
+        let k = KernelBuilder::new(Caps::default());
+        let input = k.input(0, DType::F32).at(k.element());
+        k.output(DType::Bool).set(0, expr::value(&k, &expr, &[input]).unwrap());
+        let shader = k.finish(1).unwrap().unwrap();
+        let text = shader.body.print(ShaderDialect::Wgsl, &[], 0);
         assert!(text.contains("is_nan_("), "{text}");
         let input = HostTensor::vector(&[1.0f32, f32::NAN, f32::INFINITY]).unwrap();
         for device in one_of_each_kind() {

@@ -3,12 +3,12 @@
 fn main(@builtin(global_invocation_id) place: vec3<u32>) {
     let n = place.x + place.y * 1049024u;
     if (n < 1049000u) {
-let v0 = in0[n];
-let v1 = in1[(n % 1000u)];
-let v2 = flush_(v0);
-let v3 = flush_(v1);
-let v4 = v2 + v3;
-let v5 = flush_(v4);
-out0[n] = v5;
+        let v = in0[n];
+        let v_2 = in1[n % 1000u];
+        let v_3 = flush_(v);
+        let v_4 = flush_(v_2);
+        let v_5 = v_3 + v_4;
+        let v_6 = flush_(v_5);
+        out0[n] = v_6;
     }
 }

@@ -3,93 +3,107 @@
 fn main(@builtin(global_invocation_id) place: vec3<u32>) {
     let n = place.x + place.y * 1664u;
     if (n < 1632u) {
-let column = n % 16u * 4u;
-let row = n / 16u % 17u * 4u;
-let matrix = n / 272u;
-let a = (matrix / 3u) * 1300u;
-let b = (matrix % 3u) * 1280u;
-let a0 = a + min(row + 0u, 64u) * 20u;
-let a1 = a + min(row + 1u, 64u) * 20u;
-let a2 = a + min(row + 2u, 64u) * 20u;
-let a3 = a + min(row + 3u, 64u) * 20u;
-let b0 = b + min(column + 0u, 63u) * 1u;
-let b1 = b + min(column + 1u, 63u) * 1u;
-let b2 = b + min(column + 2u, 63u) * 1u;
-let b3 = b + min(column + 3u, 63u) * 1u;
-var c00 = 0.0f;
-var c01 = 0.0f;
-var c02 = 0.0f;
-var c03 = 0.0f;
-var c10 = 0.0f;
-var c11 = 0.0f;
-var c12 = 0.0f;
-var c13 = 0.0f;
-var c20 = 0.0f;
-var c21 = 0.0f;
-var c22 = 0.0f;
-var c23 = 0.0f;
-var c30 = 0.0f;
-var c31 = 0.0f;
-var c32 = 0.0f;
-var c33 = 0.0f;
-for (var i = 0u; i < 20u; i++) {
-let x0 = in0[a0 + i * 1u];
-let x1 = in0[a1 + i * 1u];
-let x2 = in0[a2 + i * 1u];
-let x3 = in0[a3 + i * 1u];
-let y0 = in1[b0 + i * 64u];
-let y1 = in1[b1 + i * 64u];
-let y2 = in1[b2 + i * 64u];
-let y3 = in1[b3 + i * 64u];
-c00 = c00 + x0 * y0;
-c01 = c01 + x0 * y1;
-c02 = c02 + x0 * y2;
-c03 = c03 + x0 * y3;
-c10 = c10 + x1 * y0;
-c11 = c11 + x1 * y1;
-c12 = c12 + x1 * y2;
-c13 = c13 + x1 * y3;
-c20 = c20 + x2 * y0;
-c21 = c21 + x2 * y1;
-c22 = c22 + x2 * y2;
-c23 = c23 + x2 * y3;
-c30 = c30 + x3 * y0;
-c31 = c31 + x3 * y1;
-c32 = c32 + x3 * y2;
-c33 = c33 + x3 * y3;
-}
-let c = matrix * 4160u;
-if (row + 0u < 65u && column + 0u < 64u) { out0[c + (row + 0u) * 64u + column + 0u] = round_f16_(c00);
- }
-if (row + 0u < 65u && column + 1u < 64u) { out0[c + (row + 0u) * 64u + column + 1u] = round_f16_(c01);
- }
-if (row + 0u < 65u && column + 2u < 64u) { out0[c + (row + 0u) * 64u + column + 2u] = round_f16_(c02);
- }
-if (row + 0u < 65u && column + 3u < 64u) { out0[c + (row + 0u) * 64u + column + 3u] = round_f16_(c03);
- }
-if (row + 1u < 65u && column + 0u < 64u) { out0[c + (row + 1u) * 64u + column + 0u] = round_f16_(c10);
- }
-if (row + 1u < 65u && column + 1u < 64u) { out0[c + (row + 1u) * 64u + column + 1u] = round_f16_(c11);
- }
-if (row + 1u < 65u && column + 2u < 64u) { out0[c + (row + 1u) * 64u + column + 2u] = round_f16_(c12);
- }
-if (row + 1u < 65u && column + 3u < 64u) { out0[c + (row + 1u) * 64u + column + 3u] = round_f16_(c13);
- }
-if (row + 2u < 65u && column + 0u < 64u) { out0[c + (row + 2u) * 64u + column + 0u] = round_f16_(c20);
- }
-if (row + 2u < 65u && column + 1u < 64u) { out0[c + (row + 2u) * 64u + column + 1u] = round_f16_(c21);
- }
-if (row + 2u < 65u && column + 2u < 64u) { out0[c + (row + 2u) * 64u + column + 2u] = round_f16_(c22);
- }
-if (row + 2u < 65u && column + 3u < 64u) { out0[c + (row + 2u) * 64u + column + 3u] = round_f16_(c23);
- }
-if (row + 3u < 65u && column + 0u < 64u) { out0[c + (row + 3u) * 64u + column + 0u] = round_f16_(c30);
- }
-if (row + 3u < 65u && column + 1u < 64u) { out0[c + (row + 3u) * 64u + column + 1u] = round_f16_(c31);
- }
-if (row + 3u < 65u && column + 2u < 64u) { out0[c + (row + 3u) * 64u + column + 2u] = round_f16_(c32);
- }
-if (row + 3u < 65u && column + 3u < 64u) { out0[c + (row + 3u) * 64u + column + 3u] = round_f16_(c33);
- }
+        let column = n % 16u * 4u;
+        let row = n / 16u % 17u * 4u;
+        let matrix = n / 272u;
+        let row_start = matrix / 3u * 1300u + min(row, 64u) * 20u;
+        let row_start_2 = matrix / 3u * 1300u + min(row + 1u, 64u) * 20u;
+        let row_start_3 = matrix / 3u * 1300u + min(row + 2u, 64u) * 20u;
+        let row_start_4 = matrix / 3u * 1300u + min(row + 3u, 64u) * 20u;
+        let column_start = matrix % 3u * 1280u + min(column, 63u);
+        let column_start_2 = matrix % 3u * 1280u + min(column + 1u, 63u);
+        let column_start_3 = matrix % 3u * 1280u + min(column + 2u, 63u);
+        let column_start_4 = matrix % 3u * 1280u + min(column + 3u, 63u);
+        var sum = 0.0f;
+        var sum_2 = 0.0f;
+        var sum_3 = 0.0f;
+        var sum_4 = 0.0f;
+        var sum_5 = 0.0f;
+        var sum_6 = 0.0f;
+        var sum_7 = 0.0f;
+        var sum_8 = 0.0f;
+        var sum_9 = 0.0f;
+        var sum_10 = 0.0f;
+        var sum_11 = 0.0f;
+        var sum_12 = 0.0f;
+        var sum_13 = 0.0f;
+        var sum_14 = 0.0f;
+        var sum_15 = 0.0f;
+        var sum_16 = 0.0f;
+        for (var i = 0u; i < 20u; i++) {
+            let x = in0[row_start + i];
+            let x_2 = in0[row_start_2 + i];
+            let x_3 = in0[row_start_3 + i];
+            let x_4 = in0[row_start_4 + i];
+            let y = in1[column_start + i * 64u];
+            let y_2 = in1[column_start_2 + i * 64u];
+            let y_3 = in1[column_start_3 + i * 64u];
+            let y_4 = in1[column_start_4 + i * 64u];
+            sum = sum + x * y;
+            sum_2 = sum_2 + x * y_2;
+            sum_3 = sum_3 + x * y_3;
+            sum_4 = sum_4 + x * y_4;
+            sum_5 = sum_5 + x_2 * y;
+            sum_6 = sum_6 + x_2 * y_2;
+            sum_7 = sum_7 + x_2 * y_3;
+            sum_8 = sum_8 + x_2 * y_4;
+            sum_9 = sum_9 + x_3 * y;
+            sum_10 = sum_10 + x_3 * y_2;
+            sum_11 = sum_11 + x_3 * y_3;
+            sum_12 = sum_12 + x_3 * y_4;
+            sum_13 = sum_13 + x_4 * y;
+            sum_14 = sum_14 + x_4 * y_2;
+            sum_15 = sum_15 + x_4 * y_3;
+            sum_16 = sum_16 + x_4 * y_4;
+        }
+        let first = matrix * 4160u;
+        if (row < 65u && column < 64u) {
+            out0[first + row * 64u + column] = round_f16_(sum);
+        }
+        if (row < 65u && column + 1u < 64u) {
+            out0[first + row * 64u + column + 1u] = round_f16_(sum_2);
+        }
+        if (row < 65u && column + 2u < 64u) {
+            out0[first + row * 64u + column + 2u] = round_f16_(sum_3);
+        }
+        if (row < 65u && column + 3u < 64u) {
+            out0[first + row * 64u + column + 3u] = round_f16_(sum_4);
+        }
+        if (row + 1u < 65u && column < 64u) {
+            out0[first + (row + 1u) * 64u + column] = round_f16_(sum_5);
+        }
+        if (row + 1u < 65u && column + 1u < 64u) {
+            out0[first + (row + 1u) * 64u + column + 1u] = round_f16_(sum_6);
+        }
+        if (row + 1u < 65u && column + 2u < 64u) {
+            out0[first + (row + 1u) * 64u + column + 2u] = round_f16_(sum_7);
+        }
+        if (row + 1u < 65u && column + 3u < 64u) {
+            out0[first + (row + 1u) * 64u + column + 3u] = round_f16_(sum_8);
+        }
+        if (row + 2u < 65u && column < 64u) {
+            out0[first + (row + 2u) * 64u + column] = round_f16_(sum_9);
+        }
+        if (row + 2u < 65u && column + 1u < 64u) {
+            out0[first + (row + 2u) * 64u + column + 1u] = round_f16_(sum_10);
+        }
+        if (row + 2u < 65u && column + 2u < 64u) {
+            out0[first + (row + 2u) * 64u + column + 2u] = round_f16_(sum_11);
+        }
+        if (row + 2u < 65u && column + 3u < 64u) {
+            out0[first + (row + 2u) * 64u + column + 3u] = round_f16_(sum_12);
+        }
+        if (row + 3u < 65u && column < 64u) {
+            out0[first + (row + 3u) * 64u + column] = round_f16_(sum_13);
+        }
+        if (row + 3u < 65u && column + 1u < 64u) {
+            out0[first + (row + 3u) * 64u + column + 1u] = round_f16_(sum_14);
+        }
+        if (row + 3u < 65u && column + 2u < 64u) {
+            out0[first + (row + 3u) * 64u + column + 2u] = round_f16_(sum_15);
+        }
+        if (row + 3u < 65u && column + 3u < 64u) {
+            out0[first + (row + 3u) * 64u + column + 3u] = round_f16_(sum_16);
+        }
     }
 }

@@ -3,7 +3,7 @@
 fn main(@builtin(global_invocation_id) place: vec3<u32>) {
     let n = place.x + place.y * 64u;
     if (n < 15u) {
-let v0 = in0[n];
-out0[n] = v0;
+        let v = in0[n];
+        out0[n] = v;
     }
 }

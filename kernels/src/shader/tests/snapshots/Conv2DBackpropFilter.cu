@@ -5,121 +5,140 @@ extern "C" __global__ void __launch_bounds__(256) entry(const f32* __restrict__ 
     const u32 team = blockIdx.x;
     const u32 lane = threadIdx.x;
     if (team < 20u) {
-let column = team % 2u * 64u;
-let row = team / 2u % 10u * 64u;
-let matrix = team / 20u;
-let right = lane % 16u * 4u;
-let below = lane / 16u * 4u;
-var c00 = 0.0f;
-var c01 = 0.0f;
-var c02 = 0.0f;
-var c03 = 0.0f;
-var c10 = 0.0f;
-var c11 = 0.0f;
-var c12 = 0.0f;
-var c13 = 0.0f;
-var c20 = 0.0f;
-var c21 = 0.0f;
-var c22 = 0.0f;
-var c23 = 0.0f;
-var c30 = 0.0f;
-var c31 = 0.0f;
-var c32 = 0.0f;
-var c33 = 0.0f;
-for (var first = 0u; first < 80u; first = first + 16u) {
-for (var s = 0u; s < 4u; s++) {
-let at = lane + s * 256u;
-let own = at % 64u;
-let depth = at / 64u;
-let along = row + own;
-let deep = first + depth;
-var x = 0.0f;
-if (along < 594u && deep < 80u) { let tap = along / 66u;
-let tz = tap % 3u;
-let ty = tap / 3u % 3u;
-let tx = tap / 9u;
-let wz = deep / 1u % 5u;
-let wy = deep / 5u % 8u;
-let wx = deep / 40u % 1u;
-let image = deep / 40u;
-let px = wx * 1u + tx * 1u - u32(i32(0));
-let py = wy * 1u + ty * 1u - u32(i32(1));
-let pz = wz * 2u + tz * 1u - u32(i32(1));
-if (px < 1u && py < 8u && pz < 9u) { x = in0[(((image * 1u + px) * 8u + py) * 9u + pz) * 66u + along % 66u]; }
- }
-tile_a[depth * 65u + own] = x;
-}
-for (var s = 0u; s < 4u; s++) {
-let at = lane + s * 256u;
-let own = at % 64u;
-let depth = at / 64u;
-let along = column + own;
-let deep = first + depth;
-var x = 0.0f;
-if (along < 65u && deep < 80u) { x = in1[deep * 65u + along]; }
-tile_b[depth * 65u + own] = x;
-}
-barrier_();
-for (var i = 0u; i < 16u; i++) {
-let x0 = tile_a[i * 65u + below + 0u];
-let y0 = tile_b[i * 65u + right + 0u];
-let x1 = tile_a[i * 65u + below + 1u];
-let y1 = tile_b[i * 65u + right + 1u];
-let x2 = tile_a[i * 65u + below + 2u];
-let y2 = tile_b[i * 65u + right + 2u];
-let x3 = tile_a[i * 65u + below + 3u];
-let y3 = tile_b[i * 65u + right + 3u];
-c00 = c00 + x0 * y0;
-c01 = c01 + x0 * y1;
-c02 = c02 + x0 * y2;
-c03 = c03 + x0 * y3;
-c10 = c10 + x1 * y0;
-c11 = c11 + x1 * y1;
-c12 = c12 + x1 * y2;
-c13 = c13 + x1 * y3;
-c20 = c20 + x2 * y0;
-c21 = c21 + x2 * y1;
-c22 = c22 + x2 * y2;
-c23 = c23 + x2 * y3;
-c30 = c30 + x3 * y0;
-c31 = c31 + x3 * y1;
-c32 = c32 + x3 * y2;
-c33 = c33 + x3 * y3;
-}
-barrier_();
-}
-let c = matrix * 38610u;
-if (row + below + 0u < 594u && column + right + 0u < 65u) { out0[c + (row + below + 0u) * 65u + column + right + 0u] = c00;
- }
-if (row + below + 0u < 594u && column + right + 1u < 65u) { out0[c + (row + below + 0u) * 65u + column + right + 1u] = c01;
- }
-if (row + below + 0u < 594u && column + right + 2u < 65u) { out0[c + (row + below + 0u) * 65u + column + right + 2u] = c02;
- }
-if (row + below + 0u < 594u && column + right + 3u < 65u) { out0[c + (row + below + 0u) * 65u + column + right + 3u] = c03;
- }
-if (row + below + 1u < 594u && column + right + 0u < 65u) { out0[c + (row + below + 1u) * 65u + column + right + 0u] = c10;
- }
-if (row + below + 1u < 594u && column + right + 1u < 65u) { out0[c + (row + below + 1u) * 65u + column + right + 1u] = c11;
- }
-if (row + below + 1u < 594u && column + right + 2u < 65u) { out0[c + (row + below + 1u) * 65u + column + right + 2u] = c12;
- }
-if (row + below + 1u < 594u && column + right + 3u < 65u) { out0[c + (row + below + 1u) * 65u + column + right + 3u] = c13;
- }
-if (row + below + 2u < 594u && column + right + 0u < 65u) { out0[c + (row + below + 2u) * 65u + column + right + 0u] = c20;
- }
-if (row + below + 2u < 594u && column + right + 1u < 65u) { out0[c + (row + below + 2u) * 65u + column + right + 1u] = c21;
- }
-if (row + below + 2u < 594u && column + right + 2u < 65u) { out0[c + (row + below + 2u) * 65u + column + right + 2u] = c22;
- }
-if (row + below + 2u < 594u && column + right + 3u < 65u) { out0[c + (row + below + 2u) * 65u + column + right + 3u] = c23;
- }
-if (row + below + 3u < 594u && column + right + 0u < 65u) { out0[c + (row + below + 3u) * 65u + column + right + 0u] = c30;
- }
-if (row + below + 3u < 594u && column + right + 1u < 65u) { out0[c + (row + below + 3u) * 65u + column + right + 1u] = c31;
- }
-if (row + below + 3u < 594u && column + right + 2u < 65u) { out0[c + (row + below + 3u) * 65u + column + right + 2u] = c32;
- }
-if (row + below + 3u < 594u && column + right + 3u < 65u) { out0[c + (row + below + 3u) * 65u + column + right + 3u] = c33;
- }
+        const u32 column = team % 2u * 64u;
+        const u32 row = team / 2u % 10u * 64u;
+        const u32 matrix = team / 20u;
+        const u32 right = lane % 16u * 4u;
+        const u32 below = lane / 16u * 4u;
+        f32 sum = 0.0f;
+        f32 sum_2 = 0.0f;
+        f32 sum_3 = 0.0f;
+        f32 sum_4 = 0.0f;
+        f32 sum_5 = 0.0f;
+        f32 sum_6 = 0.0f;
+        f32 sum_7 = 0.0f;
+        f32 sum_8 = 0.0f;
+        f32 sum_9 = 0.0f;
+        f32 sum_10 = 0.0f;
+        f32 sum_11 = 0.0f;
+        f32 sum_12 = 0.0f;
+        f32 sum_13 = 0.0f;
+        f32 sum_14 = 0.0f;
+        f32 sum_15 = 0.0f;
+        f32 sum_16 = 0.0f;
+        for (u32 deep_start = 0u; deep_start < 80u; deep_start = deep_start + 16u) {
+            for (u32 step = 0u; step < 4u; step++) {
+                const u32 at = lane + step * 256u;
+                const u32 line = at % 64u;
+                const u32 depth = at / 64u;
+                const u32 along = row + line;
+                const u32 deep = deep_start + depth;
+                f32 x = 0.0f;
+                if (along < 594u && deep < 80u) {
+                    const u32 y = along / 66u / 3u % 3u;
+                    const u32 z = along / 66u % 3u;
+                    const u32 image = deep / 40u;
+                    const u32 y_2 = deep / 5u % 8u;
+                    const u32 z_2 = deep % 5u;
+                    const u32 position = y_2 + y - 1u;
+                    const u32 position_2 = z_2 * 2u + z - 1u;
+                    if (position < 8u && position_2 < 9u) {
+                        x = in0[((image * 8u + position) * 9u + position_2) * 66u + along % 66u];
+                    }
+                }
+                tile_a[depth * 65u + line] = x;
+            }
+            for (u32 step_2 = 0u; step_2 < 4u; step_2++) {
+                const u32 at_2 = lane + step_2 * 256u;
+                const u32 line_2 = at_2 % 64u;
+                const u32 depth_2 = at_2 / 64u;
+                const u32 along_2 = column + line_2;
+                const u32 deep_2 = deep_start + depth_2;
+                f32 x_2 = 0.0f;
+                if (along_2 < 65u && deep_2 < 80u) {
+                    x_2 = in1[deep_2 * 65u + along_2];
+                }
+                tile_b[depth_2 * 65u + line_2] = x_2;
+            }
+            barrier_();
+            for (u32 i = 0u; i < 16u; i++) {
+                const f32 x_3 = tile_a[i * 65u + below];
+                const f32 x_4 = tile_a[i * 65u + below + 1u];
+                const f32 x_5 = tile_a[i * 65u + below + 2u];
+                const f32 x_6 = tile_a[i * 65u + below + 3u];
+                const f32 y_3 = tile_b[i * 65u + right];
+                const f32 y_4 = tile_b[i * 65u + right + 1u];
+                const f32 y_5 = tile_b[i * 65u + right + 2u];
+                const f32 y_6 = tile_b[i * 65u + right + 3u];
+                sum = sum + x_3 * y_3;
+                sum_2 = sum_2 + x_3 * y_4;
+                sum_3 = sum_3 + x_3 * y_5;
+                sum_4 = sum_4 + x_3 * y_6;
+                sum_5 = sum_5 + x_4 * y_3;
+                sum_6 = sum_6 + x_4 * y_4;
+                sum_7 = sum_7 + x_4 * y_5;
+                sum_8 = sum_8 + x_4 * y_6;
+                sum_9 = sum_9 + x_5 * y_3;
+                sum_10 = sum_10 + x_5 * y_4;
+                sum_11 = sum_11 + x_5 * y_5;
+                sum_12 = sum_12 + x_5 * y_6;
+                sum_13 = sum_13 + x_6 * y_3;
+                sum_14 = sum_14 + x_6 * y_4;
+                sum_15 = sum_15 + x_6 * y_5;
+                sum_16 = sum_16 + x_6 * y_6;
+            }
+            barrier_();
+        }
+        const u32 first = matrix * 38610u;
+        const u32 row_2 = row + below;
+        const u32 column_2 = column + right;
+        if (row_2 < 594u && column_2 < 65u) {
+            out0[first + row_2 * 65u + column_2] = sum;
+        }
+        if (row_2 < 594u && column_2 + 1u < 65u) {
+            out0[first + row_2 * 65u + column_2 + 1u] = sum_2;
+        }
+        if (row_2 < 594u && column_2 + 2u < 65u) {
+            out0[first + row_2 * 65u + column_2 + 2u] = sum_3;
+        }
+        if (row_2 < 594u && column_2 + 3u < 65u) {
+            out0[first + row_2 * 65u + column_2 + 3u] = sum_4;
+        }
+        if (row_2 + 1u < 594u && column_2 < 65u) {
+            out0[first + (row_2 + 1u) * 65u + column_2] = sum_5;
+        }
+        if (row_2 + 1u < 594u && column_2 + 1u < 65u) {
+            out0[first + (row_2 + 1u) * 65u + column_2 + 1u] = sum_6;
+        }
+        if (row_2 + 1u < 594u && column_2 + 2u < 65u) {
+            out0[first + (row_2 + 1u) * 65u + column_2 + 2u] = sum_7;
+        }
+        if (row_2 + 1u < 594u && column_2 + 3u < 65u) {
+            out0[first + (row_2 + 1u) * 65u + column_2 + 3u] = sum_8;
+        }
+        if (row_2 + 2u < 594u && column_2 < 65u) {
+            out0[first + (row_2 + 2u) * 65u + column_2] = sum_9;
+        }
+        if (row_2 + 2u < 594u && column_2 + 1u < 65u) {
+            out0[first + (row_2 + 2u) * 65u + column_2 + 1u] = sum_10;
+        }
+        if (row_2 + 2u < 594u && column_2 + 2u < 65u) {
+            out0[first + (row_2 + 2u) * 65u + column_2 + 2u] = sum_11;
+        }
+        if (row_2 + 2u < 594u && column_2 + 3u < 65u) {
+            out0[first + (row_2 + 2u) * 65u + column_2 + 3u] = sum_12;
+        }
+        if (row_2 + 3u < 594u && column_2 < 65u) {
+            out0[first + (row_2 + 3u) * 65u + column_2] = sum_13;
+        }
+        if (row_2 + 3u < 594u && column_2 + 1u < 65u) {
+            out0[first + (row_2 + 3u) * 65u + column_2 + 1u] = sum_14;
+        }
+        if (row_2 + 3u < 594u && column_2 + 2u < 65u) {
+            out0[first + (row_2 + 3u) * 65u + column_2 + 2u] = sum_15;
+        }
+        if (row_2 + 3u < 594u && column_2 + 3u < 65u) {
+            out0[first + (row_2 + 3u) * 65u + column_2 + 3u] = sum_16;
+        }
     }
 }

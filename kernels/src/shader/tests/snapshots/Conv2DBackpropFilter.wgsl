@@ -3,28 +3,24 @@
 fn main(@builtin(global_invocation_id) place: vec3<u32>) {
     let n = place.x + place.y * 38656u;
     if (n < 38610u) {
-let feature = n % 65u;
-let channel = feature / 65u * 66u + n / 65u % 66u;
-let tap = n / 4290u;
-let tz = tap % 3u;
-let ty = tap / 3u % 3u;
-let tx = tap / 9u;
-var sum = 0.0f;
-for (var image = 0u; image < 2u; image++) {
-for (var wx = 0u; wx < 1u; wx++) {
-let px = wx * 1u + tx * 1u - u32(i32(0));
-if (px >= 1u) { continue; }
-for (var wy = 0u; wy < 8u; wy++) {
-let py = wy * 1u + ty * 1u - u32(i32(1));
-if (py >= 8u) { continue; }
-for (var wz = 0u; wz < 5u; wz++) {
-let pz = wz * 2u + tz * 1u - u32(i32(1));
-if (pz >= 9u) { continue; }
-sum = sum + in0[(((image * 1u + px) * 8u + py) * 9u + pz) * 66u + channel] * in1[(((image * 1u + wx) * 8u + wy) * 5u + wz) * 65u + feature];
-}
-}
-}
-}
-out0[n] = sum;
+        let feature = n % 65u;
+        let channel = feature / 65u * 66u + n / 65u % 66u;
+        let y = n / 4290u / 3u % 3u;
+        let z = n / 4290u % 3u;
+        var sum = 0.0f;
+        for (var image = 0u; image < 2u; image++) {
+            for (var offset = 0u; offset < 8u; offset++) {
+                let position = offset + y - 1u;
+                if (position < 8u) {
+                    for (var offset_2 = 0u; offset_2 < 5u; offset_2++) {
+                        let position_2 = offset_2 * 2u + z - 1u;
+                        if (position_2 < 9u) {
+                            sum = sum + in0[((image * 8u + position) * 9u + position_2) * 66u + channel] * in1[((image * 8u + offset) * 5u + offset_2) * 65u + feature];
+                        }
+                    }
+                }
+            }
+        }
+        out0[n] = sum;
     }
 }

@@ -3,35 +3,30 @@
 fn main(@builtin(global_invocation_id) place: vec3<u32>) {
     let n = place.x + place.y * 9536u;
     if (n < 9504u) {
-let channel = n % 66u;
-let group = channel / 66u;
-let place = n / 66u;
-let pz = place / 1u % 9u;
-let py = place / 9u % 8u;
-let px = place / 72u % 1u;
-let image = place / 72u;
-var sum = 0.0f;
-for (var tx = 0u; tx < 1u; tx++) {
-let fx = px + u32(i32(0)) - tx * 1u;
-if (fx >= 1u || fx % 1u != 0u) { continue; }
-let wx = fx / 1u;
-for (var ty = 0u; ty < 3u; ty++) {
-let fy = py + u32(i32(1)) - ty * 1u;
-if (fy >= 8u || fy % 1u != 0u) { continue; }
-let wy = fy / 1u;
-for (var tz = 0u; tz < 3u; tz++) {
-let fz = pz + u32(i32(1)) - tz * 1u;
-if (fz >= 10u || fz % 2u != 0u) { continue; }
-let wz = fz / 2u;
-let tap = (tx * 3u + ty) * 3u + tz;
-let window = (((image * 1u + wx) * 8u + wy) * 5u + wz);
-let first = (tap * 66u + channel % 66u) * 65u + group * 65u;
-for (var f = 0u; f < 65u; f++) {
-sum = sum + in0[first + f] * in1[window * 65u + group * 65u + f];
-}
-}
-}
-}
-out0[n] = sum;
+        let channel = n % 66u;
+        let group = channel / 66u;
+        let image = n / 66u / 72u;
+        let y = n / 66u / 9u % 8u;
+        let z = n / 66u % 9u;
+        var sum = 0.0f;
+        for (var offset = 0u; offset < 3u; offset++) {
+            let first = y + 1u - offset;
+            let window = first;
+            if (first < 8u) {
+                for (var offset_2 = 0u; offset_2 < 3u; offset_2++) {
+                    let first_2 = z + 1u - offset_2;
+                    let window_2 = first_2 / 2u;
+                    if (first_2 < 10u && first_2 % 2u == 0u) {
+                        let kernel_offset = offset * 3u + offset_2;
+                        let number = (image * 8u + window) * 5u + window_2;
+                        let first_3 = (kernel_offset * 66u + channel % 66u) * 65u + group * 65u;
+                        for (var feature = 0u; feature < 65u; feature++) {
+                            sum = sum + in0[first_3 + feature] * in1[number * 65u + group * 65u + feature];
+                        }
+                    }
+                }
+            }
+        }
+        out0[n] = sum;
     }
 }

@@ -2,33 +2,28 @@
 extern "C" __global__ void __launch_bounds__(256) entry(const f32* __restrict__ in0, const f32* __restrict__ in1, f32* __restrict__ out0) {
     const u32 n = blockIdx.x * 256u + threadIdx.x;
     if (n < 480u) {
-let window = n / 8u;
-let feature = n % 8u * 1u;
-let group = feature / 2u;
-let wz = window / 1u % 5u;
-let wy = window / 5u % 6u;
-let wx = window / 30u % 1u;
-let image = window / 30u;
-var sum0 = 0.0f;
-for (var tx = 0u; tx < 1u; tx++) {
-let px = wx * 1u + tx * 1u - u32(i32(0));
-if (px >= 1u) { continue; }
-for (var ty = 0u; ty < 3u; ty++) {
-let py = wy * 1u + ty * 1u - u32(i32(1));
-if (py >= 6u) { continue; }
-for (var tz = 0u; tz < 2u; tz++) {
-let pz = wz * 1u + tz * 1u - u32(i32(0));
-if (pz >= 5u) { continue; }
-let tap = (tx * 3u + ty) * 2u + tz;
-let at = (((image * 1u + px) * 6u + py) * 5u + pz) * 4u + group * 1u;
-let first = (tap * 1u + 0u) * 8u + feature;
-for (var c = 0u; c < 1u; c++) {
-let value = in0[at + c];
-sum0 = sum0 + value * in1[first + c * 8u + 0u];
-}
-}
-}
-}
-out0[window * 8u + feature + 0u] = sum0;
+        const u32 number = n / 8u;
+        const u32 feature = n % 8u;
+        const u32 group = feature / 2u;
+        const u32 image = number / 30u;
+        const u32 y = number / 5u % 6u;
+        const u32 z = number % 5u;
+        f32 sum = 0.0f;
+        for (u32 offset = 0u; offset < 3u; offset++) {
+            const u32 position = y + offset - 1u;
+            if (position < 6u) {
+                for (u32 offset_2 = 0u; offset_2 < 2u; offset_2++) {
+                    const u32 position_2 = z + offset_2;
+                    if (position_2 < 5u) {
+                        const u32 kernel_offset = offset * 2u + offset_2;
+                        const u32 start = ((image * 6u + position) * 5u + position_2) * 4u + group;
+                        const u32 first = kernel_offset * 8u + feature;
+                        const f32 value = in0[start];
+                        sum = sum + value * in1[first];
+                    }
+                }
+            }
+        }
+        out0[number * 8u + feature] = sum;
     }
 }

@@ -3,36 +3,33 @@
 fn main(@builtin(global_invocation_id) place: vec3<u32>) {
     let n = place.x + place.y * 64u;
     if (n < 3u) {
-let row = n;
-let base = row * 777u;
-var own1 = of_bits(4286578688u);
-for (var i = 0u; i < 777u; i++) {
-let at = base + i;
-let v0 = in0[at];
-own1 = max_(own1, v0);
-}
-let whole1 = own1;
-let v1 = whole1;
-var own5 = 0.0f;
-for (var i = 0u; i < 777u; i++) {
-let at = base + i;
-let v0 = in0[at];
-let v2 = flush_(v0);
-let v3 = v2 - v1;
-let v4 = exp_(v3);
-own5 = own5 + v4;
-}
-let whole5 = own5;
-let v5 = whole5;
-let v6 = log_(v5);
-for (var i = 0u; i < 777u; i++) {
-let at = base + i;
-let v0 = in0[at];
-let v2 = flush_(v0);
-let v3 = v2 - v1;
-let v7 = v3 - v6;
-let v8 = flush_(v7);
-out0[at] = v8;
-}
+        let base = n * 777u;
+        var acc = of_bits(4286578688u);
+        for (var column = 0u; column < 777u; column++) {
+            let at = base + column;
+            let v = in0[at];
+            acc = max_(acc, v);
+        }
+        let v_2 = acc;
+        var acc_2 = 0.0f;
+        for (var column_2 = 0u; column_2 < 777u; column_2++) {
+            let at_2 = base + column_2;
+            let v_3 = in0[at_2];
+            let v_4 = flush_(v_3);
+            let v_5 = v_4 - v_2;
+            let v_6 = exp_(v_5);
+            acc_2 = acc_2 + v_6;
+        }
+        let v_7 = acc_2;
+        let v_8 = log_(v_7);
+        for (var column_3 = 0u; column_3 < 777u; column_3++) {
+            let at_3 = base + column_3;
+            let v_9 = in0[at_3];
+            let v_10 = flush_(v_9);
+            let v_11 = v_10 - v_2;
+            let v_12 = v_11 - v_8;
+            let v_13 = flush_(v_12);
+            out0[at_3] = v_13;
+        }
     }
 }

@@ -3,10 +3,10 @@ extern "C" __global__ void __launch_bounds__(256) entry(const unsigned char* __r
     const In_<Int_<unsigned char, u32>> in0{in0_};
     const u32 n = blockIdx.x * 256u + threadIdx.x;
     if (n < 60u) {
-let v0 = (in0[(n % 5u) + (n / 20u) * 5u] != 0u);
-let v1 = in1[(n % 20u)];
-let v2 = in2[0u];
-let v3 = select(v2, v1, v0);
-out0[n] = v3;
+        const bool v = in0[n % 5u + n / 20u * 5u] != 0u;
+        const f32 v_2 = in1[n % 20u];
+        const f32 v_3 = in2[0u];
+        const f32 v_4 = select(v_3, v_2, v);
+        out0[n] = v_4;
     }
 }

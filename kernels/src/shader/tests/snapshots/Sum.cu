@@ -7,20 +7,28 @@ extern "C" __global__ void __launch_bounds__(256) entry(const f32* __restrict__ 
     const u32 subgroup = threadIdx.x / 32u;
     const u32 subgroups = blockDim.x / 32u;
     if (team < 3u) {
-let base = (team) * 1111u;
-var acc = 0.0f;
-for (var i = lane; i < 1111u; i = i + 256u) { acc = acc + in0[base + i]; }
-var folded_near = acc;
-folded_near = folded_near + subgroup_xor_(folded_near, 16u);
-folded_near = folded_near + subgroup_xor_(folded_near, 8u);
-folded_near = folded_near + subgroup_xor_(folded_near, 4u);
-folded_near = folded_near + subgroup_xor_(folded_near, 2u);
-folded_near = folded_near + subgroup_xor_(folded_near, 1u);
-if (subgroup_lane == 0u) { parts[subgroup] = folded_near; }
-barrier_();
-var folded = parts[0];
-for (var i = 1u; i < subgroups; i++) { folded = folded + parts[i]; }
-barrier_();
-if (lane == 0u) { out0[team] = folded; }
+        const u32 base = team * 1111u;
+        f32 acc = 0.0f;
+        for (u32 i = lane; i < 1111u; i = i + 256u) {
+            acc = acc + in0[base + i];
+        }
+        f32 near = acc;
+        near = near + subgroup_xor_(near, 16u);
+        near = near + subgroup_xor_(near, 8u);
+        near = near + subgroup_xor_(near, 4u);
+        near = near + subgroup_xor_(near, 2u);
+        near = near + subgroup_xor_(near, 1u);
+        if (subgroup_lane == 0u) {
+            parts[subgroup] = near;
+        }
+        barrier_();
+        f32 whole = parts[0u];
+        for (u32 i_2 = 1u; i_2 < subgroups; i_2++) {
+            whole = whole + parts[i_2];
+        }
+        barrier_();
+        if (lane == 0u) {
+            out0[team] = whole;
+        }
     }
 }
