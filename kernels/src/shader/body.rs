@@ -1,6 +1,6 @@
-//! Bodies of kernels: trees of the builder, or texts in the common language.
+//! Bodies of kernels: trees of the builder, or texts of a kernel for CUDA alone.
 
-use super::{ShaderDialect, builder::KernelTree, dialect::halves};
+use super::{ShaderDialect, builder::KernelTree};
 
 /// The statements of an invocation.
 #[derive(Debug, Clone)]
@@ -25,12 +25,9 @@ impl KernelBody {
     /// The text in a dialect, in so many blocks, where the elements of some buffers are 16-bit floats
     /// in memory.
     pub(super) fn print(&self, dialect: ShaderDialect, half: &[String], depth: usize) -> String {
-        match (self, dialect) {
-            (KernelBody::Tree(tree), dialect) => tree.print(dialect, half, depth),
-            (KernelBody::Text(text), ShaderDialect::Cuda) => text.clone(),
-            (KernelBody::Text(text), ShaderDialect::Wgsl) => {
-                halves::narrowed(&text.replace("unroll_ ", ""), half)
-            }
+        match self {
+            KernelBody::Tree(tree) => tree.print(dialect, half, depth),
+            KernelBody::Text(text) => text.clone(),
         }
     }
 }

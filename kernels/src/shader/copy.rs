@@ -1,10 +1,6 @@
 //! Views: each output is a strided window of input 0.
 
-use super::{
-    Shader,
-    index::position,
-    scalar_type::{Caps, ScalarType},
-};
+use super::{Shader, builder::KernelBuilder, index::position, scalar_type::Caps};
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::{StridedView, infer::OpContext};
 
@@ -18,21 +14,18 @@ pub(super) fn shader(
     caps: Caps,
     rule: fn(&OpContext<'_>) -> ferroflow_ir::Result<Vec<StridedView>>,
 ) -> Result<Option<Shader>> {
-    let Some(word) = ScalarType::of(call.dtype(0), caps) else { return Ok(None) };
+    let k = KernelBuilder::new(caps);
+    let ([data], n) = (k.inputs(call, [0]), k.element());
     let views = call.with_context(rule)?;
     let len = call.shape(0).num_elements();
-    if !views.iter().all(|view| view.fits(len)) {
-        return Ok(None);
-    }
+    k.requires(views.iter().all(|view| view.fits(len)));
     let count = views.iter().map(StridedView::num_elements).max().unwrap_or(0);
-    let mut body = String::new();
-    for (index, view) in views.iter().enumerate() {
-        let n = view.num_elements();
-        if n == 0 {
-            continue;
+    for view in &views {
+        let (out, size) = (k.output(call.dtype(0)), view.num_elements());
+        let inside = if size == count { k.bool(true) } else { n.lt(size) };
+        if size > 0 {
+            k.when(inside, || out.set(n, data.at(position(&k, view, n))));
         }
-        let copy = format!("out{index}[n] = in0[{}];\n", position(view, "n"));
-        body += &if n == count { copy } else { format!("if (n < {n}u) {{ {copy} }}\n") };
     }
-    Ok(Some(Shader::plain(vec![(0, word)], vec![word; views.len()], body, count)))
+    k.finish(count)
 }

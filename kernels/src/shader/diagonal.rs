@@ -5,9 +5,8 @@
 
 use super::{
     Shader,
-    gather::zero,
+    builder::{KernelBuffer, KernelBuilder, KernelValue},
     scalar_type::{Caps, ScalarType},
-    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::diagonal::Band;
@@ -54,20 +53,32 @@ fn matrix_diag_part(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     take(call, caps, &band, (call.inputs.len() > 2).then_some(2))
 }
 
-/// The statements that tell of diagonal `d` the first element's `row` and `column`, how many
-/// elements it has (`len`), and where they begin in the compact form (`start`).
-fn of_diagonal(band: &Band) -> String {
-    let side = |d: i64| if band.begins_left(d) { "0u" } else { "gap" };
-    format!(
-        "let row = u32(max(-d, 0));\nlet column = u32(max(d, 0));\n\
-         let len = u32(clamp(min({} - i32(row), {} - i32(column)), 0, {longest}));\n\
-         let gap = {longest}u - len;\nlet start = select({}, {}, d > 0);\n",
-        band.rows,
-        band.columns,
-        side(-1),
-        side(1),
-        longest = band.longest,
-    )
+/// A diagonal: where its first element is, how many elements it has, and where they begin in the
+/// compact form.
+struct DiagonalPosition<'k> {
+    row: KernelValue<'k>,
+    column: KernelValue<'k>,
+    length: KernelValue<'k>,
+    start: KernelValue<'k>,
+}
+
+impl<'k> DiagonalPosition<'k> {
+    /// The diagonal of this number, above the main one or below it.
+    fn new(k: &'k KernelBuilder, band: &Band, number: KernelValue<'k>) -> DiagonalPosition<'k> {
+        let unsigned = |value: KernelValue<'k>| value.max(0).to(ScalarType::U32);
+        let (row, column) =
+            (k.bind("first_row", unsigned(-number)), k.bind("first_column", unsigned(number)));
+        let int = |value: KernelValue<'k>| value.to(ScalarType::I32);
+        let [rows, columns] = [band.rows, band.columns].map(|size| int(k.index(size)));
+        let length = (rows - int(row)).min(columns - int(column)).clamp(0, band.longest);
+        let length = k.bind("length", length.to(ScalarType::U32));
+        let side = |sign: i64| match band.begins_left(sign) {
+            true => k.index(0),
+            false => band.longest - length,
+        };
+        let start = k.bind("start", number.gt(0).select(side(1), side(-1)));
+        DiagonalPosition { row, column, length, start }
+    }
 }
 
 fn take(
@@ -76,22 +87,22 @@ fn take(
     band: &Band,
     padding: Option<usize>,
 ) -> Result<Option<Shader>> {
-    let Some((mut inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
-    let outside = other(&mut inputs, word, padding);
-    let (longest, count) = (band.longest.max(1), band.count());
-    let body = format!(
-        "let d = {} - i32(n / {longest}u % {count}u);\n{}let k = n % {longest}u - start;\n\
-         let matrix = n / {}u;\n\
-         if (k < len) {{ out0[n] = in0[matrix * {}u + (row + k) * {columns}u + column + k]; }}\n\
-         else {{ out0[n] = {outside}; }}\n",
-        band.upper,
-        of_diagonal(band),
-        longest * count,
-        band.rows * band.columns,
-        columns = band.columns,
+    let (longest, count) = (band.longest.max(1), band.count().max(1));
+    let k = KernelBuilder::new(caps);
+    let ([matrices], out, n) = (k.inputs(call, [0]), k.result(call), k.element());
+    let outside = other(&k, call, out, padding);
+    let number =
+        k.number(ScalarType::I32, band.upper as i32) - (n / longest % count).to(ScalarType::I32);
+    let diagonal = DiagonalPosition::new(&k, band, k.bind("diagonal", number));
+    let at = k.bind("at", n % longest - diagonal.start);
+    let first = n / (longest * count) * (band.rows * band.columns);
+    let (row, column) = (diagonal.row + at, diagonal.column + at);
+    k.when_else(
+        at.lt(diagonal.length),
+        || out.set(n, matrices.at(first + row * band.columns + column)),
+        || out.set(n, outside),
     );
-    let count = call.output_shape(0)?.num_elements();
-    Ok(Some(Shader::plain(inputs, vec![word], body, count)))
+    k.finish(call.output_shape(0)?.num_elements())
 }
 
 /// Puts diagonals into the matrices of input `before`, or among what is in input `padding`.
@@ -102,44 +113,40 @@ fn put(
     before: Option<usize>,
     padding: Option<usize>,
 ) -> Result<Option<Shader>> {
-    let Some(word) = ScalarType::of(call.dtype(0), caps) else { return Ok(None) };
-    let mut inputs = vec![(usize::from(before.is_some()), word)];
-    let outside = match before {
-        Some(before) => {
-            inputs.push((before, word));
-            "in1[n]".to_string()
-        }
-        None => other(&mut inputs, word, padding),
-    };
     let (rows, columns) = (band.rows.max(1), band.columns.max(1));
-    let body = format!(
-        "let r = n / {columns}u % {rows}u;\nlet c = n % {columns}u;\nlet d = i32(c) - i32(r);\n{}\
-         let k = min(r, c);\nlet matrix = n / {}u;\n\
-         if (d >= {} && d <= {upper} && k < len) {{\n\
-         out0[n] = in0[(matrix * {}u + u32({upper} - d)) * {longest}u + start + k];\n\
-         }} else {{ out0[n] = {outside}; }}\n",
-        of_diagonal(band),
-        rows * columns,
-        band.lower,
-        band.count(),
-        upper = band.upper,
-        longest = band.longest,
+    let k = KernelBuilder::new(caps);
+    let n = k.element();
+    let diagonals = k.input(usize::from(before.is_some()), call.dtype(0));
+    let out = k.result(call);
+    let outside = match before {
+        Some(before) => k.input(before, call.dtype(0)).at(n),
+        None => other(&k, call, out, padding),
+    };
+    let (row, column) = (k.bind("row", n / columns % rows), k.bind("column", n % columns));
+    let number = k.bind("diagonal", column.to(ScalarType::I32) - row.to(ScalarType::I32));
+    let diagonal = DiagonalPosition::new(&k, band, number);
+    let at = k.bind("at", row.min(column));
+    let (lower, upper) = (band.lower as i32, band.upper as i32);
+    let inside = number.ge(lower).and(number.le(upper)).and(at.lt(diagonal.length));
+    let line = (k.number(ScalarType::I32, upper) - number).to(ScalarType::U32);
+    let first = n / (rows * columns) * band.count() + line;
+    k.when_else(
+        inside,
+        || out.set(n, diagonals.at(first * band.longest + diagonal.start + at)),
+        || out.set(n, outside),
     );
-    let count = call.output_shape(0)?.num_elements();
-    Ok(Some(Shader::plain(inputs, vec![word], body, count)))
+    k.finish(call.output_shape(0)?.num_elements())
 }
 
 /// Value outside the diagonals: the only element of an input, or zero.
-fn other(
-    inputs: &mut Vec<(usize, ScalarType)>,
-    word: ScalarType,
+fn other<'k>(
+    k: &'k KernelBuilder,
+    call: &OpCall<'_>,
+    out: KernelBuffer<'k>,
     padding: Option<usize>,
-) -> String {
+) -> KernelValue<'k> {
     match padding {
-        Some(padding) => {
-            inputs.push((padding, word));
-            format!("in{}[0]", inputs.len() - 1)
-        }
-        None => zero(word).into(),
+        Some(padding) => k.input(padding, call.dtype(padding)).at(0),
+        None => out.zero(),
     }
 }

@@ -1,13 +1,13 @@
 //! Grey-scale dilation: `Dilation2D` and its gradients. The gradient of each output goes to the
-//! first tap that gave the largest sum.
+//! first kernel offset that made the largest sum.
 
 use super::{
     Shader,
+    builder::{KernelBuffer, KernelBuilder, KernelValue},
     pool::element,
     reduce::bound,
-    scalar_type::{Caps, cut},
-    scalar_types,
-    window::{apart, for_each_cover, for_each_offset, inputs, outputs, together},
+    scalar_type::Caps,
+    sweep::{ImagePosition, for_each_cover, for_each_offset, inputs, outputs},
 };
 use crate::{
     device::OpCall,
@@ -22,74 +22,70 @@ pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("Dilation2DBackpropInput", by_input),
 ];
 
-/// The statements that find, of window `wx`, `wy`, `wz`, the `largest` sum and its kernel offset
-/// (`best`). NaN is passed over.
-fn search(sweep: &Sweep, dtype: DType) -> Option<String> {
-    let sum =
-        cut(dtype, &format!("in0[{}] + in1[tap * {}u + channel]", element(sweep), sweep.channels));
-    let inner = format!(
-        "let sum = {sum};\nif (sum > largest || best == 0xffffffffu) {{\n\
-         if (sum > largest) {{ largest = sum; best = tap; }}\n\
-         else if (best == 0xffffffffu) {{ best = tap; }}\n}}\n"
-    );
-    Some(format!(
-        "var largest = {};\nvar best = 0xffffffffu;\n{}",
-        bound(dtype, true)?,
-        for_each_offset(sweep, &inner)
-    ))
+/// The largest sum of a window and a filter, and its kernel offset. NaN is passed over.
+fn search<'k>(
+    k: &'k KernelBuilder,
+    sweep: &Sweep,
+    dtype: DType,
+    [data, filter]: [KernelBuffer<'k>; 2],
+    (window, channel): (ImagePosition<'k>, KernelValue<'k>),
+) -> (KernelValue<'k>, KernelValue<'k>) {
+    let none = k.index(u32::MAX as usize);
+    let largest = k.variable("largest", bound(k, dtype, true));
+    let best = k.variable("best", none);
+    for_each_offset(k, sweep, window, |offset, position| {
+        let x = data.at(position.number(inputs(sweep)) * sweep.channels + channel);
+        let sum = (x + filter.at(offset * sweep.channels + channel)).rounded(dtype);
+        let sum = k.bind("sum", sum);
+        k.when(sum.gt(largest).or(best.eq(none)), || {
+            k.when(sum.gt(largest), || largest.set(sum));
+            best.set(offset);
+        });
+    });
+    (largest, best)
 }
 
 fn dilation(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let sweep = sweep(call)?;
-    let Some((bound, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
-    let Some(search) = search(&sweep, call.dtype(0)) else { return Ok(None) };
-    let channels = sweep.channels.max(1);
-    let body = format!(
-        "let channel = n % {channels}u;\nlet window = n / {channels}u;\n{}{search}out0[n] = largest;\n",
-        apart("window", "w", outputs(&sweep)),
-    );
-    let count = call.output_shape(0)?.num_elements();
-    Ok(Some(Shader::plain(bound, vec![word], body, count)))
+    let k = KernelBuilder::new(caps);
+    let (operands, out) = (k.inputs(call, [0, 1]), k.result(call));
+    let window = element(&k, &sweep, outputs(&sweep));
+    let (largest, _) = search(&k, &sweep, call.dtype(0), operands, window);
+    out.set(k.element(), largest);
+    k.finish(call.output_shape(0)?.num_elements())
 }
 
 /// An invocation per position asks of each window that covers it whether it is its best kernel
 /// offset.
 fn by_input(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let sweep = sweep(call)?;
-    let Some((bound, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
-    let Some(search) = search(&sweep, call.dtype(0)) else { return Ok(None) };
-    let channels = sweep.channels.max(1);
-    // The names of the search are those of the cover: it goes into a block of its own.
-    let inner = format!(
-        "let own = tap;\n{{\n{search}if (best == own) {{ total = total + in2[{} * {channels}u + channel]; }}\n}}\n",
-        together("w", outputs(&sweep)),
-    );
-    let body = format!(
-        "let channel = n % {channels}u;\nlet place = n / {channels}u;\n{}var total = {};\n{}out0[n] = {};\n",
-        apart("place", "p", inputs(&sweep)),
-        word.zero(),
-        for_each_cover(&sweep, &inner),
-        cut(call.dtype(0), "total"),
-    );
-    let count = call.output_shape(0)?.num_elements();
-    Ok(Some(Shader::plain(bound, vec![word], body, count)))
+    let k = KernelBuilder::new(caps);
+    let ([data, filter, gradients], out) = (k.inputs(call, [0, 1, 2]), k.result(call));
+    let (position, channel) = element(&k, &sweep, inputs(&sweep));
+    let total = k.variable("total", out.zero());
+    for_each_cover(&k, &sweep, position, |offset, window| {
+        let (_, best) = search(&k, &sweep, call.dtype(0), [data, filter], (window, channel));
+        let at = window.number(outputs(&sweep)) * sweep.channels + channel;
+        k.when(best.eq(offset), || total.set(total + gradients.at(at)));
+    });
+    out.set(k.element(), total.rounded(call.dtype(0)));
+    k.finish(call.output_shape(0)?.num_elements())
 }
 
 /// An invocation per kernel offset and channel asks every window.
 fn by_filter(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let sweep = sweep(call)?;
-    let Some((bound, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
-    let Some(search) = search(&sweep, call.dtype(0)) else { return Ok(None) };
-    let channels = sweep.channels.max(1);
-    let body = format!(
-        "let channel = n % {channels}u;\nlet own = n / {channels}u;\nvar total = {};\n\
-         for (var window = 0u; window < {}u; window++) {{\n{}{search}\
-         if (best == own) {{ total = total + in2[window * {channels}u + channel]; }}\n}}\nout0[n] = {};\n",
-        word.zero(),
-        sweep.n_windows(),
-        apart("window", "w", outputs(&sweep)),
-        cut(call.dtype(0), "total"),
-    );
-    let count = call.output_shape(0)?.num_elements();
-    Ok(Some(Shader::plain(bound, vec![word], body, count)))
+    let k = KernelBuilder::new(caps);
+    let ([data, filter, gradients], out) = (k.inputs(call, [0, 1, 2]), k.result(call));
+    let (n, channels) = (k.element(), sweep.channels.max(1));
+    let (channel, offset) = (k.bind("channel", n % channels), k.bind("offset", n / channels));
+    let total = k.variable("total", out.zero());
+    k.for_below("number", sweep.n_windows(), |number| {
+        let window = ImagePosition::of(&k, number, outputs(&sweep));
+        let (_, best) = search(&k, &sweep, call.dtype(0), [data, filter], (window, channel));
+        let gradient = gradients.at(number * channels + channel);
+        k.when(best.eq(offset), || total.set(total + gradient));
+    });
+    out.set(n, total.rounded(call.dtype(0)));
+    k.finish(call.output_shape(0)?.num_elements())
 }

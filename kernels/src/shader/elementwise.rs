@@ -31,7 +31,7 @@ pub(super) fn element<'k>(
     buffer.at(match access(&operand.shape, shape) {
         InputAccess::Contiguous => n,
         InputAccess::Scalar => k.index(0),
-        InputAccess::Strided(view) => index::position_of(k, &view, n),
+        InputAccess::Strided(view) => index::position(k, &view, n),
     })
 }
 

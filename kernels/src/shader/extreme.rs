@@ -1,6 +1,6 @@
 //! Where extreme elements are: `ArgMax`, `ArgMin`. NaN is never extreme.
 
-use super::{Shader, index::around, reduce::extreme, scalar_type::Caps, scalar_types};
+use super::{Shader, builder::KernelBuilder, index::around, reduce::extreme, scalar_type::Caps};
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::infer::normalize_axis;
 
@@ -17,16 +17,19 @@ fn smallest(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 fn argument_of_extreme(call: &OpCall<'_>, caps: Caps, largest: bool) -> Result<Option<Shader>> {
     let axis = normalize_axis(call.ints(1)?[0], call.shape(0).rank())?;
     let dims = around(call.shape(0), axis);
-    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
-    let Some(start) = extreme(call.dtype(0), largest) else { return Ok(None) };
-    let (size, inner, sign) = (dims.size, dims.inner.max(1), if largest { ">" } else { "<" });
-    let body = format!(
-        "let base = n / {inner}u * {}u + n % {inner}u;\nvar best = {start};\nvar place = 0u;\n\
-         for (var i = 0u; i < {size}u; i++) {{\nlet x = {};\n\
-         if (x {sign} best) {{ best = x; place = i; }}\n}}\nout0[n] = {}(place);\n",
-        size * inner,
-        inputs[0].1.compared(&format!("in0[base + i * {inner}u]")),
-        word.name(),
-    );
-    Ok(Some(Shader::plain(inputs, vec![word], body, dims.outer * dims.inner)))
+    let (size, inner) = (dims.size, dims.inner.max(1));
+    let k = KernelBuilder::new(caps);
+    let ([input], out, n) = (k.inputs(call, [0]), k.result(call), k.element());
+    let start = extreme(&k, call.dtype(0), largest);
+    let base = k.bind("base", n / inner * (size * inner) + n % inner);
+    let (best, position) = (k.variable("best", start), k.variable("position", k.index(0)));
+    k.for_below("i", size, |i| {
+        let x = k.bind("x", input.at(base + i * inner).compared());
+        k.when(if largest { x.gt(best) } else { x.lt(best) }, || {
+            best.set(x);
+            position.set(i);
+        });
+    });
+    out.set(n, position.to(out.scalar));
+    k.finish(dims.outer * dims.inner)
 }

@@ -77,8 +77,3 @@ pub(super) fn position<'k>(
     }
     (position, inside)
 }
-
-/// Zero as it is stored.
-pub(super) fn zero(word: super::ScalarType) -> &'static str {
-    if word == super::ScalarType::Bool { "0u" } else { word.zero() }
-}

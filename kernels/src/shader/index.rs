@@ -7,7 +7,7 @@ use super::{
 use ferroflow_ir::{Shape, StridedView};
 
 /// The position in a source of element `n` of a window, as a `u32`.
-pub(super) fn position_of<'k>(
+pub(super) fn position<'k>(
     k: &'k KernelBuilder,
     view: &StridedView,
     n: KernelValue<'k>,
@@ -32,48 +32,6 @@ pub(super) fn position_of<'k>(
         None => offset,
     }
     .to(ScalarType::U32)
-}
-
-/// The position in a source of element `n` of a window, as a `u32`.
-pub(super) fn position(view: &StridedView, n: &str) -> String {
-    let view = view.simplified();
-    let mut terms = Vec::new();
-    let (mut inner, last) = (1, view.dims.len());
-    let mut signed = view.offset < 0;
-    for (at, dim) in view.dims.iter().enumerate().rev() {
-        let step = match (inner, at) {
-            (1, 0) => n.to_string(),
-            (inner, 0) => format!("{n} / {inner}u"),
-            (1, _) => format!("{n} % {}u", dim.size.max(1)),
-            (inner, _) => format!("{n} / {inner}u % {}u", dim.size.max(1)),
-        };
-        inner *= dim.size.max(1);
-        match dim.stride {
-            0 => {}
-            1 if last == 1 => terms.push((step, 1)),
-            stride => {
-                signed |= stride < 0;
-                terms.push((format!("({step})"), stride));
-            }
-        }
-    }
-    let term = |(step, stride): &(String, isize)| match (signed, stride) {
-        (false, 1) => step.clone(),
-        (false, stride) => format!("{step} * {stride}u"),
-        (true, stride) => format!("i32{} * i32({stride})", parenthesized(step)),
-    };
-    let mut sum: Vec<String> = terms.iter().map(term).collect();
-    match (signed, view.offset) {
-        (_, 0) if !sum.is_empty() => {}
-        (false, offset) => sum.push(format!("{offset}u")),
-        (true, offset) => sum.push(format!("i32({offset})")),
-    }
-    let sum = sum.join(" + ");
-    if signed { format!("u32({sum})") } else { sum }
-}
-
-fn parenthesized(text: &str) -> String {
-    if text.starts_with('(') { text.into() } else { format!("({text})") }
 }
 
 /// A shape seen as `[outer, size, inner]` around an axis.

@@ -2,90 +2,95 @@
 
 use super::{
     Shader,
-    scalar_type::{Caps, ScalarType, cut, float},
-    scalar_types,
+    builder::{KernelBuffer, KernelBuilder, KernelValue},
+    scalar_type::{Caps, ScalarType},
 };
 use crate::{device::OpCall, error::Result};
 
 pub(super) const SHADERS: &[(&str, super::Build)] = &[("LRN", normalize), ("LRNGrad", gradient)];
 
-/// Geometry of a call: how far neighbours are, and the statements that make `norm` of `channel`, of
-/// an input.
+/// Geometry of a call: how far neighbours are, and the constants of the norm.
 struct Plan {
     channels: usize,
-    radius: i64,
+    radius: usize,
     alpha: f32,
-    beta: String,
-    bias: String,
+    beta: f32,
+    bias: f32,
 }
 
 impl Plan {
     fn new(call: &OpCall<'_>) -> Result<Plan> {
         Ok(Plan {
             channels: call.shape(0).last().copied().unwrap_or(1).max(1),
-            radius: call.attrs.int("depth_radius")?.clamp(0, 1 << 20),
+            radius: call.attrs.int("depth_radius")?.clamp(0, 1 << 20) as usize,
             alpha: call.attrs.float("alpha")?,
-            beta: float(call.attrs.float("beta")?),
-            bias: float(call.attrs.float("bias")?),
+            beta: call.attrs.float("beta")?,
+            bias: call.attrs.float("bias")?,
         })
     }
 
-    /// Runs `body` for each `k` that is near a channel.
-    fn near(&self, k: &str, channel: &str, body: &str) -> String {
-        let Plan { channels, radius, .. } = self;
-        format!(
-            "for (var {k} = u32(max(i32({channel}) - {radius}, 0)); {k} <= min({channel} + {radius}u, {}u); {k}++) {{\n{body}}}\n",
-            channels - 1
-        )
+    /// Runs statements for each channel near one.
+    fn for_each_near<'k>(
+        &self,
+        k: &'k KernelBuilder,
+        channel: KernelValue<'k>,
+        body: impl FnOnce(KernelValue<'k>),
+    ) {
+        let first = channel.max(self.radius) - self.radius;
+        let last = (channel + self.radius).min(self.channels - 1);
+        k.for_range("near", (first, last + 1, 1), body);
     }
 
-    fn norm(&self, input: &str, channel: &str) -> String {
-        let squares = format!("squares = squares + square_({input}[row + j]);\n");
-        format!(
-            "var squares = 0.0f;\n{}let norm = {} + {} * squares;\n",
-            self.near("j", channel, &squares),
-            self.bias,
-            float(self.alpha),
-        )
+    /// The norm of a channel of an input, and its power.
+    fn norm<'k>(
+        &self,
+        k: &'k KernelBuilder,
+        input: KernelBuffer<'k>,
+        row: KernelValue<'k>,
+        channel: KernelValue<'k>,
+    ) -> (KernelValue<'k>, KernelValue<'k>) {
+        let squares = k.variable("squares", k.float(0.0));
+        self.for_each_near(k, channel, |near| {
+            squares.set(squares + input.at(row + near).function("square_"));
+        });
+        let norm = k.bind("norm", self.bias + self.alpha * squares);
+        (norm, norm.function_with("pow_", self.beta))
     }
 
-    /// The statements that name the channel and the row of element `n`.
-    fn position(&self) -> String {
-        format!("let channel = n % {}u;\nlet row = n - channel;\n", self.channels)
+    /// The channel and the row of this invocation's element.
+    fn position<'k>(&self, k: &'k KernelBuilder) -> (KernelValue<'k>, KernelValue<'k>) {
+        let channel = k.bind("channel", k.element() % self.channels);
+        (channel, k.bind("row", k.element() - channel))
     }
 }
 
 fn normalize(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let plan = Plan::new(call)?;
-    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
-    let body = format!(
-        "{}{}out0[n] = {};\n",
-        plan.position(),
-        plan.norm("in0", "channel"),
-        cut(call.dtype(0), &format!("in0[n] / pow_(norm, {})", plan.beta)),
-    );
-    let count = call.shape(0).num_elements();
-    Ok((word == ScalarType::F32).then(|| Shader::plain(inputs, vec![word], body, count)))
+    let k = KernelBuilder::new(caps);
+    let ([data], out, n) = (k.inputs(call, [0]), k.result(call), k.element());
+    k.requires(out.scalar == ScalarType::F32);
+    let (channel, row) = plan.position(&k);
+    let (_, power) = plan.norm(&k, data, row, channel);
+    out.set(n, (data.at(n) / power).rounded(call.dtype(0)));
+    k.finish(call.shape(0).num_elements())
 }
 
 /// The gradient of the outputs, the inputs, the outputs.
 fn gradient(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let plan = Plan::new(call)?;
-    let Some((inputs, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
-    let shared = format!(
-        "{}sum = sum - {} * {} * in2[row + k] * in0[row + k] / norm * in1[n];\n\
-         if (k == channel) {{ sum = sum + in0[n] / pow_(norm, {}); }}\n",
-        plan.norm("in1", "k"),
-        float(2.0 * plan.alpha),
-        plan.beta,
-        plan.beta,
-    );
-    let body = format!(
-        "{}var sum = 0.0f;\n{}out0[n] = {};\n",
-        plan.position(),
-        plan.near("k", "channel", &shared),
-        cut(call.dtype(0), "sum"),
-    );
-    let count = call.shape(0).num_elements();
-    Ok((word == ScalarType::F32).then(|| Shader::plain(inputs, vec![word], body, count)))
+    let k = KernelBuilder::new(caps);
+    let ([gradients, data, results], out) = (k.inputs(call, [0, 1, 2]), k.result(call));
+    k.requires(out.scalar == ScalarType::F32);
+    let (channel, row) = plan.position(&k);
+    let n = k.element();
+    let sum = k.variable("sum", k.float(0.0));
+    plan.for_each_near(&k, channel, |near| {
+        let (norm, power) = plan.norm(&k, data, row, near);
+        let slope = k.float(2.0 * plan.alpha) * plan.beta;
+        let at = row + near;
+        sum.set(sum - slope * results.at(at) * gradients.at(at) / norm * data.at(n));
+        k.when(near.eq(channel), || sum.set(sum + gradients.at(n) / power));
+    });
+    out.set(n, sum.rounded(call.dtype(0)));
+    k.finish(call.shape(0).num_elements())
 }

@@ -5,7 +5,7 @@ use super::{
     Shader,
     builder::{KernelBuilder, KernelValue},
     epilogue::Epilogue,
-    index::position_of,
+    index::position,
     scalar_type::{Caps, ScalarType},
     tiles,
 };
@@ -89,7 +89,7 @@ fn batched(
     let row = k.bind("row", number / across % down * block);
     let matrix = k.bind("matrix", number / (across * down));
     let (left_start, right_start) =
-        (position_of(&k, &a.matrices, matrix), position_of(&k, &b.matrices, matrix));
+        (position(&k, &a.matrices, matrix), position(&k, &b.matrices, matrix));
     // Rows beyond the last are computed as the last one, and not stored.
     let rows = bind_each(&k, "row_start", block.min(m), |i| {
         left_start + (row + i).min(m - 1) * a.row_step

@@ -2,8 +2,8 @@
 
 use super::{
     Shader,
-    scalar_type::{Caps, ScalarType, cut},
-    scalar_types,
+    builder::{KernelBuilder, KernelValue},
+    scalar_type::{Caps, ScalarType},
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::Shape;
@@ -13,7 +13,6 @@ pub(super) const SHADERS: &[(&str, super::Build)] =
 
 /// A dimension of the tensor inside, and of the padded one.
 struct Dim {
-    axis: usize,
     size: usize,
     stride: usize,
     before: usize,
@@ -24,7 +23,6 @@ struct Dim {
 fn dims(call: &OpCall<'_>, inside: &Shape, padded: &Shape) -> Result<Vec<Dim>> {
     let (pairs, strides, wide) = (call.ints(1)?, inside.strides(), padded.strides());
     let dim = |axis: usize| Dim {
-        axis,
         size: inside[axis],
         stride: strides[axis],
         before: pairs[2 * axis] as usize,
@@ -42,58 +40,70 @@ fn own(call: &OpCall<'_>) -> Result<usize> {
 /// Each element looks for the one that it mirrors.
 fn mirror_pad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let (inside, padded, own) = (call.shape(0), call.output_shape(0)?, own(call)?);
-    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
-    let mut body = "var source = 0u;\n".to_string();
-    for Dim { axis, size, stride, before, padded, padded_stride } in dims(call, inside, &padded)? {
-        body += &format!("var at{axis} = n / {padded_stride}u % {padded}u;\n");
+    let k = KernelBuilder::new(caps);
+    let ([data], out, n) = (k.inputs(call, [0]), k.result(call), k.element());
+    let mut source = k.index(0);
+    for Dim { size, stride, before, padded, padded_stride } in dims(call, inside, &padded)? {
+        let at = k.variable("at", n / padded_stride.max(1) % padded.max(1));
         if before > 0 {
-            body += &format!(
-                "if (at{axis} < {before}u) {{ at{axis} = {}u - at{axis}; }}\n\
-                 else {{ at{axis} = at{axis} - {before}u; }}\n",
-                before + own - 1,
-            );
+            let mirrored = (before + own - 1) - at;
+            k.when_else(at.lt(before), || at.set(mirrored), || at.set(at - before));
         }
         if padded != size {
-            let last = 2 * size - 1 - own;
-            body += &format!("if (at{axis} >= {size}u) {{ at{axis} = {last}u - at{axis}; }}\n");
+            k.when(at.ge(size), || at.set((2 * size - 1 - own) - at));
         }
-        body += &format!("source = source + at{axis} * {stride}u;\n");
+        source = source + at * stride;
     }
-    body += "out0[n] = in0[source];\n";
-    Ok(Some(Shader::plain(inputs, vec![word], body, padded.num_elements())))
+    out.set(n, data.at(source));
+    k.finish(padded.num_elements())
 }
 
 /// Each element adds up itself and its images, in the order of memory.
 fn mirror_pad_grad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let (padded, inside, own) = (call.shape(0), call.output_shape(0)?, own(call)?);
-    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
-    if word == ScalarType::Bool {
-        return Ok(None);
-    }
-    let (mut loops, mut ends) = (String::new(), String::new());
-    let mut index = vec!["0u".to_string()];
-    for Dim { axis, size, stride, before, padded, padded_stride } in dims(call, &inside, padded)? {
-        let after = padded - size - before;
-        loops += &format!(
-            "let c{axis} = n / {stride}u % {size}u;\nvar p{axis} = c{axis} + {before}u;\n"
-        );
-        index.push(format!("p{axis} * {padded_stride}u"));
+    let k = KernelBuilder::new(caps);
+    let ([data], out, n) = (k.inputs(call, [0]), k.result(call), k.element());
+    k.requires(out.scalar != ScalarType::Bool);
+    let sum = k.variable("sum", out.zero());
+    let images = Images { k: &k, own, dims: dims(call, &inside, padded)? };
+    images.visit(0, k.index(0), &|position| {
+        sum.set((sum + data.at(position)).rounded(call.dtype(0)));
+    });
+    out.set(n, sum);
+    k.finish(inside.num_elements())
+}
+
+/// The images of an element along all dimensions.
+struct Images<'k> {
+    k: &'k KernelBuilder,
+    own: usize,
+    dims: Vec<Dim>,
+}
+
+impl<'k> Images<'k> {
+    /// Runs statements for the position of each image, from a dimension on.
+    fn visit(&self, axis: usize, position: KernelValue<'k>, then: &dyn Fn(KernelValue<'k>)) {
+        let Some(dim) = self.dims.get(axis) else { return then(position) };
+        let &Dim { size, stride, before, padded, padded_stride } = dim;
+        let (k, own, after) = (self.k, self.own, padded - size - before);
+        let element = k.bind("element", k.element() / stride.max(1) % size.max(1));
         if before + after == 0 {
-            continue;
+            return self.visit(axis + 1, position + element * padded_stride, then);
         }
-        let (first, last) = (usize::from(before == 0), if after == 0 { 2 } else { 3 });
-        loops += &format!(
-            "for (var k{axis} = {first}u; k{axis} < {last}u; k{axis}++) {{\np{axis} = c{axis} + {before}u;\n\
-             if (k{axis} == 0u) {{\np{axis} = {}u - c{axis};\nif (p{axis} >= {before}u) {{ continue; }}\n}}\n\
-             if (k{axis} == 2u) {{\np{axis} = {}u - c{axis};\n\
-             if (p{axis} < {}u || p{axis} >= {padded}u) {{ continue; }}\n}}\n",
-            (before + own).saturating_sub(1),
-            before + 2 * size - 1 - own,
-            before + size,
-        );
-        ends += "}\n";
+        // Images before, the element itself, images after.
+        let (first, end) = (usize::from(before == 0), if after == 0 { 2 } else { 3 });
+        k.for_range("which", (first, end, 1), |which| {
+            let at = k.variable("at", element + before);
+            let inside = k.variable("inside", k.bool(true));
+            k.when(which.eq(0), || {
+                at.set((before + own).saturating_sub(1) - element);
+                inside.set(at.lt(before));
+            });
+            k.when(which.eq(2), || {
+                at.set((before + 2 * size - 1 - own) - element);
+                inside.set(at.ge(before + size).and(at.lt(padded)));
+            });
+            k.when(inside, || self.visit(axis + 1, position + at * padded_stride, then));
+        });
     }
-    let sum = cut(call.dtype(0), &format!("acc + in0[{}]", index.join(" + ")));
-    let body = format!("var acc = {};\n{loops}acc = {sum};\n{ends}out0[n] = acc;\n", word.zero());
-    Ok(Some(Shader::plain(inputs, vec![word], body, inside.num_elements())))
 }

@@ -1,18 +1,18 @@
-//! Device programs as text: one generator, two dialects.
+//! Device kernels: one source, two dialects.
 //!
 //! A [`Shader`] computes one call on a device: its body is run once for each number `n` below
-//! `count`, by as many invocations at a time as the device has. Bodies are written in what WGSL and
-//! CUDA C++ have in common: `let` and `var` without types, `u32`/`i32`/`f32` literals with
-//! suffixes, `for`, `if`, indexed buffers, calls. What differs (declarations of buffers, functions
-//! and arrays, the entry point) is printed by [`ShaderDialect`].
+//! `count`, by as many invocations at a time as the device has. Kernels are built from typed values
+//! ([`builder`]), and [`ShaderDialect`] prints them as WGSL and as CUDA C++. Functions that kernels
+//! call ([`math`]) are written in what both languages have in common: `let` and `var` without types,
+//! literals with suffixes.
 //!
-//! Where that pays, invocations work in groups that share memory ([`Shader::shared`]).
+//! Where that pays, invocations work in workgroups that share memory ([`Shader::shared`]).
 //!
-//! Bodies compute with words of 32 bits, or of 64 where the device has such ([`Word`]): 16-bit
-//! floats compute in `f32`. In memory an element takes a word too in WGSL, which has no smaller
-//! storage; in CUDA C++ elements lie as on the host, and are widened and narrowed where they are
-//! read and written. Sizes and strides are part of the text, so that compilers see constants; equal
-//! texts are compiled once.
+//! Kernels compute with scalars of 32 bits, or of 64 where the device has such ([`ScalarType`]):
+//! 16-bit floats compute in `f32`. In memory an element takes a scalar too in WGSL, which has no
+//! smaller storage; in CUDA C++ elements lie as on the host, and are widened and narrowed where they
+//! are read and written. Sizes and strides are part of the source, so that compilers see constants;
+//! equal sources are compiled once. `tests/snapshots` shows the source of a kernel of each family.
 //!
 //! A call that has no shader is a call that the device does not run: `None`, never a slow way
 //! around.
@@ -43,6 +43,7 @@ mod math;
 mod matmul;
 mod mirror;
 mod patches;
+mod pixel;
 mod pool;
 mod pool_argmax;
 mod prim;
@@ -65,7 +66,6 @@ mod sweep;
 pub(crate) mod tests;
 mod tiles;
 mod whole;
-mod window;
 mod workgroup;
 
 use crate::{
@@ -96,18 +96,18 @@ pub(crate) struct Shader {
     pub(crate) dtypes: (Vec<DType>, Vec<DType>),
     /// Whether 16-bit floats are stored as such in WGSL, too.
     pub(crate) halves: bool,
-    /// Source of invocation `n`.
+    /// The statements of an invocation.
     pub(crate) body: KernelBody,
     /// The number of invocations.
     pub(crate) count: usize,
     /// Numbers `n` that one invocation takes in turn, where invocations know nothing of each other.
     pub(crate) turns: usize,
-    /// Arrays of floats that the invocations of a group share, with their lengths. Where there are
-    /// any, groups are of [`tiles::TEAM`] invocations, and the body tells `team` and `lane` instead
-    /// of `n`; `barrier_()` waits for the whole group.
+    /// Arrays of floats that the invocations of a workgroup share, with their lengths. Where there are
+    /// any, workgroups are of [`tiles::WORKGROUP`] invocations, and the body knows `workgroup` and
+    /// `local` instead of `n`; `barrier_()` waits for the whole workgroup.
     pub(crate) shared: Vec<(&'static str, usize)>,
-    /// Arrays of floats that each invocation has for itself, with their lengths. Loops over them
-    /// begin with `unroll_`, so that compilers see where in an array each step is.
+    /// Arrays of floats that each invocation has for itself, with their lengths. Loops over them are
+    /// unrolled, so that compilers see where in an array each step is.
     pub(crate) arrays: Vec<(String, usize)>,
 }
 
@@ -244,17 +244,4 @@ fn are_held(call: &OpCall<'_>, others: &[OperandSpec], caps: Caps) -> Result<boo
 /// Entry of the tables for an op.
 fn by_name<T: Copy>(tables: &[&[(&'static str, T)]], op: &str) -> Option<T> {
     tables.iter().flat_map(|rows| rows.iter()).find(|row| row.0 == op).map(|row| row.1)
-}
-
-/// The scalar types of a call's first output and of inputs, where the device has them.
-fn scalar_types<const N: usize>(
-    call: &OpCall<'_>,
-    caps: Caps,
-    inputs: [usize; N],
-) -> Option<(Vec<(usize, ScalarType)>, ScalarType)> {
-    let inputs: Option<Vec<(usize, ScalarType)>> = inputs
-        .iter()
-        .map(|&index| Some((index, ScalarType::of(call.dtype(index), caps)?)))
-        .collect();
-    Some((inputs?, ScalarType::of(call.outputs[0].dtype, caps)?))
 }

@@ -1,6 +1,6 @@
 //! `ExtractImagePatches`.
 
-use super::{Shader, gather::zero, scalar_type::Caps, scalar_types};
+use super::{Shader, builder::KernelBuilder, scalar_type::Caps};
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::patches::patch_windows;
 
@@ -10,32 +10,18 @@ pub(super) const SHADERS: &[(&str, super::Build)] = &[("ExtractImagePatches", pa
 fn patches(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let [height, width] = call.with_context(patch_windows)?;
     let (image, shape) = (call.shape(0), call.output_shape(0)?);
-    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
     let (rows, columns, channels) = (image[1], image[2], image[3].max(1));
-    let count = shape.num_elements();
-    if count == 0 {
-        return Ok(Some(Shader::plain(inputs, vec![word], String::new(), 0)));
-    }
-    let body = format!(
-        "let channel = n % {channels}u;\nlet tap = n / {channels}u % {taps}u;\nlet patch_ = n / {depth}u;\n\
-         let y = patch_ / {across}u % {down}u * {}u + tap / {wide}u * {}u - {}u;\n\
-         let x = patch_ % {across}u * {}u + tap % {wide}u * {}u - {}u;\nlet image = patch_ / {}u;\n\
-         if (y < {rows}u && x < {columns}u) {{\n\
-         out0[n] = in0[((image * {rows}u + y) * {columns}u + x) * {channels}u + channel];\n\
-         }} else {{ out0[n] = {}; }}\n",
-        height.stride,
-        height.rate,
-        height.positions(rows).1,
-        width.stride,
-        width.rate,
-        width.positions(columns).1,
-        shape[1] * shape[2],
-        zero(word),
-        taps = height.size * width.size,
-        depth = shape[3],
-        wide = width.size,
-        across = shape[2],
-        down = shape[1],
-    );
-    Ok(Some(Shader::plain(inputs, vec![word], body, count)))
+    let [_, down, across, depth] = [0, 1, 2, 3].map(|axis| shape[axis].max(1));
+    let k = KernelBuilder::new(caps);
+    let ([data], out, n) = (k.inputs(call, [0]), k.result(call), k.element());
+    let offset = k.bind("offset", n / channels % (height.size * width.size));
+    let patch = k.bind("number", n / depth);
+    let y = patch / across % down * height.stride + offset / width.size * height.rate;
+    let x = patch % across * width.stride + offset % width.size * width.rate;
+    let y = k.bind("y", y - height.positions(rows).1);
+    let x = k.bind("x", x - width.positions(columns).1);
+    let source = ((patch / (down * across) * rows + y) * columns + x) * channels + n % channels;
+    let inside = y.lt(rows).and(x.lt(columns));
+    k.when_else(inside, || out.set(n, data.at(source)), || out.set(n, out.zero()));
+    k.finish(shape.num_elements())
 }

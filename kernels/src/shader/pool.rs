@@ -2,10 +2,10 @@
 
 use super::{
     Shader,
+    builder::{KernelBuilder, KernelValue},
     reduce::bound,
-    scalar_type::{Caps, ScalarType, cut},
-    scalar_types,
-    window::{apart, for_each_cover, for_each_offset, inputs, outputs, together},
+    scalar_type::{Caps, ScalarType},
+    sweep::{ImagePosition, for_each_cover, for_each_offset, inputs, outputs},
 };
 use crate::{
     device::OpCall,
@@ -35,110 +35,104 @@ pub(super) fn windows(call: &OpCall<'_>, input: &Shape) -> Result<Option<Sweep>>
     sliding::windows(&pool, input).map(Some)
 }
 
-/// Where the element of a kernel offset is.
-pub(super) fn element(sweep: &Sweep) -> String {
-    format!("{} * {}u + channel", together("p", inputs(sweep)), sweep.channels)
+/// An element of a tensor `[positions of these sizes, channels]`: its position and its channel.
+pub(super) fn element<'k>(
+    k: &'k KernelBuilder,
+    sweep: &Sweep,
+    sizes: [usize; 3],
+) -> (ImagePosition<'k>, KernelValue<'k>) {
+    let (n, channels) = (k.element(), sweep.channels.max(1));
+    let channel = k.bind("channel", n % channels);
+    (ImagePosition::of(k, k.bind("number", n / channels), sizes), channel)
 }
 
-fn fold(
+/// Pools windows of input 0: `step` combines an element with a result, `finish` makes of it, and of
+/// the number of elements, the result.
+fn fold<'k>(
+    k: &'k KernelBuilder,
     call: &OpCall<'_>,
-    caps: Caps,
-    start: &str,
-    step: impl Fn(&str) -> String,
-    finish: &str,
+    start: KernelValue<'k>,
+    step: impl Fn(KernelValue<'k>, KernelValue<'k>) -> KernelValue<'k>,
+    finish: impl Fn(KernelValue<'k>, KernelValue<'k>) -> KernelValue<'k>,
 ) -> Result<Option<Shader>> {
     let Some(sweep) = windows(call, call.shape(0))? else { return Ok(None) };
-    let Some((bound, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
-    let channels = sweep.channels.max(1);
-    let load = format!("in0[{}]", element(&sweep));
-    let inner = format!("acc = {};\ncount = count + 1u;\n", step(&load));
-    let body = format!(
-        "let channel = n % {channels}u;\nlet window = n / {channels}u;\n{}var acc = {start};\nvar count = 0u;\n{}out0[n] = {};\n",
-        apart("window", "w", outputs(&sweep)),
-        for_each_offset(&sweep, &inner),
-        cut(call.dtype(0), finish),
-    );
-    let count = call.output_shape(0)?.num_elements();
-    Ok(Some(Shader::plain(bound, vec![word], body, count)))
+    let ([data], out) = (k.inputs(call, [0]), k.result(call));
+    let (window, channel) = element(k, &sweep, outputs(&sweep));
+    let (acc, count) = (k.variable("acc", start), k.variable("count", k.index(0)));
+    for_each_offset(k, &sweep, window, |_, position| {
+        let at = position.number(inputs(&sweep)) * sweep.channels + channel;
+        acc.set(step(acc, k.bind("x", data.at(at))));
+        count.set(count + 1);
+    });
+    out.set(k.element(), finish(acc, count).rounded(call.dtype(0)));
+    k.finish(call.output_shape(0)?.num_elements())
 }
 
 fn average(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    if ScalarType::of(call.dtype(0), caps) != Some(ScalarType::F32) {
+    let k = KernelBuilder::new(caps);
+    if k.scalar(call.dtype(0)) != ScalarType::F32 {
         return Ok(None);
     }
-    fold(call, caps, "0.0f", |x| format!("acc + {x}"), "acc / f32(count)")
+    fold(&k, call, k.float(0.0), |acc, x| acc + x, |acc, count| acc / count.to(ScalarType::F32))
 }
 
 /// Starts from the lowest finite value and passes NaN over, as TensorFlow does.
 fn largest(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some(start) = bound(call.dtype(0), true) else { return Ok(None) };
-    fold(call, caps, &start, |x| format!("select(acc, {x}, {x} > acc)"), "acc")
+    let k = KernelBuilder::new(caps);
+    let start = bound(&k, call.dtype(0), true);
+    fold(&k, call, start, |acc, x| x.gt(acc).select(x, acc), |acc, _| acc)
 }
 
 /// Each position gets its share of every window that covers it.
 fn average_grad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let Some(sweep) = windows(call, &shape)? else { return Ok(None) };
-    let Some((bound, word)) = scalar_types(call, caps, [1]) else { return Ok(None) };
-    let channels = sweep.channels.max(1);
-    let mut counts = Vec::new();
-    for (axis, slide) in ["x", "y", "z"].iter().zip(&sweep.slides) {
-        // What of a window lies inside: its taps are neighbours.
-        let Slide { input, size, stride, before, .. } = slide;
-        counts.push(format!(
-            "f32(min(i32(w{axis} * {stride}u) - {before} + {size}, {input}) - max(i32(w{axis} * {stride}u) - {before}, 0))"
-        ));
-    }
-    let inner = format!(
-        "sum = sum + in0[{} * {channels}u + channel] / ({});\n",
-        together("w", outputs(&sweep)),
-        counts.join(" * "),
-    );
-    let body = format!(
-        "let channel = n % {channels}u;\nlet place = n / {channels}u;\n{}var sum = 0.0f;\n{}out0[n] = {};\n",
-        apart("place", "p", inputs(&sweep)),
-        for_each_cover(&sweep, &inner),
-        cut(call.dtype(1), "sum"),
-    );
-    Ok(Some(Shader::plain(bound, vec![word], body, shape.num_elements())))
+    let k = KernelBuilder::new(caps);
+    let ([gradients], out) = (k.inputs(call, [1]), k.result(call));
+    let (position, channel) = element(&k, &sweep, inputs(&sweep));
+    let sum = k.variable("sum", out.zero());
+    for_each_cover(&k, &sweep, position, |_, window| {
+        let gradient = gradients.at(window.number(outputs(&sweep)) * sweep.channels + channel);
+        let covered = sweep.slides.iter().zip(window.at).filter(|(slide, _)| slide.size > 1);
+        // What of a window lies inside: its kernel offsets are neighbours.
+        let counts = covered.map(|(slide, window)| {
+            let Slide { input, size, stride, before, .. } = *slide;
+            let start =
+                (window * stride).to(ScalarType::I32) - k.number(ScalarType::I32, before as i32);
+            let start = k.bind("start", start);
+            ((start + size).min(input) - start.max(0)).to(ScalarType::F32)
+        });
+        let count = counts.reduce(|count, other| count * other);
+        sum.set(sum + count.map_or(gradient, |count| gradient / count));
+    });
+    out.set(k.element(), sum.rounded(call.dtype(1)));
+    k.finish(shape.num_elements())
 }
 
 /// Each position gets the gradient of the windows whose first largest element it is: none before it
 /// is as large, none after it larger.
 fn largest_grad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let Some(sweep) = windows(call, call.shape(0))? else { return Ok(None) };
-    let Some((bound, word)) = scalar_types(call, caps, [0, 2]) else { return Ok(None) };
-    if word == ScalarType::Bool {
-        return Ok(None);
-    }
-    let (channels, input) = (sweep.channels.max(1), inputs(&sweep));
-    let mut search = "var first = true;\n".to_string();
-    for (axis, slide) in ["x", "y", "z"].iter().zip(&sweep.slides) {
-        let Slide { input, size, stride, before, .. } = slide;
-        search += &format!(
-            "for (var s{axis} = 0u; s{axis} < {size}u; s{axis}++) {{\n\
-             let o{axis} = w{axis} * {stride}u + s{axis} - u32(i32({before}));\n\
-             if (o{axis} >= {input}u) {{ continue; }}\n"
-        );
-    }
-    let [_, b, c] = sweep.slides.map(|slide| slide.size);
-    search += &format!(
-        "let other = in0[{} * {channels}u + channel];\n\
-         if ((sx * {b}u + sy) * {c}u + sz < tap) {{ first = first && !(other >= own); }}\n\
-         else {{ first = first && !(other > own); }}\n}}\n}}\n}}\n",
-        together("o", input)
-    );
-    search += &format!(
-        "if (first) {{ sum = sum + in1[{} * {channels}u + channel]; }}\n",
-        together("w", outputs(&sweep))
-    );
-    let body = format!(
-        "let channel = n % {channels}u;\nlet place = n / {channels}u;\n{}let own = in0[n];\nvar sum = {};\n{}out0[n] = {};\n",
-        apart("place", "p", input),
-        word.zero(),
-        for_each_cover(&sweep, &search),
-        cut(call.dtype(0), "sum"),
-    );
-    let count = call.shape(0).num_elements();
-    Ok(Some(Shader::plain(bound, vec![word], body, count)))
+    let k = KernelBuilder::new(caps);
+    let ([data, gradients], out) = (k.inputs(call, [0, 2]), k.result(call));
+    k.requires(data.scalar != ScalarType::Bool);
+    let (position, channel) = element(&k, &sweep, inputs(&sweep));
+    let x = k.bind("x", data.at(k.element()));
+    let sum = k.variable("sum", out.zero());
+    for_each_cover(&k, &sweep, position, |offset, window| {
+        let first = k.variable("is_first", k.bool(true));
+        for_each_offset(&k, &sweep, window, |other_offset, other| {
+            let at = other.number(inputs(&sweep)) * sweep.channels + channel;
+            let other = k.bind("other", data.at(at));
+            k.when_else(
+                other_offset.lt(offset),
+                || first.set(first.and(!other.ge(x))),
+                || first.set(first.and(!other.gt(x))),
+            );
+        });
+        let at = window.number(outputs(&sweep)) * sweep.channels + channel;
+        k.when(first, || sum.set(sum + gradients.at(at)));
+    });
+    out.set(k.element(), sum.rounded(call.dtype(0)));
+    k.finish(call.shape(0).num_elements())
 }

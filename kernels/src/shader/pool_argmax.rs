@@ -2,16 +2,12 @@
 
 use super::{
     Shader,
+    builder::KernelBuilder,
     pool::{element, windows},
-    scalar_type::{Caps, ScalarType, cut},
-    scalar_types,
-    window::{apart, for_each_cover, for_each_offset, inputs, outputs, together},
+    scalar_type::{Caps, ScalarType},
+    sweep::{for_each_cover, for_each_offset, inputs, outputs},
 };
-use crate::{
-    device::OpCall,
-    error::Result,
-    plan::window::{NEAR_LARGEST, Sweep},
-};
+use crate::{device::OpCall, error::Result, plan::window::NEAR_LARGEST};
 
 pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("MaxPool3DGrad", all_largest),
@@ -21,79 +17,73 @@ pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("MaxPoolWithArgmax", argmax),
 ];
 
-/// The statements that tell of result `n` its channel and its window.
-fn of_window(sweep: &Sweep) -> String {
-    let channels = sweep.channels.max(1);
-    format!(
-        "let channel = n % {channels}u;\nlet window = n / {channels}u;\n{}",
-        apart("window", "w", outputs(sweep))
-    )
-}
-
 /// The element of input 2 where the window is first as large as input 1 says; 0 if nowhere.
 fn forward(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let Some(sweep) = windows(call, call.shape(0))? else { return Ok(None) };
-    let Some((bound, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
-    let inner = format!(
-        "let at = {};\nif (!found && in0[at] == own) {{\nfound = true;\nvalue = in2[at];\n}}\n",
-        element(&sweep)
-    );
-    let body = format!(
-        "{}let own = in1[n];\nvar found = false;\nvar value = {};\n{}out0[n] = value;\n",
-        of_window(&sweep),
-        word.zero(),
-        for_each_offset(&sweep, &inner),
-    );
-    let count = call.output_shape(0)?.num_elements();
-    Ok((word != ScalarType::Bool).then(|| Shader::plain(bound, vec![word], body, count)))
+    let k = KernelBuilder::new(caps);
+    let ([data, results, gradients], out) = (k.inputs(call, [0, 1, 2]), k.result(call));
+    k.requires(out.scalar != ScalarType::Bool);
+    let (window, channel) = element(&k, &sweep, outputs(&sweep));
+    let result = k.bind("result", results.at(k.element()));
+    let found = k.variable("found", k.bool(false));
+    let value = k.variable("value", out.zero());
+    for_each_offset(&k, &sweep, window, |_, position| {
+        let at = k.bind("at", position.number(inputs(&sweep)) * sweep.channels + channel);
+        k.when((!found).and(data.at(at).eq(result)), || {
+            found.set(k.bool(true));
+            value.set(gradients.at(at));
+        });
+    });
+    out.set(k.element(), value);
+    k.finish(call.output_shape(0)?.num_elements())
 }
 
 /// Every element that is as large as its window gets the window's gradient; those nearer than
 /// [`NEAR_LARGEST`] are.
 fn all_largest(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let Some(sweep) = windows(call, call.shape(0))? else { return Ok(None) };
-    let Some((bound, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
-    let channels = sweep.channels.max(1);
-    let inner = format!(
-        "let at = {} * {channels}u + channel;\nlet apart = in1[at] - own;\n\
-         if (apart < {NEAR_LARGEST:e}f && -apart < {NEAR_LARGEST:e}f) {{ sum = sum + in2[at]; }}\n",
-        together("w", outputs(&sweep)),
-    );
-    let body = format!(
-        "let channel = n % {channels}u;\nlet place = n / {channels}u;\n{}let own = in0[n];\nvar sum = {};\n{}out0[n] = {};\n",
-        apart("place", "p", inputs(&sweep)),
-        word.zero(),
-        for_each_cover(&sweep, &inner),
-        cut(call.dtype(0), "sum"),
-    );
-    let count = call.shape(0).num_elements();
-    Ok((word != ScalarType::Bool).then(|| Shader::plain(bound, vec![word], body, count)))
+    let k = KernelBuilder::new(caps);
+    let ([data, results, gradients], out) = (k.inputs(call, [0, 1, 2]), k.result(call));
+    k.requires(out.scalar == ScalarType::F32);
+    let (position, channel) = element(&k, &sweep, inputs(&sweep));
+    let x = k.bind("x", data.at(k.element()));
+    let sum = k.variable("sum", out.zero());
+    for_each_cover(&k, &sweep, position, |_, window| {
+        let at = k.bind("at", window.number(outputs(&sweep)) * sweep.channels + channel);
+        let apart = k.bind("apart", results.at(at) - x);
+        let is_near = apart.lt(NEAR_LARGEST).and((-apart).lt(NEAR_LARGEST));
+        k.when(is_near, || sum.set(sum + gradients.at(at)));
+    });
+    out.set(k.element(), sum.rounded(call.dtype(0)));
+    k.finish(call.shape(0).num_elements())
 }
 
 /// The first largest element and its position within its image, or from the first image on. NaN
 /// stays if it comes first and is passed over otherwise.
 fn argmax(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let Some(sweep) = windows(call, call.shape(0))? else { return Ok(None) };
-    let Some((bound, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
-    let Some(index) = ScalarType::of(call.outputs[1].dtype, caps) else { return Ok(None) };
-    let image = call.shape(0)[1..].iter().product::<usize>();
-    let position = match call.attrs.bool("include_batch_in_index")? {
-        true => "place".to_string(),
-        false => format!("place - image * {image}u"),
-    };
-    let inner = format!(
-        "let at = {};\nlet x = in0[at];\n\
-         if (!found || x > largest) {{\nfound = true;\nlargest = x;\nplace = at;\n}}\n",
-        element(&sweep)
-    );
-    let body = format!(
-        "{}var found = false;\nvar largest = {};\nvar place = image * {image}u;\n{}\
-         out0[n] = largest;\nout1[n] = {}({position});\n",
-        of_window(&sweep),
-        word.zero(),
-        for_each_offset(&sweep, &inner),
-        index.name(),
-    );
-    let count = call.output_shape(0)?.num_elements();
-    Ok((word != ScalarType::Bool).then(|| Shader::plain(bound, vec![word, index], body, count)))
+    let size = call.shape(0)[1..].iter().product::<usize>();
+    let k = KernelBuilder::new(caps);
+    let ([data], values) = (k.inputs(call, [0]), k.result(call));
+    let indices = k.output(call.outputs[1].dtype);
+    k.requires(data.scalar != ScalarType::Bool);
+    let (window, channel) = element(&k, &sweep, outputs(&sweep));
+    let first = k.bind("first", window.image * size);
+    let found = k.variable("found", k.bool(false));
+    let largest = k.variable("largest", data.zero());
+    let index = k.variable("index", first);
+    for_each_offset(&k, &sweep, window, |_, position| {
+        let at = k.bind("at", position.number(inputs(&sweep)) * sweep.channels + channel);
+        let x = k.bind("x", data.at(at));
+        k.when((!found).or(x.gt(largest)), || {
+            found.set(k.bool(true));
+            largest.set(x);
+            index.set(at);
+        });
+    });
+    values.set(k.element(), largest);
+    let is_whole = call.attrs.bool("include_batch_in_index")?;
+    let index = if is_whole { index } else { index - first };
+    indices.set(k.element(), index.to(indices.scalar));
+    k.finish(call.output_shape(0)?.num_elements())
 }

@@ -64,7 +64,7 @@ fn float<'k>(
         Sub => a - b,
         Mul => a * b,
         Div => a / b,
-        FloorDiv => two("divide_").function("floor"),
+        FloorDiv => two("divide_").floor(),
         TruncDiv => two("divide_").function("trunc"),
         FloorMod => two("floor_mod_"),
         TruncMod => two("trunc_mod_"),

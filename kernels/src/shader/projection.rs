@@ -4,108 +4,108 @@
 
 use super::{
     Shader,
-    resize::image_position,
-    scalar_type::{Caps, ScalarType, cut, float},
-    scalar_types,
+    builder::{KernelBuilder, KernelValue},
+    pixel::PixelPosition,
+    scalar_type::{Caps, ScalarType},
 };
 use crate::{device::OpCall, error::Result};
 
 pub(super) const SHADERS: &[(&str, super::Build)] =
     &[("ImageProjectiveTransformV2", project), ("ImageProjectiveTransformV3", project)];
 
-/// The statements that move coordinate `p` into a dimension of some size; `None` for a way to fill
-/// that there is not.
-fn inside(p: &str, size: usize, mode: &str) -> Option<String> {
-    let (len, last) = (float(size as f32), float(size as f32 - 1.0));
-    let twice = float(2.0 * size as f32);
-    let clamped = format!("{p} = clamp({p}, 0.0f, {last});\n");
-    Some(match mode {
-        "CONSTANT" => String::new(),
-        "NEAREST" => clamped,
-        "REFLECT" | "WRAP" if size <= 1 => format!("{p} = 0.0f;\n"),
-        "REFLECT" => format!(
-            "if ({p} < 0.0f) {{\nlet q = {twice} * trunc(-{p} / {twice}) + {p};\n\
-             if (q < -{len}) {{ {p} = q + {twice}; }} else {{ {p} = -q - 1.0f; }}\n\
-             }} else if ({p} > {last}) {{\nlet q = {p} - {twice} * trunc({p} / {twice});\n\
-             if (q >= {len}) {{ {p} = {twice} - q - 1.0f; }} else {{ {p} = q; }}\n}}\n{clamped}"
+/// Moves a coordinate, which is a variable, into a dimension of some size. A way to fill that there is
+/// not makes the kernel none.
+fn move_inside<'k>(k: &'k KernelBuilder, at: KernelValue<'k>, size: usize, mode: &str) {
+    let (length, last, twice) = (size as f32, size as f32 - 1.0, 2.0 * size as f32);
+    let trunc = |value: KernelValue<'k>| value.function("trunc");
+    match mode {
+        "CONSTANT" => return,
+        "NEAREST" => {}
+        "REFLECT" | "WRAP" if size <= 1 => return at.set(0.0),
+        "REFLECT" => k.when_else(
+            at.lt(0.0),
+            || {
+                let moved = k.bind("moved", twice * trunc(-at / twice) + at);
+                k.when_else(moved.lt(-length), || at.set(moved + twice), || at.set(-moved - 1.0));
+            },
+            || {
+                k.when(at.gt(last), || {
+                    let moved = k.bind("moved", at - twice * trunc(at / twice));
+                    k.when_else(moved.ge(length), || at.set(twice - moved - 1.0), || at.set(moved));
+                });
+            },
         ),
-        "WRAP" => format!(
-            "if ({p} < 0.0f) {{ {p} = {p} + {len} * (trunc(-{p} / {last}) + 1.0f); }}\n\
-             else if ({p} > {last}) {{ {p} = {p} - {len} * trunc({p} / {last}); }}\n{clamped}"
+        "WRAP" => k.when_else(
+            at.lt(0.0),
+            || at.set(at + length * (trunc(-at / last) + 1.0)),
+            || k.when(at.gt(last), || at.set(at - length * trunc(at / last))),
         ),
-        _ => return None,
-    })
+        _ => return k.unsupported(),
+    }
+    at.set(at.clamp(0.0, last));
 }
 
 /// Every element of the result looks where its transform, or that of all images, puts it.
 fn project(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((mut inputs, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
     let (from, shape) = (call.shape(0), call.output_shape(0)?);
-    let (height, width, channels) = (from[1], from[2], from[3]);
-    let mode = call.attrs.string("fill_mode")?;
-    let (Some(column), Some(row)) = (inside("column", width, mode), inside("row", height, mode))
-    else {
-        return Ok(None);
+    let (height, width) = (from[1], from[2]);
+    let k = KernelBuilder::new(caps);
+    let ([images, transforms], out) = (k.inputs(call, [0, 1]), k.result(call));
+    let fill = match call.inputs.len() > 3 {
+        true => k.input(3, call.dtype(3)).at(0),
+        false => k.float(0.0),
     };
-    let mut fill = "0.0f";
-    if call.inputs.len() > 3 {
-        inputs.push((3, ScalarType::F32));
-        fill = "in2[0]";
-    }
-    let first = if call.shape(1)[0] == 1 { "0u" } else { "image * 8u" };
+    let pixel = PixelPosition::of(&k, &shape);
+    let first = if call.shape(1)[0] == 1 { k.index(0) } else { k.bind("first", pixel.image * 8) };
+    let [x, y] = [pixel.x, pixel.y].map(|at| k.bind("at", at.to(ScalarType::F32)));
+    let entry = |number: usize| transforms.at(first + number);
+    let projection = k.bind("projection", entry(6) * x + entry(7) * y + 1.0);
     // What is read there, or the fill.
-    let at = |name: &str, row: &str, column: &str| {
-        format!(
-            "var {name} = {fill};\n\
-             if ({row} >= 0.0f && {row} < {} && {column} >= 0.0f && {column} < {}) {{\n\
-             {name} = f32(in0[((image * {height}u + u32({row})) * {width}u + u32({column})) * {channels}u + channel]);\n}}\n",
-            float(height as f32),
-            float(width as f32),
-        )
+    let read = |row: KernelValue<'_>, column: KernelValue<'_>| {
+        let value = k.variable("read", fill);
+        let is_row = row.ge(0.0).and(row.lt(height as f32));
+        k.when(is_row.and(column.ge(0.0)).and(column.lt(width as f32)), || {
+            let [row, column] = [row, column].map(|at| at.to(ScalarType::U32));
+            value.set(images.at(pixel.at(from, row, column)).to(ScalarType::F32));
+        });
+        value
     };
-    let read = match call.attrs.string("interpolation")? {
-        "NEAREST" => {
-            // Halves are rounded away from zero.
-            let round = |name: &str| {
-                format!(
-                    "let near_{name} = select(floor({name} + 0.5f), -floor(0.5f - {name}), {name} < 0.0f);\n"
-                )
-            };
-            let value = at("here", "near_row", "near_column");
-            format!("{}{}{value}value = here;\n", round("row"), round("column"))
+    let value = k.variable("value", fill);
+    let (mode, interpolation) =
+        (call.attrs.string("fill_mode")?, call.attrs.string("interpolation")?);
+    k.when(projection.ne(0.0), || {
+        let moved = |number: usize| {
+            (entry(number) * x + entry(number + 1) * y + entry(number + 2)) / projection
+        };
+        let (column, row) = (k.variable("column", moved(0)), k.variable("row", moved(3)));
+        move_inside(&k, column, width, mode);
+        move_inside(&k, row, height, mode);
+        match interpolation {
+            "NEAREST" => {
+                // Halves are rounded away from zero.
+                let [row, column] = [row, column].map(|at| {
+                    k.bind("near", at.lt(0.0).select(-(0.5 - at).floor(), (at + 0.5).floor()))
+                });
+                value.set(read(row, column));
+            }
+            "BILINEAR" => {
+                // What a rounding moves below a whole number would be cut to another one.
+                k.requires(out.scalar == ScalarType::F32);
+                let (top, left) = (k.bind("top", row.floor()), k.bind("left", column.floor()));
+                let (bottom, right) = (k.bind("bottom", top + 1.0), k.bind("right", left + 1.0));
+                let [upper, lower] = [top, bottom].map(|line| {
+                    let (a, b) = (read(line, left), read(line, right));
+                    k.bind("line", (right - column) * a + (column - left) * b)
+                });
+                value.set((bottom - row) * upper + (row - top) * lower);
+            }
+            _ => k.unsupported(),
         }
-        // What a rounding moves below a whole number would be cut to another one.
-        "BILINEAR" if word != ScalarType::F32 => return Ok(None),
-        "BILINEAR" => {
-            let corners = [
-                at("a", "top", "left"),
-                at("b", "top", "right"),
-                at("c", "bottom", "left"),
-                at("d", "bottom", "right"),
-            ];
-            format!(
-                "let top = floor(row);\nlet left = floor(column);\nlet bottom = top + 1.0f;\n\
-                 let right = left + 1.0f;\n{}\
-                 let upper = (right - column) * a + (column - left) * b;\n\
-                 let lower = (right - column) * c + (column - left) * d;\n\
-                 value = (bottom - row) * upper + (row - top) * lower;\n",
-                corners.concat()
-            )
-        }
-        _ => return Ok(None),
+    });
+    let result = match out.scalar {
+        ScalarType::F32 => value.rounded(call.dtype(0)),
+        scalar => value.to(scalar),
     };
-    let result = match word {
-        ScalarType::F32 => cut(call.dtype(0), "value"),
-        _ => format!("{}(value)", word.name()),
-    };
-    let body = format!(
-        "{}let t = {first};\nlet u = f32(x);\nlet v = f32(y);\n\
-         let projection = in1[t + 6u] * u + in1[t + 7u] * v + 1.0f;\nvar value = {fill};\n\
-         if (projection != 0.0f) {{\n\
-         var column = (in1[t] * u + in1[t + 1u] * v + in1[t + 2u]) / projection;\n\
-         var row = (in1[t + 3u] * u + in1[t + 4u] * v + in1[t + 5u]) / projection;\n\
-         {column}{row}{read}}}\nout0[n] = {result};\n",
-        image_position(&shape),
-    );
-    Ok(Some(Shader::plain(inputs, vec![word], body, shape.num_elements())))
+    out.set(k.element(), result);
+    k.finish(shape.num_elements())
 }

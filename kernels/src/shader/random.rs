@@ -6,7 +6,8 @@
 
 use super::{
     Shader,
-    scalar_type::{Caps, ScalarType, cut},
+    builder::{KernelBuilder, KernelValue},
+    scalar_type::{Caps, ScalarType},
 };
 use crate::{
     device::OpCall,
@@ -25,118 +26,142 @@ pub(super) const SHADERS: &[(&str, super::Build)] = &[
 /// The algorithms that are Philox: itself, and whichever the system likes best.
 const KNOWN: [i64; 2] = [1, 3];
 
-/// The statements that make a block, `w0` to `w3`, of the counter they hold before and a key, `k0`
-/// and `k1`.
-fn rounds() -> String {
-    let [first, second] = MULTIPLIERS;
-    let [step, other_step] = KEY_STEPS;
-    format!(
-        "for (var i = 0u; i < {ROUNDS}u; i++) {{\n\
-         let high = mulhi_({first}u, w0);\nlet low = {first}u * w0;\n\
-         let other_high = mulhi_({second}u, w2);\nlet other_low = {second}u * w2;\n\
-         w0 = other_high ^ w1 ^ k0;\nw1 = other_low;\nw2 = high ^ w3 ^ k1;\nw3 = low;\n\
-         k0 = k0 + {step}u;\nk1 = k1 + {other_step}u;\n}}\n"
-    )
+/// Makes a block of random bits of the counter in these variables and of a key.
+fn scramble<'k>(k: &'k KernelBuilder, counter: [KernelValue<'k>; 4], key: [KernelValue<'k>; 2]) {
+    let [w0, w1, w2, w3] = counter;
+    let [first, second] = MULTIPLIERS.map(|multiplier| k.index(multiplier as usize));
+    k.for_below("i", ROUNDS as usize, |_| {
+        let [(high, low), (other_high, other_low)] = [(first, w0), (second, w2)]
+            .map(|(by, w)| (k.bind("high", by.function_with("mulhi_", w)), k.bind("low", by * w)));
+        w0.set(other_high ^ w1 ^ key[0]);
+        w1.set(other_low);
+        w2.set(high ^ w3 ^ key[1]);
+        w3.set(low);
+        for (key, step) in key.iter().zip(KEY_STEPS) {
+            key.set(*key + step as usize);
+        }
+    });
 }
 
-/// The statements that declare the halves of a 64-bit number.
-fn halves(low: &str, high: &str, value: &str) -> String {
-    format!("var {low} = u32({value} & u64(0xffffffffu));\nvar {high} = u32({value} >> 32u);\n")
+/// Variables of the halves of a 64-bit number, the lower one first.
+fn halves<'k>(k: &'k KernelBuilder, value: KernelValue<'k>) -> [KernelValue<'k>; 2] {
+    let half = |value: KernelValue<'k>| k.variable("half", value.to(ScalarType::U32));
+    [half(value & u32::MAX as usize), half(value >> 32)]
 }
 
-/// Source of an element from the block of random bits that it is made of: the `u32` values per
-/// element, and the value.
-type Element = fn(DType) -> Option<(usize, String)>;
+/// The 64-bit number of two halves.
+fn joined<'k>(low: KernelValue<'k>, high: KernelValue<'k>) -> KernelValue<'k> {
+    (high.to(ScalarType::U64) << 32) | low.to(ScalarType::U64)
+}
 
-fn numbers(call: &OpCall<'_>, caps: Caps, element: Element) -> Result<Option<Shader>> {
+/// An element of a dtype from a block of random bits, by its number among those of the block.
+type MakeElement =
+    for<'k> fn(&'k KernelBuilder, DType, [KernelValue<'k>; 4], KernelValue<'k>) -> KernelValue<'k>;
+
+fn numbers(call: &OpCall<'_>, caps: Caps, element: MakeElement) -> Result<Option<Shader>> {
     let dtype = call.outputs[0].dtype;
     let known = call.inputs[3].value.as_ref().map(|value| value.to_i64s()).transpose()?;
-    let is_known = known.is_some_and(|values| values.iter().all(|value| KNOWN.contains(value)));
-    let (Some(word), Some(place)) = (ScalarType::of(dtype, caps), ScalarType::of(DType::U64, caps))
-    else {
-        return Ok(None);
-    };
-    let Some((words, value)) = element(dtype).filter(|_| is_known) else { return Ok(None) };
-    let per_block = 4 / words;
-    let mut body = format!(
-        "let lane = n % {per_block}u;\nlet block = u64(n / {per_block}u);\nlet key = in0[0];\n\
-         let below = in1[0] + block;\nlet above = in1[1] + select(u64(0), u64(1), below < block);\n"
-    );
-    body += &halves("k0", "k1", "key");
-    body += &halves("w0", "w1", "below");
-    body += &halves("w2", "w3", "above");
-    body += &rounds();
-    body += &value;
-    body += "out0[n] = number;\n";
-    let count = call.output_shape(0)?.num_elements();
-    Ok(Some(Shader::plain(vec![(1, place), (2, place)], vec![word], body, count)))
+    let per_block = if matches!(dtype, DType::U64 | DType::I64) { 2 } else { 4 };
+    let k = KernelBuilder::new(caps);
+    k.requires(known.is_some_and(|values| values.iter().all(|value| KNOWN.contains(value))));
+    let ([keys, counters], out, n) = (k.inputs(call, [1, 2]), k.result(call), k.element());
+    let block = k.bind("block", (n / per_block).to(ScalarType::U64));
+    let below = k.bind("below", counters.at(0) + block);
+    let above = k.bind("above", counters.at(1) + below.lt(block).to(ScalarType::U64));
+    let key = halves(&k, k.bind("key", keys.at(0)));
+    let ([w0, w1], [w2, w3]) = (halves(&k, below), halves(&k, above));
+    let block = [w0, w1, w2, w3];
+    scramble(&k, block, key);
+    out.set(n, element(&k, dtype, block, k.bind("number", n % per_block)));
+    k.finish(call.output_shape(0)?.num_elements())
 }
 
 /// The `u32` of an element, of four in a block.
-const WORD: &str =
-    "let word = select(select(w0, w1, lane == 1u), select(w2, w3, lane == 3u), lane >= 2u);\n";
+fn word<'k>(
+    k: &'k KernelBuilder,
+    [w0, w1, w2, w3]: [KernelValue<'k>; 4],
+    number: KernelValue<'k>,
+) -> KernelValue<'k> {
+    let (low, high) = (number.eq(1).select(w1, w0), number.eq(3).select(w3, w2));
+    k.bind("bits", number.ge(2).select(high, low))
+}
 
-fn uniform(dtype: DType) -> Option<(usize, String)> {
-    let value = match dtype {
-        DType::F32 => "of_bits(0x3f800000u | (word & 0x7fffffu)) - 1.0f",
-        DType::F16 => "f32(word & 0x3ffu) * 0.0009765625f",
-        DType::BF16 => "f32(word & 0x7fu) * 0.0078125f",
-        _ => return None,
-    };
-    Some((1, format!("{WORD}let number = {value};\n")))
+/// The float in [0, 1) of random bits.
+fn unit(bits: KernelValue<'_>) -> KernelValue<'_> {
+    let one = (bits & 0x7f_ffff_usize) | 0x3f80_0000_usize;
+    one.function_to("of_bits", ScalarType::F32) - 1.0
+}
+
+fn uniform<'k>(
+    k: &'k KernelBuilder,
+    dtype: DType,
+    block: [KernelValue<'k>; 4],
+    number: KernelValue<'k>,
+) -> KernelValue<'k> {
+    let bits = word(k, block, number);
+    match dtype {
+        DType::F16 => (bits & 0x3ff_usize).to(ScalarType::F32) * 0.000_976_562_5,
+        DType::BF16 => (bits & 0x7f_usize).to(ScalarType::F32) * 0.007_812_5,
+        _ => {
+            k.requires(dtype == DType::F32);
+            unit(bits)
+        }
+    }
 }
 
 /// Box and Muller's method, with the angle in quarters of a turn: those are exact.
-fn normal(dtype: DType) -> Option<(usize, String)> {
-    if !matches!(dtype, DType::F32 | DType::F16 | DType::BF16) {
-        return None;
-    }
-    let value = cut(dtype, "wave * radius");
-    Some((
-        1,
-        format!(
-            "let first = select(w0, w2, lane >= 2u);\nlet second = select(w1, w3, lane >= 2u);\n\
-             let share = max(of_bits(0x3f800000u | (first & 0x7fffffu)) - 1.0f, 1.0e-7f);\n\
-             let radius = sqrt(-2.0f * log_(share));\n\
-             let turn = 4.0f * (of_bits(0x3f800000u | (second & 0x7fffffu)) - 1.0f);\n\
-             let whole = round(turn);\nlet part = (turn - whole) * 1.57079633f;\n\
-             let quarter = (i32(whole) + i32(lane % 2u)) & 3;\n\
-             let size = select(sin_part_(part), cos_part_(part), (quarter & 1) == 1);\n\
-             let wave = select(size, -size, quarter >= 2);\nlet number = {value};\n"
-        ),
-    ))
+fn normal<'k>(
+    k: &'k KernelBuilder,
+    dtype: DType,
+    [w0, w1, w2, w3]: [KernelValue<'k>; 4],
+    number: KernelValue<'k>,
+) -> KernelValue<'k> {
+    k.requires(matches!(dtype, DType::F32 | DType::F16 | DType::BF16));
+    let second_pair = number.ge(2);
+    let share = k.bind("share", unit(second_pair.select(w2, w0)).function_with("max", 1.0e-7));
+    let radius = k.bind("radius", (-2.0 * share.function("log_")).function("sqrt"));
+    let turn = k.bind("turn", 4.0 * unit(second_pair.select(w3, w1)));
+    let whole = k.bind("whole", turn.function("round"));
+    let part = k.bind("part", (turn - whole) * std::f32::consts::FRAC_PI_2);
+    let int = ScalarType::I32;
+    let quarter = k.bind("quarter", (whole.to(int) + (number % 2).to(int)) & 3);
+    let is_odd = (quarter & 1).eq(1);
+    let size = is_odd.select(part.function("cos_part_"), part.function("sin_part_"));
+    let size = k.bind("size", size);
+    (quarter.ge(2).select(-size, size) * radius).rounded(dtype)
 }
 
-fn bits(dtype: DType) -> Option<(usize, String)> {
-    let pair = "(u64(select(w1, w3, lane == 1u)) << 32u) | u64(select(w0, w2, lane == 1u))";
-    Some(match dtype {
-        DType::U32 => (1, format!("{WORD}let number = word;\n")),
-        DType::I32 => (1, format!("{WORD}let number = i32(word);\n")),
-        DType::U64 => (2, format!("let number = {pair};\n")),
-        DType::I64 => (2, format!("let number = i64({pair});\n")),
-        _ => return None,
-    })
+fn bits<'k>(
+    k: &'k KernelBuilder,
+    dtype: DType,
+    block: [KernelValue<'k>; 4],
+    number: KernelValue<'k>,
+) -> KernelValue<'k> {
+    let [w0, w1, w2, w3] = block;
+    let pair = || joined(number.eq(1).select(w2, w0), number.eq(1).select(w3, w1));
+    match dtype {
+        DType::I32 => word(k, block, number).to(ScalarType::I32),
+        DType::U64 => pair(),
+        DType::I64 => pair().to(ScalarType::I64),
+        _ => {
+            k.requires(dtype == DType::U32);
+            word(k, block, number)
+        }
+    }
 }
 
 /// The position that a seed of two parts stands for.
 fn key_counter(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let (Some(seed), Some(place)) =
-        (ScalarType::of(call.dtype(0), caps), ScalarType::of(DType::U64, caps))
-    else {
-        return Ok(None);
-    };
-    let mut body = String::new();
-    for part in 0..2 {
-        body += &format!("let seed{part} = u64(i64(in0[{part}]));\n");
-        body += &halves(
-            &format!("w{}", 2 * part),
-            &format!("w{}", 2 * part + 1),
-            &format!("seed{part}"),
-        );
-    }
-    body += &format!("var k0 = {}u;\nvar k1 = {}u;\n", SEED_KEY as u32, SEED_KEY >> 32);
-    body += &rounds();
-    body += "out0[0] = (u64(w1) << 32u) | u64(w0);\nout1[0] = u64(0);\n\
-             out1[1] = (u64(w3) << 32u) | u64(w2);\n";
-    Ok(Some(Shader::plain(vec![(0, seed)], vec![place, place], body, 1)))
+    let k = KernelBuilder::new(caps);
+    let ([seeds], keys) = (k.inputs(call, [0]), k.output(DType::U64));
+    let counters = k.output(DType::U64);
+    let seed = |part: usize| seeds.at(part).to(ScalarType::I64).to(ScalarType::U64);
+    let [[w0, w1], [w2, w3]] = [0, 1].map(|part| halves(&k, k.bind("seed", seed(part))));
+    let key = [SEED_KEY as u32, (SEED_KEY >> 32) as u32];
+    let key = key.map(|half| k.variable("half", k.index(half as usize)));
+    scramble(&k, [w0, w1, w2, w3], key);
+    keys.set(0, joined(w0, w1));
+    counters.set(0, 0);
+    counters.set(1, joined(w2, w3));
+    k.finish(1)
 }

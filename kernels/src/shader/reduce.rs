@@ -6,9 +6,9 @@
 use super::{
     Shader,
     builder::{KernelBuilder, KernelValue},
-    index::position_of,
+    index::position,
     scalar_type::{Caps, ScalarType},
-    tiles::TEAM,
+    tiles::WORKGROUP,
     workgroup::{Fold, parts},
 };
 use crate::{device::OpCall, error::Result};
@@ -85,11 +85,11 @@ fn by_invocations(
     let length = rule.length;
     let is_split = data.scalar == ScalarType::F32 && rule.is_sum() && length >= 4 * PARTIAL_SUMS;
     let count = if is_split { PARTIAL_SUMS } else { 1 };
-    let base = k.bind("base", position_of(&k, &axes.kept, k.element()));
+    let base = k.bind("base", position(&k, &axes.kept, k.element()));
     let sums: Vec<KernelValue<'_>> =
         (0..count).map(|_| k.variable("acc", rule.start(&k))).collect();
     let add = |sum: KernelValue<'_>, i| {
-        let element = data.at(base + position_of(&k, &axes.folded, i));
+        let element = data.at(base + position(&k, &axes.folded, i));
         sum.set(rule.combine(sum, rule.contribution(element)));
     };
     let whole = length / count * count;
@@ -120,15 +120,15 @@ fn by_workgroups(
     let k = KernelBuilder::new(caps);
     let ([data], out) = (k.inputs(call, [0]), k.output(call.dtype(0)));
     parts(&k);
-    let base = k.bind("base", position_of(&k, &axes.kept, k.workgroup()));
+    let base = k.bind("base", position(&k, &axes.kept, k.workgroup()));
     let acc = k.variable("acc", rule.start(&k));
-    k.for_range("i", (k.local(), rule.length, TEAM), |i| {
-        let element = data.at(base + position_of(&k, &axes.folded, i));
+    k.for_range("i", (k.local(), rule.length, WORKGROUP), |i| {
+        let element = data.at(base + position(&k, &axes.folded, i));
         acc.set(rule.combine(acc, rule.contribution(element)));
     });
-    let folded = rule.fold().whole(&k, acc, TEAM);
+    let folded = rule.fold().whole(&k, acc, WORKGROUP);
     k.when(k.local().eq(0), || out.set(k.workgroup(), rule.finish(&k, folded)));
-    k.finish(axes.kept.num_elements() * TEAM)
+    k.finish(axes.kept.num_elements() * WORKGROUP)
 }
 
 /// Means of integers, whose sums need wider ones; of nothing 0.
@@ -139,10 +139,10 @@ fn whole_mean(call: &OpCall<'_>, caps: Caps, axes: &ReducedAxes) -> Result<Optio
     let wide = if is_signed { ScalarType::I64 } else { ScalarType::U64 };
     k.requires(caps.int64 && !matches!(data.scalar, ScalarType::F32 | ScalarType::Bool));
     let length = axes.folded.num_elements();
-    let base = k.bind("base", position_of(&k, &axes.kept, k.element()));
+    let base = k.bind("base", position(&k, &axes.kept, k.element()));
     let sum = k.variable("sum", k.number(wide, 0));
     k.for_below("i", length, |i| {
-        sum.set(sum + data.at(base + position_of(&k, &axes.folded, i)).to(wide));
+        sum.set(sum + data.at(base + position(&k, &axes.folded, i)).to(wide));
     });
     out.set(k.element(), (sum / length.max(1)).to(data.scalar));
     k.finish(axes.kept.num_elements())
@@ -177,8 +177,8 @@ impl Rule {
         match self.kind {
             Sum | Mean | EuclideanNorm | Any => k.number(k.scalar(self.dtype), 0),
             Prod | All => k.number(k.scalar(self.dtype), 1),
-            Max => extreme_of(k, self.dtype, true),
-            Min => extreme_of(k, self.dtype, false),
+            Max => extreme(k, self.dtype, true),
+            Min => extreme(k, self.dtype, false),
         }
     }
 
@@ -228,18 +228,18 @@ impl Rule {
 }
 
 /// Least (or greatest) finite element.
-pub(super) fn bound_of(k: &KernelBuilder, dtype: DType, lowest: bool) -> KernelValue<'_> {
+pub(super) fn bound(k: &KernelBuilder, dtype: DType, lowest: bool) -> KernelValue<'_> {
     let most = match dtype {
         DType::F32 => f32::MAX,
         DType::F16 => half::f16::MAX.to_f32(),
         DType::BF16 => half::bf16::MAX.to_f32(),
-        dtype => return extreme_of(k, dtype, lowest),
+        dtype => return extreme(k, dtype, lowest),
     };
     k.float(if lowest { -most } else { most })
 }
 
 /// Least (or greatest) element. A dtype without order makes the kernel none.
-pub(super) fn extreme_of(k: &KernelBuilder, dtype: DType, lowest: bool) -> KernelValue<'_> {
+pub(super) fn extreme(k: &KernelBuilder, dtype: DType, lowest: bool) -> KernelValue<'_> {
     let (scalar, bits) = (k.scalar(dtype), dtype.size().map_or(0, |size| size as u32 * 8));
     let value = match scalar {
         ScalarType::F32 if lowest => return k.float(f32::NEG_INFINITY),
@@ -254,33 +254,4 @@ pub(super) fn extreme_of(k: &KernelBuilder, dtype: DType, lowest: bool) -> Kerne
         ScalarType::U32 | ScalarType::U64 => (1i128 << bits) - 1,
     };
     k.constant(scalar, Constant::Int(value))
-}
-
-/// Least (or greatest) finite element.
-pub(super) fn bound(dtype: DType, lowest: bool) -> Option<String> {
-    use super::scalar_type::float;
-    let most = match dtype {
-        DType::F32 => f32::MAX,
-        DType::F16 => half::f16::MAX.to_f32(),
-        DType::BF16 => half::bf16::MAX.to_f32(),
-        dtype => return extreme(dtype, lowest),
-    };
-    Some(float(if lowest { -most } else { most }))
-}
-
-/// Least (or greatest) element.
-pub(super) fn extreme(dtype: DType, lowest: bool) -> Option<String> {
-    use super::scalar_type::float;
-    let bits = dtype.size()? as u32 * 8;
-    let scalar = ScalarType::of(dtype, Caps { int64: true, ..Caps::default() })?;
-    let value = match scalar {
-        ScalarType::F32 if lowest => return Some(float(f32::NEG_INFINITY)),
-        ScalarType::F32 => return Some(float(f32::INFINITY)),
-        ScalarType::Bool => return None,
-        ScalarType::I32 | ScalarType::I64 if lowest => -(1i128 << (bits - 1)),
-        ScalarType::I32 | ScalarType::I64 => (1i128 << (bits - 1)) - 1,
-        ScalarType::U32 | ScalarType::U64 if lowest => 0,
-        ScalarType::U32 | ScalarType::U64 => (1i128 << bits) - 1,
-    };
-    super::scalar_type::literal(Constant::Int(value), scalar)
 }

@@ -1,20 +1,20 @@
 //! Rows: reductions along the last dimensions with the expressions before, between and after them,
 //! in one program.
 //!
-//! Some invocations, the lanes, share a row: each has every so-and-so-many-th element of it. For
-//! each reduction, in the order of the expression, a loop folds the lane's own elements and the
-//! lanes then tell each other; values of a whole row are computed by every lane for itself; a last
-//! loop computes the elements of the result. Elements that several loops need stay with the lane,
-//! in an array, where a lane has few.
+//! Some invocations share a row: each has every so-and-so-many-th element of it. For each reduction,
+//! in the order of the expression, a loop folds an invocation's own elements, and the invocations of
+//! the row then exchange their results; values of a whole row are computed by every invocation for
+//! itself; a last loop computes the elements of the result. Elements that several loops need stay in
+//! an array of the invocation, where it has few.
 
 use super::{
     Shader,
     builder::{KernelBuffer, KernelBuilder, KernelValue},
     elementwise::element,
     expr,
-    reduce::extreme_of,
+    reduce::extreme,
     scalar_type::{Caps, ScalarType},
-    tiles::TEAM,
+    tiles::WORKGROUP,
     workgroup::{Fold, WARP, parts},
 };
 use crate::{
@@ -28,7 +28,7 @@ use ferroflow_ir::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Elements that a lane keeps, of one value and of all.
+/// Elements that an invocation keeps, of one value and of all.
 const MOST_STEPS: usize = 32;
 const MOST_KEPT: usize = 96;
 
@@ -99,10 +99,10 @@ impl Rows<'_> {
     }
 
     /// Lanes of a row.
-    fn lanes(&self, rows: usize) -> usize {
+    fn invocations(&self, rows: usize) -> usize {
         match self.row() {
             _ if !self.caps.tiles => 1,
-            row if row >= TEAM && (rows < MANY || row > WARP * MOST_STEPS) => TEAM,
+            row if row >= WORKGROUP && (rows < MANY || row > WARP * MOST_STEPS) => WORKGROUP,
             _ => WARP,
         }
     }
@@ -116,16 +116,16 @@ impl Rows<'_> {
             return k.finish(0);
         }
         let rows = self.space.num_elements() / row;
-        let lanes = self.lanes(rows);
+        let invocations = self.invocations(rows);
         let is_element = self.elements();
         if is_element[self.expr.root().index()] == reduces {
             return Ok(None);
         }
-        let mut writer = RowsWriter::new(self, &k, is_element, (rows, lanes, reduces));
+        let mut writer = RowsWriter::new(self, &k, is_element, (rows, invocations, reduces));
         match writer.write(rows, reduces) {
             None => Ok(None),
-            Some(()) if lanes == 1 => k.finish(rows),
-            Some(()) => k.finish(rows.div_ceil(TEAM / lanes) * TEAM),
+            Some(()) if invocations == 1 => k.finish(rows),
+            Some(()) => k.finish(rows.div_ceil(WORKGROUP / invocations) * WORKGROUP),
         }
     }
 
@@ -223,15 +223,15 @@ struct RowsWriter<'a, 'k> {
     buffers: Vec<KernelBuffer<'k>>,
     /// For each node, whether it has a value for each element of a row.
     is_element: Vec<bool>,
-    lanes: usize,
-    /// Elements of a lane.
+    invocations: usize,
+    /// Elements of an invocation.
     steps: usize,
-    /// The row of this lane, and whether there is such a row.
+    /// The row of this invocation, and whether there is such a row.
     row: KernelValue<'k>,
     is_own: KernelValue<'k>,
     /// The position of its first element.
     base: KernelValue<'k>,
-    /// The first element of this lane, counted from there.
+    /// The first element of this invocation, counted from there.
     first: KernelValue<'k>,
     /// Elements that are kept once a loop has computed them.
     kept: BTreeMap<ExprId, KernelBuffer<'k>>,
@@ -247,7 +247,7 @@ struct RowPosition<'k> {
     /// The element's position in the space, and in the row.
     at: KernelValue<'k>,
     column: KernelValue<'k>,
-    /// How many elements the lane had before.
+    /// How many elements the invocation had before.
     step: KernelValue<'k>,
 }
 
@@ -256,25 +256,25 @@ impl<'a, 'k> RowsWriter<'a, 'k> {
         rows: &'a Rows<'a>,
         k: &'k KernelBuilder,
         is_element: Vec<bool>,
-        (count, lanes, reduces): (usize, usize, bool),
+        (count, invocations, reduces): (usize, usize, bool),
     ) -> RowsWriter<'a, 'k> {
         let operands = rows.operands.iter().enumerate();
         let buffers =
             operands.map(|(position, operand)| k.input(position, operand.dtype)).collect();
         let length = rows.row();
-        let (row, is_own, first) = match lanes {
+        let (row, is_own, first) = match invocations {
             1 => (k.element(), k.bool(true), k.index(0)),
             _ => {
                 parts(k);
-                let number = k.workgroup() * (TEAM / lanes) + k.local() / lanes;
+                let number = k.workgroup() * (WORKGROUP / invocations) + k.local() / invocations;
                 let number = k.bind("number", number);
                 let row = k.bind("row", number.min(count - 1));
-                (row, number.lt(count), k.bind("first", k.local() % lanes))
+                (row, number.lt(count), k.bind("first", k.local() % invocations))
             }
         };
         let base = k.bind("base", row * length);
-        let steps = length.div_ceil(lanes);
-        let kept = match lanes == 1 || steps > MOST_STEPS {
+        let steps = length.div_ceil(invocations);
+        let kept = match invocations == 1 || steps > MOST_STEPS {
             true => BTreeSet::new(),
             false => rows.kept(&is_element, reduces, steps),
         };
@@ -285,7 +285,7 @@ impl<'a, 'k> RowsWriter<'a, 'k> {
             k,
             buffers,
             is_element,
-            lanes,
+            invocations,
             steps,
             row,
             is_own,
@@ -300,15 +300,18 @@ impl<'a, 'k> RowsWriter<'a, 'k> {
     /// Writes all of the kernel; `None` where a primitive has no spelling.
     fn write(&mut self, rows: usize, reduces: bool) -> Option<()> {
         self.compute_values()?;
-        let (k, lanes, root) = (self.k, self.lanes, self.rows.expr.root());
+        let (k, invocations, root) = (self.k, self.invocations, self.rows.expr.root());
         let out = k.output(self.rows.expr.dtype());
         if reduces {
             let value = self.values.get(&root).copied()?;
-            let stores = if lanes == 1 { k.bool(true) } else { self.first.eq(0).and(self.is_own) };
+            let stores =
+                if invocations == 1 { k.bool(true) } else { self.first.eq(0).and(self.is_own) };
             k.when(stores, || out.set(self.row, value));
             return Some(());
         }
-        let ends = lanes < TEAM && lanes > 1 && !rows.is_multiple_of(TEAM / lanes);
+        let ends = invocations < WORKGROUP
+            && invocations > 1
+            && !rows.is_multiple_of(WORKGROUP / invocations);
         let stores = if ends { self.is_own } else { k.bool(true) };
         let mut written = None;
         k.when(stores, || {
@@ -375,22 +378,22 @@ impl<'a, 'k> RowsWriter<'a, 'k> {
         }
         let (start, fold) = match kind {
             ReduceKind::Sum | ReduceKind::Mean => (k.float(0.0), Fold::Sum),
-            ReduceKind::Max => (extreme_of(k, DType::F32, true), Fold::Function("max_")),
-            ReduceKind::Min => (extreme_of(k, DType::F32, false), Fold::Function("min_")),
+            ReduceKind::Max => (extreme(k, DType::F32, true), Fold::Function("max_")),
+            ReduceKind::Min => (extreme(k, DType::F32, false), Fold::Function("min_")),
             ReduceKind::Prod | ReduceKind::All | ReduceKind::Any | ReduceKind::EuclideanNorm => {
                 return None;
             }
         };
         let acc = k.variable("acc", start);
         self.compute_elements(arg, |_, value| acc.set(fold.combine(acc, value)))?;
-        let whole = fold.whole(k, acc, self.lanes);
+        let whole = fold.whole(k, acc, self.invocations);
         Some(match kind {
             ReduceKind::Mean => whole / self.rows.row() as f32,
             _ => whole,
         })
     }
 
-    /// Computes a lane's elements of a node in a loop, and hands each on.
+    /// Computes an invocation's elements of a node in a loop, and hands each on.
     fn compute_elements(
         &mut self,
         root: ExprId,
@@ -424,15 +427,16 @@ impl<'a, 'k> RowsWriter<'a, 'k> {
     }
 
     fn for_each_element(&self, body: impl FnOnce(RowPosition<'k>)) {
-        let (k, row, lanes) = (self.k, self.rows.row(), self.lanes);
+        let (k, row, invocations) = (self.k, self.rows.row(), self.invocations);
         let position =
             |column, step| RowPosition { at: k.bind("at", self.base + column), column, step };
-        if lanes == 1 {
+        if invocations == 1 {
             return k.for_below("column", row, |column| body(position(column, column)));
         }
         let step = |step: KernelValue<'k>| {
-            let column = k.bind("column", self.first + step * lanes);
-            let inside = if row.is_multiple_of(lanes) { k.bool(true) } else { column.lt(row) };
+            let column = k.bind("column", self.first + step * invocations);
+            let inside =
+                if row.is_multiple_of(invocations) { k.bool(true) } else { column.lt(row) };
             k.when(inside, || body(position(column, step)));
         };
         match self.steps <= MOST_STEPS {

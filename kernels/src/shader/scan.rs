@@ -2,12 +2,13 @@
 
 use super::{
     Shader,
+    builder::{KernelBuilder, KernelValue},
     index::around,
-    scalar_type::{Caps, ScalarType, cut, float},
-    scalar_types,
+    scalar_type::{Caps, ScalarType},
+    search::rank_in_row,
 };
 use crate::{device::OpCall, error::Result};
-use ferroflow_ir::{DType, infer::normalize_axis};
+use ferroflow_ir::infer::normalize_axis;
 
 pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("Cumprod", |call, caps| scan(call, caps, Rule::Product)),
@@ -26,20 +27,19 @@ enum Rule {
 }
 
 impl Rule {
-    fn start(self, word: ScalarType) -> String {
-        match (self, word) {
-            (Rule::Sum, _) => word.zero().into(),
-            (Rule::Product, ScalarType::F32) => "1.0f".into(),
-            (Rule::Product, _) => format!("{}(1)", word.name()),
-            (Rule::LogSumExp, _) => float(f32::NEG_INFINITY),
+    fn start(self, k: &KernelBuilder, scalar: ScalarType) -> KernelValue<'_> {
+        match self {
+            Rule::Sum => k.number(scalar, 0),
+            Rule::Product => k.number(scalar, 1),
+            Rule::LogSumExp => k.float(f32::NEG_INFINITY),
         }
     }
 
-    fn step(self) -> &'static str {
+    fn step<'k>(self, acc: KernelValue<'k>, x: KernelValue<'k>) -> KernelValue<'k> {
         match self {
-            Rule::Sum => "acc + in0[at]",
-            Rule::Product => "acc * in0[at]",
-            Rule::LogSumExp => "log_add_(acc, in0[at])",
+            Rule::Sum => acc + x,
+            Rule::Product => acc * x,
+            Rule::LogSumExp => acc.function_with("log_add_", x),
         }
     }
 }
@@ -48,26 +48,27 @@ impl Rule {
 fn scan(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>> {
     let axis = normalize_axis(call.ints(1)?[0], call.shape(0).rank())?;
     let dims = around(call.shape(0), axis);
-    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
-    let dtype = call.dtype(0);
-    if word == ScalarType::Bool || (rule == Rule::LogSumExp && word != ScalarType::F32) {
-        return Ok(None);
-    }
-    let (exclusive, reverse) = (call.attrs.bool("exclusive")?, call.attrs.bool("reverse")?);
     let (size, inner) = (dims.size, dims.inner.max(1));
-    let step = if reverse { format!("({}u - i)", size.max(1) - 1) } else { "i".into() };
-    let store = format!("out0[at] = {};\n", cut(dtype, "acc"));
-    let (before, after) = if exclusive { (&*store, "") } else { ("", &*store) };
-    let body = format!(
-        "let base = n / {inner}u * {}u + n % {inner}u;\nvar acc = {start};\n\
-         for (var i = 0u; i < {size}u; i++) {{\nlet at = base + {step} * {inner}u;\n\
-         {before}acc = {next};\n{after}}}\n",
-        size * inner,
-        start = rule.start(word),
-        next = rule.step(),
-    );
-    let count = if size == 0 { 0 } else { dims.outer * dims.inner };
-    Ok(Some(Shader::plain(inputs, vec![word], body, count)))
+    let (exclusive, reverse) = (call.attrs.bool("exclusive")?, call.attrs.bool("reverse")?);
+    let k = KernelBuilder::new(caps);
+    let ([input], out, n) = (k.inputs(call, [0]), k.result(call), k.element());
+    k.requires(out.scalar != ScalarType::Bool);
+    k.requires(rule != Rule::LogSumExp || out.scalar == ScalarType::F32);
+    let base = k.bind("base", n / inner * (size * inner) + n % inner);
+    let acc = k.variable("acc", rule.start(&k, out.scalar));
+    k.for_below("i", size, |i| {
+        let step = if reverse { (size.max(1) - 1) - i } else { i };
+        let at = k.bind("at", base + step * inner);
+        let store = || out.set(at, acc.rounded(call.dtype(0)));
+        if exclusive {
+            store();
+        }
+        acc.set(rule.step(acc, input.at(at)));
+        if !exclusive {
+            store();
+        }
+    });
+    k.finish(if size == 0 { 0 } else { dims.outer * dims.inner })
 }
 
 /// An invocation per element, which counts how many come before it: larger ones, and equal ones to
@@ -75,32 +76,28 @@ fn scan(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>> {
 /// not sorted, is left to the host.
 fn top_k(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let row = call.shape(0).last().copied().unwrap_or(0);
-    let k = call.output_shape(0)?.last().copied().unwrap_or(0);
-    if !call.attrs.bool("sorted")? && 1 < k && k < row {
+    let count = call.output_shape(0)?.last().copied().unwrap_or(0);
+    if !call.attrs.bool("sorted")? && 1 < count && count < row {
         return Ok(None);
     }
-    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
-    let Some(index) = ScalarType::of(call.outputs[1].dtype, caps) else { return Ok(None) };
-    if word == ScalarType::Bool || call.dtype(0) == DType::Bool {
-        return Ok(None);
-    }
-    let (larger, equal) = match word {
-        ScalarType::F32 => (
-            "(other > key || (is_nan_(other) && !is_nan_(key)))",
-            "(other == key || (is_nan_(other) && is_nan_(key)))",
-        ),
-        _ => ("other > key", "other == key"),
-    };
-    let body = format!(
-        "let base = n / {row}u * {row}u;\nlet place = n % {row}u;\nlet own = in0[n];\nlet key = {};\n\
-         var rank = 0u;\nfor (var i = 0u; i < {row}u; i++) {{\nlet other = {};\n\
-         if ({larger} || ({equal} && i < place)) {{ rank++; }}\n}}\n\
-         if (rank < {k}u) {{\nlet at = n / {row}u * {k}u + rank;\n\
-         out0[at] = own;\nout1[at] = {}(place);\n}}\n",
-        word.compared("own"),
-        word.compared("in0[base + i]"),
-        index.name(),
+    let k = KernelBuilder::new(caps);
+    let ([data], values) = (k.inputs(call, [0]), k.result(call));
+    let indices = k.output(call.outputs[1].dtype);
+    k.requires(data.scalar != ScalarType::Bool);
+    let (n, row) = (k.element(), row.max(1));
+    let rank = rank_in_row(
+        &k,
+        row,
+        |i| data.at(i),
+        |other, key| {
+            let (before, after) = (other.is_nan(), key.is_nan());
+            (other.gt(key).or(before.and(!after)), other.eq(key).or(before.and(after)))
+        },
     );
-    let count = if k == 0 { 0 } else { call.shape(0).num_elements() };
-    Ok(Some(Shader::plain(inputs, vec![word, index], body, count)))
+    k.when(rank.lt(count), || {
+        let at = k.bind("at", n / row * count + rank);
+        values.set(at, data.at(n));
+        indices.set(at, (n % row).to(indices.scalar));
+    });
+    k.finish(if count == 0 { 0 } else { call.shape(0).num_elements() })
 }

@@ -6,10 +6,10 @@
 
 use super::{
     Shader,
-    gather::zero,
+    builder::{KernelBuilder, KernelValue},
+    gather::position,
     reduce::bound,
-    scalar_type::{Caps, ScalarType, cut},
-    scalar_types,
+    scalar_type::{Caps, ScalarType},
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::DType;
@@ -44,25 +44,35 @@ enum Rule {
 }
 
 impl Rule {
-    /// `None` where the dtype has no such rule. Bools are added as 0 and 1 in storage are.
-    fn text(self, dtype: DType, word: ScalarType, update: &str) -> Option<String> {
-        let is_float = dtype.is_float();
-        // Each update rounds, as each would were they separate calls.
-        let step = |value: &str| format!("acc = {};\n", cut(dtype, value));
-        Some(match self {
-            Rule::Update => format!("acc = {update};\n"),
-            Rule::Add if word == ScalarType::Bool => format!("acc = acc | {update};\n"),
-            _ if word == ScalarType::Bool => return None,
-            Rule::Max if is_float => format!("acc = max_(acc, {update});\n"),
-            Rule::Min if is_float => format!("acc = min_(acc, {update});\n"),
-            Rule::Max => format!("acc = max(acc, {update});\n"),
-            Rule::Min => format!("acc = min(acc, {update});\n"),
-            Rule::Add => step(&format!("acc + {update}")),
-            Rule::Sub => step(&format!("acc - {update}")),
-            Rule::Mul => step(&format!("acc * {update}")),
-            Rule::Div if is_float => step(&format!("acc / {update}")),
-            Rule::Div => step(&format!("div_{}_(acc, {update})", word.name())),
-        })
+    /// Whether elements of this type are so combined.
+    fn fits(self, scalar: ScalarType) -> bool {
+        scalar != ScalarType::Bool || matches!(self, Rule::Update | Rule::Add)
+    }
+
+    /// The combination of an element and an update, as one of a dtype: each update rounds, as each
+    /// would were they separate calls. The sum of bools is whether there is any.
+    fn combine<'k>(
+        self,
+        dtype: DType,
+        element: KernelValue<'k>,
+        update: KernelValue<'k>,
+    ) -> KernelValue<'k> {
+        let scalar = element.scalar();
+        match self {
+            Rule::Update => update,
+            Rule::Add if scalar == ScalarType::Bool => element | update,
+            Rule::Max if dtype.is_float() => element.function_with("max_", update),
+            Rule::Min if dtype.is_float() => element.function_with("min_", update),
+            Rule::Max => element.max(update),
+            Rule::Min => element.min(update),
+            Rule::Add => (element + update).rounded(dtype),
+            Rule::Sub => (element - update).rounded(dtype),
+            Rule::Mul => (element * update).rounded(dtype),
+            Rule::Div if dtype.is_float() => (element / update).rounded(dtype),
+            Rule::Div => {
+                element.function_with(format!("div_{}_", scalar.name()), update).rounded(dtype)
+            }
+        }
     }
 }
 
@@ -74,100 +84,70 @@ fn onto(
     rule: Rule,
 ) -> Result<Option<Shader>> {
     let first = before.map_or(0, |before| before + 1);
-    let (shape, places) = (call.output_shape(0)?, call.shape(first));
-    let (count, depth) = match &places[..] {
+    let (shape, positions) = (call.output_shape(0)?, call.shape(first));
+    let (count, depth) = match &positions[..] {
         [n] => (*n, 1),
         [rows @ .., depth] => (rows.iter().product(), *depth),
         [] => (0, 0),
     };
     let dtype = call.outputs[0].dtype;
-    let (Some(word), Some(index)) =
-        (ScalarType::of(dtype, caps), ScalarType::of(call.dtype(first), caps))
-    else {
-        return Ok(None);
-    };
-    let mut inputs: Vec<(usize, ScalarType)> =
-        before.map(|before| (before, word)).into_iter().collect();
-    let start = if before.is_some() { "in0[n]" } else { zero(word) };
-    let total = shape.num_elements();
-    if count == 0 {
-        let body = format!("out0[n] = {start};\n");
-        return Ok(Some(Shader::plain(inputs, vec![word], body, total)));
+    let k = KernelBuilder::new(caps);
+    let before = before.map(|before| k.input(before, dtype));
+    let (out, n) = (k.result(call), k.element());
+    k.requires(rule.fits(out.scalar));
+    let start = before.map_or(out.zero(), |before| before.at(n));
+    let acc = k.variable("acc", start);
+    if count > 0 {
+        let [indices, updates] = k.inputs(call, [first, first + 1]);
+        let inner = shape[depth..].iter().product::<usize>().max(1);
+        k.for_below("i", count, |i| {
+            let (at, inside) = position(&k, indices, i, &shape[..depth]);
+            k.when(inside.and(at.eq(n / inner)), || {
+                acc.set(rule.combine(dtype, acc, updates.at(i * inner + n % inner)));
+            });
+        });
     }
-    let (indices, updates) = (inputs.len(), inputs.len() + 1);
-    inputs.extend([(first, index), (first + 1, word)]);
-    let inner = shape[depth..].iter().product::<usize>().max(1);
-    let Some(step) = rule.text(dtype, word, &format!("in{updates}[i * {inner}u + n % {inner}u]"))
-    else {
-        return Ok(None);
-    };
-    let mut body = format!("let place = n / {inner}u;\nvar acc = {start};\n");
-    body += &format!("for (var i = 0u; i < {count}u; i++) {{\nvar at = 0u;\nvar inside = true;\n");
-    for (axis, &size) in shape[..depth].iter().enumerate() {
-        body += &format!(
-            "let index{axis} = in{indices}[i * {depth}u + {axis}u];\nlet at{axis} = {};\n\
-             inside = inside && at{axis} < {size}u;\nat = at * {size}u + at{axis};\n",
-            index.as_index(&format!("index{axis}")),
-        );
-    }
-    body += &format!("if (inside && at == place) {{ {step} }}\n}}\n");
-    body += "out0[n] = acc;\n";
-    Ok(Some(Shader::plain(inputs, vec![word], body, total)))
+    out.set(n, acc);
+    k.finish(shape.num_elements())
 }
 
 /// Elements, or one for all, at positions `[count, rank]`, among others. A call that has its
-/// positions checked has no program.
+/// positions checked has no kernel.
 fn sparse_to_dense(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let checks = call.attrs.bool("validate_indices")?;
-    let Some((inputs, word)) = scalar_types(call, caps, [0, 2, 3]).filter(|_| !checks) else {
-        return Ok(None);
-    };
-    let (shape, places) = (call.output_shape(0)?, call.shape(0));
-    let count = places.first().copied().unwrap_or(1);
-    let own = if call.shape(2).rank() == 0 { "0u" } else { "i" };
-    let mut body = format!(
-        "out0[n] = in2[0];\nfor (var i = 0u; i < {count}u; i++) {{\nvar at = 0u;\nvar inside = true;\n"
-    );
-    for (axis, &size) in shape.iter().enumerate() {
-        let at = inputs[0].1.as_index(&format!("index{axis}"));
-        body += &format!(
-            "let index{axis} = in0[i * {}u + {axis}u];\nlet at{axis} = {at};\n\
-             inside = inside && at{axis} < {size}u;\nat = at * {size}u + at{axis};\n",
-            shape.rank(),
-        );
-    }
-    body += &format!("if (inside && at == n) {{ out0[n] = in1[{own}]; }}\n}}\n");
-    Ok(Some(Shader::plain(inputs, vec![word], body, shape.num_elements())))
+    let (shape, positions) = (call.output_shape(0)?, call.shape(0));
+    let is_one = call.shape(2).rank() == 0;
+    let k = KernelBuilder::new(caps);
+    let ([indices, values, other], out) = (k.inputs(call, [0, 2, 3]), k.result(call));
+    k.requires(!call.attrs.bool("validate_indices")?);
+    let n = k.element();
+    out.set(n, other.at(0));
+    k.for_below("i", positions.first().copied().unwrap_or(1), |i| {
+        let (at, inside) = position(&k, indices, i, &shape);
+        let value = values.at(if is_one { k.index(0) } else { i });
+        k.when(inside.and(at.eq(n)), || out.set(n, value));
+    });
+    k.finish(shape.num_elements())
 }
 
 /// `[rows, inner]` by the segment of each row → `[segments, inner]`.
 fn segments(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>> {
-    let (shape, rows) = (call.output_shape(0)?, call.shape(1).num_elements());
-    let dtype = call.dtype(0);
-    let (Some(word), Some(id)) = (ScalarType::of(dtype, caps), ScalarType::of(call.dtype(1), caps))
-    else {
-        return Ok(None);
-    };
+    let (shape, rows, dtype) = (call.output_shape(0)?, call.shape(1).num_elements(), call.dtype(0));
     let inner = shape[1..].iter().product::<usize>().max(1);
+    let k = KernelBuilder::new(caps);
+    let ([data, ids], out, n) = (k.inputs(call, [0, 1]), k.result(call), k.element());
+    k.requires(rule.fits(out.scalar));
     let start = match rule {
-        Rule::Mul if word == ScalarType::F32 => "1.0f".into(),
-        Rule::Mul => format!("{}(1)", word.name()),
+        Rule::Mul => k.number(out.scalar, 1),
         // Unlike reductions these start from finite numbers.
-        Rule::Max | Rule::Min => match bound(dtype, rule == Rule::Max) {
-            Some(bound) => bound,
-            None => return Ok(None),
-        },
-        Rule::Add | Rule::Sub | Rule::Div | Rule::Update => word.zero().into(),
+        Rule::Max | Rule::Min => bound(&k, dtype, rule == Rule::Max),
+        Rule::Add | Rule::Sub | Rule::Div | Rule::Update => out.zero(),
     };
-    let Some(step) = rule.text(dtype, word, &format!("in0[i * {inner}u + n % {inner}u]")) else {
-        return Ok(None);
-    };
-    let body = format!(
-        "let segment = n / {inner}u;\nvar acc = {start};\n\
-         for (var i = 0u; i < {rows}u; i++) {{\nlet id = in1[i];\n\
-         if ({} == segment) {{ {step} }}\n}}\nout0[n] = acc;\n",
-        id.as_index("id"),
-    );
-    let inputs = vec![(0, word), (1, id)];
-    Ok(Some(Shader::plain(inputs, vec![word], body, shape.num_elements())))
+    let acc = k.variable("acc", start);
+    k.for_below("i", rows, |i| {
+        k.when(ids.at(i).as_index().eq(n / inner), || {
+            acc.set(rule.combine(dtype, acc, data.at(i * inner + n % inner)));
+        });
+    });
+    out.set(n, acc);
+    k.finish(shape.num_elements())
 }

@@ -3,8 +3,8 @@
 
 use super::{
     Shader,
-    scalar_type::{Caps, ScalarType, float},
-    scalar_types,
+    builder::{KernelBuilder, KernelValue},
+    scalar_type::{Caps, ScalarType},
 };
 use crate::{device::OpCall, error::Result};
 
@@ -13,102 +13,128 @@ pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("InTopK", in_top_k),
     ("InTopKV2", in_top_k),
     ("InvertPermutation", invert),
-    ("LowerBound", |call, caps| bound(call, caps, "own < value")),
+    ("LowerBound", |call, caps| bound(call, caps, |element, value| element.lt(value))),
     ("NthElement", nth),
-    ("UpperBound", |call, caps| bound(call, caps, "!(value < own)")),
+    ("UpperBound", |call, caps| bound(call, caps, |element, value| !value.lt(element))),
 ];
 
+/// Whether an element of a row comes before a value.
+type ComesBefore = for<'k> fn(KernelValue<'k>, KernelValue<'k>) -> KernelValue<'k>;
+
 /// Halves what is left of a row until it is found how many elements come before a value.
-fn bound(call: &OpCall<'_>, caps: Caps, comes_before: &str) -> Result<Option<Shader>> {
-    let Some((inputs, index)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
+fn bound(call: &OpCall<'_>, caps: Caps, comes_before: ComesBefore) -> Result<Option<Shader>> {
     let (row, values) = (call.shape(0)[1], call.shape(1)[1].max(1));
-    let compared = |value: &str| inputs[0].1.compared(value);
-    let body = format!(
-        "let base = n / {values}u * {row}u;\nlet value = {};\nvar low = 0u;\nvar high = {row}u;\n\
-         for (var i = 0u; i < 32u; i++) {{\nif (low >= high) {{ break; }}\n\
-         let middle = (low + high) / 2u;\nlet own = {};\n\
-         if ({comes_before}) {{ low = middle + 1u; }} else {{ high = middle; }}\n}}\n\
-         out0[n] = {}(low);\n",
-        compared("in1[n]"),
-        compared("in0[base + middle]"),
-        index.name(),
-    );
-    let count = call.output_shape(0)?.num_elements();
-    Ok((inputs[0].1 != ScalarType::Bool).then(|| Shader::plain(inputs, vec![index], body, count)))
+    let k = KernelBuilder::new(caps);
+    let ([sorted, sought], out) = (k.inputs(call, [0, 1]), k.result(call));
+    k.requires(sorted.scalar != ScalarType::Bool);
+    let n = k.element();
+    let base = k.bind("base", n / values * row);
+    let value = k.bind("value", sought.at(n).compared());
+    let (low, high) = (k.variable("low", k.index(0)), k.variable("high", k.index(row)));
+    k.for_below("i", 32, |_| {
+        k.when(low.ge(high), || k.end_loop());
+        let middle = k.bind("middle", (low + high) / 2);
+        let element = k.bind("element", sorted.at(base + middle).compared());
+        k.when_else(comes_before(element, value), || low.set(middle + 1), || high.set(middle));
+    });
+    out.set(n, low.to(out.scalar));
+    k.finish(call.output_shape(0)?.num_elements())
 }
 
 /// Integers are compared as floats, as the boundaries are.
 fn bucketize(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((inputs, index)) = scalar_types(call, caps, [0]) else { return Ok(None) };
-    let mut body = "let value = flush_(f32(in0[n]));\nvar bucket = 0;\n".to_string();
-    for boundary in call.attrs.floats("boundaries")? {
-        body += &format!("if (!(value < {})) {{ bucket = bucket + 1; }}\n", float(*boundary));
+    let k = KernelBuilder::new(caps);
+    let ([input], out, n) = (k.inputs(call, [0]), k.result(call), k.element());
+    let value = k.bind("value", input.at(n).to(ScalarType::F32).compared());
+    let bucket = k.variable("bucket", out.zero());
+    for &boundary in call.attrs.floats("boundaries")? {
+        k.when(!value.lt(boundary), || bucket.set(bucket + 1));
     }
-    body += "out0[n] = bucket;\n";
-    Ok(Some(Shader::plain(inputs, vec![index], body, call.shape(0).num_elements())))
+    out.set(n, bucket);
+    k.finish(call.shape(0).num_elements())
 }
 
 /// Whether fewer than `k` predictions are larger than that of the target. Nothing is among rows
 /// with predictions that are not finite, and targets outside are nowhere.
 fn in_top_k(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((mut inputs, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
-    let few = match call.inputs.len() {
-        3 => {
-            let Some(k) = ScalarType::of(call.dtype(2), caps) else { return Ok(None) };
-            inputs.push((2, k));
-            format!("{}(larger) < in2[0]", k.name())
-        }
-        _ => format!("larger < {}", i32::try_from(call.attrs.int("k")?).unwrap_or(i32::MAX)),
-    };
     let row = call.shape(0)[1];
-    let body = format!(
-        "let given = in1[n];\nlet target_ = {target};\nvar found = false;\n\
-         if (target_ < {row}u) {{\nlet own = in0[n * {row}u + target_];\n\
-         var larger = 0;\nvar finite = (to_bits(own) & 0x7f800000u) != 0x7f800000u;\n\
-         for (var i = 0u; i < {row}u; i++) {{\nlet other = in0[n * {row}u + i];\n\
-         finite = finite && (to_bits(other) & 0x7f800000u) != 0x7f800000u;\n\
-         if (flush_(other) > flush_(own)) {{ larger = larger + 1; }}\n}}\n\
-         found = finite && {few};\n}}\n{store}",
-        target = inputs[1].1.as_index("given"),
-        store = word.store("out0", "n", "found"),
-    );
-    Ok(Some(Shader::plain(inputs, vec![word], body, call.shape(0)[0])))
+    let k = KernelBuilder::new(caps);
+    let ([predictions, targets], out) = (k.inputs(call, [0, 1]), k.result(call));
+    let n = k.element();
+    let label = k.bind("label", targets.at(n).as_index());
+    let found = k.variable("found", k.bool(false));
+    let limit = match call.inputs.len() {
+        3 => k.input(2, call.dtype(2)).at(0),
+        _ => k.number(ScalarType::I32, i32::try_from(call.attrs.int("k")?).unwrap_or(i32::MAX)),
+    };
+    k.when(label.lt(row), || {
+        let prediction = k.bind("prediction", predictions.at(n * row + label));
+        let larger = k.variable("larger", k.number(ScalarType::I32, 0));
+        let finite = k.variable("finite", prediction.is_finite());
+        k.for_below("i", row, |i| {
+            let other = k.bind("other", predictions.at(n * row + i));
+            finite.set(finite.and(other.is_finite()));
+            let is_larger = other.compared().gt(prediction.compared());
+            k.when(is_larger, || larger.set(larger + 1));
+        });
+        found.set(finite.and(larger.to(limit.scalar()).lt(limit)));
+    });
+    out.set(n, found);
+    k.finish(call.shape(0)[0])
 }
 
 /// The element that so many come before; equal ones count by position, NaN comes last.
 fn nth(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
     let row = call.shape(0).last().copied().unwrap_or(1).max(1);
-    if word == ScalarType::Bool {
-        return Ok(None);
-    }
-    let last = row - 1;
-    let wanted = format!("min({}, {last}u)", inputs[1].1.as_index("in1[0]"));
-    let wanted = if call.attrs.bool("reverse")? { format!("{last}u - {wanted}") } else { wanted };
-    let is_nan =
-        |x: &str| if word == ScalarType::F32 { format!("is_nan_({x})") } else { "false".into() };
-    let (own_nan, other_nan) = (is_nan("key"), is_nan("other"));
-    let body = format!(
-        "let base = n / {row}u * {row}u;\nlet place = n % {row}u;\nlet own = in0[n];\nlet key = {};\n\
-         var rank = 0u;\nfor (var i = 0u; i < {row}u; i++) {{\nlet other = {};\n\
-         let same = other == key || ({other_nan} && {own_nan});\n\
-         if (other < key || ({own_nan} && !{other_nan}) || (same && i < place)) {{ rank++; }}\n}}\n\
-         if (rank == {wanted}) {{ out0[n / {row}u] = own; }}\n",
-        word.compared("own"),
-        word.compared("in0[base + i]"),
+    let k = KernelBuilder::new(caps);
+    let ([data, wanted], out) = (k.inputs(call, [0, 1]), k.result(call));
+    k.requires(out.scalar != ScalarType::Bool);
+    let n = k.element();
+    let wanted = wanted.at(0).as_index().min(row - 1);
+    let wanted = if call.attrs.bool("reverse")? { (row - 1) - wanted } else { wanted };
+    let rank = rank_in_row(
+        &k,
+        row,
+        |i| data.at(i),
+        |other, key| {
+            let (after, before) = (key.is_nan(), other.is_nan());
+            (other.lt(key).or(after.and(!before)), other.eq(key).or(before.and(after)))
+        },
     );
-    Ok(Some(Shader::plain(inputs, vec![word], body, call.shape(0).num_elements())))
+    k.when(rank.eq(wanted), || out.set(n / row, data.at(n)));
+    k.finish(call.shape(0).num_elements())
+}
+
+/// How many elements of its row come before this invocation's: those that are told to, and those to
+/// the left that are told to be equal.
+pub(super) fn rank_in_row<'k>(
+    k: &'k KernelBuilder,
+    row: usize,
+    data: impl Fn(KernelValue<'k>) -> KernelValue<'k>,
+    order: impl Fn(KernelValue<'k>, KernelValue<'k>) -> (KernelValue<'k>, KernelValue<'k>),
+) -> KernelValue<'k> {
+    let n = k.element();
+    let base = k.bind("base", n / row * row);
+    let key = k.bind("key", data(n).compared());
+    let rank = k.variable("rank", k.index(0));
+    k.for_below("i", row, |i| {
+        let other = k.bind("other", data(base + i).compared());
+        let (is_before, is_equal) = order(other, key);
+        let counts = is_before.or(is_equal.and(i.lt(n % row)));
+        k.when(counts, || rank.set(rank + 1));
+    });
+    rank
 }
 
 /// Each element is put at the position that it names; what names none is left out.
 fn invert(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
-    let n = call.shape(0).num_elements();
-    let body = format!(
-        "var place = 0u;\nfor (var i = 0u; i < {n}u; i++) {{\nlet index = in0[i];\n\
-         if ({} == n) {{ place = i; }}\n}}\nout0[n] = {}(place);\n",
-        word.as_index("index"),
-        word.name(),
-    );
-    Ok(Some(Shader::plain(inputs, vec![word], body, n)))
+    let count = call.shape(0).num_elements();
+    let k = KernelBuilder::new(caps);
+    let ([indices], out, n) = (k.inputs(call, [0]), k.result(call), k.element());
+    let position = k.variable("position", k.index(0));
+    k.for_below("i", count, |i| {
+        k.when(indices.at(i).as_index().eq(n), || position.set(i));
+    });
+    out.set(n, position.to(out.scalar));
+    k.finish(count)
 }

@@ -3,9 +3,8 @@
 
 use super::{
     Shader,
-    gather::zero,
+    builder::{KernelBuilder, KernelValue},
     scalar_type::{Caps, ScalarType},
-    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::{Shape, StridedView, strided_slice::strided_slice};
@@ -21,35 +20,31 @@ const ELEMENTS: usize = 4;
 
 /// Every element of the result asks whether the window covers it.
 fn put(call: &OpCall<'_>, caps: Caps, before: Option<usize>) -> Result<Option<Shader>> {
-    let shape = call.output_shape(0)?;
+    let (shape, dtype) = (call.output_shape(0)?, call.dtype(ELEMENTS));
     let (view, _) = call.with_context(|context| strided_slice(context, &shape))?;
-    let Some(word) = ScalarType::of(call.dtype(ELEMENTS), caps) else { return Ok(None) };
-    let mut inputs: Vec<(usize, ScalarType)> =
-        before.map(|before| (before, word)).into_iter().collect();
-    let other = if before.is_some() { "in0[n]" } else { zero(word) };
-    let body = match view.num_elements() {
-        0 => format!("out0[n] = {other};\n"),
+    let k = KernelBuilder::new(caps);
+    let before = before.map(|before| k.input(before, dtype));
+    let (out, n) = (k.output(dtype), k.element());
+    let other = before.map_or(out.zero(), |before| before.at(n));
+    match view.num_elements() {
+        0 => out.set(n, other),
         _ => {
-            let elements = inputs.len();
-            inputs.push((ELEMENTS, word));
-            format!(
-                "{}if (inside) {{ out0[n] = in{elements}[at]; }} else {{ out0[n] = {other}; }}\n",
-                inverse(&view, &shape)
-            )
+            let elements = k.input(ELEMENTS, dtype);
+            let (at, inside) = inverse(&k, &view, &shape);
+            k.when_else(inside, || out.set(n, elements.at(at)), || out.set(n, other));
         }
-    };
-    Ok(Some(Shader::plain(inputs, vec![word], body, shape.num_elements())))
+    }
+    k.finish(shape.num_elements())
 }
 
-/// The statements that tell of element `n` of a shape whether a view of it has it (`inside`), and
-/// at which place (`at`).
-fn inverse(view: &StridedView, shape: &Shape) -> String {
-    let mut text = "var inside = true;\nvar at = 0u;\n".to_string();
-    let own: Vec<usize> = view.dims.iter().map(|dim| dim.size).collect();
-    for (axis, (&size, &stride)) in shape.iter().zip(&shape.strides()).enumerate() {
-        if size <= 1 {
-            continue;
-        }
+/// The position in a view of this invocation's element of a shape, and whether the view has it.
+fn inverse<'k>(
+    k: &'k KernelBuilder,
+    view: &StridedView,
+    shape: &Shape,
+) -> (KernelValue<'k>, KernelValue<'k>) {
+    let (mut position, mut inside) = (k.index(0), k.bool(true));
+    for (&size, &stride) in shape.iter().zip(&shape.strides()).filter(|(size, _)| **size > 1) {
         // An axis is walked by the one dimension whose step is that of the axis, times less than its
         // size.
         let begin = view.offset as usize / stride % size;
@@ -57,40 +52,34 @@ fn inverse(view: &StridedView, shape: &Shape) -> String {
             |step: usize| step >= stride && step < stride * size && step.is_multiple_of(stride);
         let walker =
             view.dims.iter().position(|dim| dim.size > 1 && walks(dim.stride.unsigned_abs()));
-        text += &format!("let c{axis} = n / {stride}u % {size}u;\n");
-        let Some(dim) = walker else {
-            text += &format!("inside = inside && c{axis} == {begin}u;\n");
+        let at = k.bind("at", k.element() / stride % size);
+        let Some(walker) = walker else {
+            inside = inside.and(at.eq(begin));
             continue;
         };
-        let step = view.dims[dim].stride.unsigned_abs() / stride;
-        let inner: usize = own[dim + 1..].iter().product();
+        let dim = &view.dims[walker];
+        let step = dim.stride.unsigned_abs() / stride;
+        let inner: usize = view.dims[walker + 1..].iter().map(|dim| dim.size).product();
         // Positions before the beginning become large.
-        let far = match view.dims[dim].stride > 0 {
-            true => format!("c{axis} - {begin}u"),
-            false => format!("{begin}u - c{axis}"),
-        };
-        text += &format!(
-            "let d{axis} = {far};\n\
-             inside = inside && d{axis} % {step}u == 0u && d{axis} / {step}u < {}u;\n\
-             at = at + d{axis} / {step}u * {inner}u;\n",
-            own[dim]
-        );
+        let far = if dim.stride > 0 { at - begin } else { begin - at };
+        let far = k.bind("far", far);
+        inside = inside.and((far % step).eq(0)).and((far / step).lt(dim.size));
+        position = position + far / step * inner;
     }
-    text
+    (position, inside)
 }
 
 /// Negative numbers of diagonals keep all of them.
 fn band(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
     let [.., rows, columns] = call.shape(0)[..] else { return Ok(None) };
     let (rows, columns) = (rows.max(1), columns.max(1));
-    let body = format!(
-        "let below = i32(n / {columns}u % {rows}u) - i32(n % {columns}u);\n\
-         let lower = i32(in1[0]);\nlet upper = i32(in2[0]);\n\
-         if ((lower < 0 || below <= lower) && (upper < 0 || -below <= upper)) {{ out0[n] = in0[n]; }}\n\
-         else {{ out0[n] = {}; }}\n",
-        zero(word)
-    );
-    let count = call.shape(0).num_elements();
-    Ok(Some(Shader::plain(inputs, vec![word], body, count)))
+    let k = KernelBuilder::new(caps);
+    let ([data, lower, upper], out) = (k.inputs(call, [0, 1, 2]), k.result(call));
+    let (n, int) = (k.element(), ScalarType::I32);
+    let below = k.bind("below", (n / columns % rows).to(int) - (n % columns).to(int));
+    let lower = k.bind("lower", lower.at(0).to(int));
+    let upper = k.bind("upper", upper.at(0).to(int));
+    let is_kept = lower.lt(0).or(below.le(lower)).and(upper.lt(0).or((-below).le(upper)));
+    k.when_else(is_kept, || out.set(n, data.at(n)), || out.set(n, out.zero()));
+    k.finish(call.shape(0).num_elements())
 }

@@ -7,13 +7,13 @@ use super::{
     Shader,
     builder::{KernelBuffer, KernelBuilder, KernelValue},
     epilogue::FusedOutput,
-    index::position_of,
+    index::position,
     matmul::{BLOCK, MatmulSide, SumBlock, bind_each},
 };
 use crate::error::Result;
 
 /// Invocations of a workgroup that shares memory.
-pub(super) const TEAM: usize = 256;
+pub(super) const WORKGROUP: usize = 256;
 
 /// Rows and columns of the result that a workgroup computes.
 pub(super) const TILE: usize = 64;
@@ -59,7 +59,7 @@ pub(super) fn matmul<'k>(
     batch: usize,
 ) -> Result<Option<Shader>> {
     let square = TileSquare::new(k, TileSizes { m: a.rows, k: a.cols, n: b.cols, batch });
-    let start = |side: &MatmulSide| k.bind("start", position_of(k, &side.matrices, square.matrix));
+    let start = |side: &MatmulSide| k.bind("start", position(k, &side.matrices, square.matrix));
     let (a_start, b_start) = (start(a), start(b));
     let read_a = |along, deep, x: KernelValue<'k>| {
         x.set(left.at(a_start + along * a.row_step + deep * a.col_step));
@@ -109,7 +109,7 @@ impl<'k> TileSquare<'k> {
             let inside = (row + i).lt(m).and((column + j).lt(n));
             k.when(inside, || out.set(first + (row + i) * n + column + j, sum));
         });
-        k.finish(batch * count(m, n) * TEAM)
+        k.finish(batch * count(m, n) * WORKGROUP)
     }
 }
 
@@ -164,8 +164,8 @@ fn share<'k>(
     (first, size): (KernelValue<'k>, usize),
     (start, summed): (KernelValue<'k>, usize),
 ) {
-    k.for_below("step", TILE * DEPTH / TEAM, |step| {
-        let at = k.bind("at", k.local() + step * TEAM);
+    k.for_below("step", TILE * DEPTH / WORKGROUP, |step| {
+        let at = k.bind("at", k.local() + step * WORKGROUP);
         let (line, depth) = match operand.is_deep {
             false => (at % TILE, at / TILE),
             true => (at / DEPTH, at % DEPTH),

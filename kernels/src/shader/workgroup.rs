@@ -3,7 +3,7 @@
 use super::{
     builder::{KernelBuffer, KernelBuilder, KernelValue},
     scalar_type::ScalarType,
-    tiles::TEAM,
+    tiles::WORKGROUP,
 };
 
 /// Invocations of a warp.
@@ -11,7 +11,7 @@ pub(super) const WARP: usize = 32;
 
 /// The array in workgroup memory that parts go through.
 pub(super) fn parts(k: &KernelBuilder) -> KernelBuffer<'_> {
-    k.shared("parts", TEAM)
+    k.shared("parts", WORKGROUP)
 }
 
 /// Combination of two parts.
@@ -43,8 +43,8 @@ impl Fold {
         match invocations {
             1 => part,
             WARP if caps.warps => self.of_warp(k, part),
-            TEAM if caps.warps => self.of_subgroups(k, self.of_warp(k, part)),
-            TEAM if caps.subgroups && self == Fold::Sum => {
+            WORKGROUP if caps.warps => self.of_subgroups(k, self.of_warp(k, part)),
+            WORKGROUP if caps.subgroups && self == Fold::Sum => {
                 self.of_subgroups(k, k.bind("near", part.function("subgroup_sum_")))
             }
             invocations => self.by_halves(k, part, invocations),
@@ -84,7 +84,7 @@ impl Fold {
         invocations: usize,
     ) -> KernelValue<'k> {
         let (parts, local) = (parts(k), k.local());
-        let own = if invocations == TEAM { local } else { local % invocations };
+        let own = if invocations == WORKGROUP { local } else { local % invocations };
         parts.set(local, part);
         k.barrier();
         k.for_halves("half", invocations, |half| {
@@ -92,7 +92,7 @@ impl Fold {
             k.when(own.lt(half), || parts.set(local, folded));
             k.barrier();
         });
-        let first = if invocations == TEAM { k.index(0) } else { local - own };
+        let first = if invocations == WORKGROUP { k.index(0) } else { local - own };
         let whole = k.bind("whole", parts.at(first));
         k.barrier();
         whole

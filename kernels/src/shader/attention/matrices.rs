@@ -1,7 +1,7 @@
 //! Attention of 16-bit floats on warps that multiply matrices: CUDA C++ alone.
 //!
 //! A warp takes 16 queries, a group 128, and 64 keys at a time. Queries, scores and sums stay in the
-//! registers of the warp, as its instructions hold matrices: of a matrix of 16 rows, lane `l` has
+//! registers of the warp, as its instructions hold matrices: of a matrix of 16 rows, local `l` has
 //! two neighbours each in the rows `l / 4` and `l / 4 + 8`. Keys and values go through shared memory,
 //! whose rows are eight elements longer, so that eight of them lie in different banks; the next ones
 //! are fetched while these are worked on. Weights are rounded to 16 bits on their way to the values.
@@ -12,10 +12,10 @@
 use super::{
     super::{
         Shader, ShaderDialect,
-        builder::KernelBuilder,
-        index::position_of,
-        scalar_type::{Caps, ScalarType, float},
-        tiles::TEAM,
+        builder::{KernelBuilder, float},
+        index::position,
+        scalar_type::{Caps, ScalarType},
+        tiles::WORKGROUP,
     },
     AttentionKernel, MatrixStarts,
 };
@@ -28,7 +28,7 @@ use crate::{
 use ferroflow_ir::DType;
 
 /// Queries of a group, 16 for each warp.
-pub(super) const ROWS: usize = TEAM / 32 * 16;
+pub(super) const ROWS: usize = WORKGROUP / 32 * 16;
 
 /// Bytes of an element.
 const BYTES: usize = 2;
@@ -97,7 +97,7 @@ pub(super) fn kernel(
 ) -> Result<Option<Shader>> {
     let k = KernelBuilder::new(caps);
     AttentionKernel::new(&k, call, attention);
-    let count = attention.count() * attention.queries.div_ceil(ROWS) * TEAM;
+    let count = attention.count() * attention.queries.div_ceil(ROWS) * WORKGROUP;
     let Some(body) = (MatrixText { call, caps, attention }).by_matrices() else { return Ok(None) };
     let shared = shared(attention);
     Ok(k.finish(count)?.map(|shader| Shader { shared, body: body.into(), ..shader }))
@@ -140,7 +140,7 @@ impl MatrixText<'_> {
         let declared = named.into_iter().chain(others).map(|(name, matrices)| {
             let k = KernelBuilder::new(self.caps);
             let matrix = k.opaque("matrix", ScalarType::U32);
-            k.bind(&name, position_of(&k, &matrices.first, matrix));
+            k.bind(&name, position(&k, &matrices.first, matrix));
             k.text(ShaderDialect::Cuda)
         });
         declared.collect()
@@ -157,11 +157,11 @@ impl MatrixText<'_> {
         let (steps, columns, tiles) = (depth / STEP, width / 8, KEYS / 8);
         let down = queries.div_ceil(ROWS);
         let mut body = format!(
-            "let matrix = team / {down}u;\n{}\
-             let row_0 = team % {down}u * {ROWS}u + lane / 32u * 16u + lane % 32u / 4u;\n\
+            "let matrix = workgroup / {down}u;\n{}\
+             let row_0 = workgroup % {down}u * {ROWS}u + local / 32u * 16u + local % 32u / 4u;\n\
              let row_1 = row_0 + 8u;\n\
              let query_0 = min(row_0, {last}u);\nlet query_1 = min(row_1, {last}u);\n\
-             let pair = lane % 4u * 2u;\n\
+             let pair = local % 4u * 2u;\n\
              u32 query[{steps}][4];\n\
              unroll_ for (u32 s = 0u; s < {steps}u; s++) {{\nunroll_ for (u32 i = 0u; i < 4u; i++) {{\n\
              let at = q + (i % 2u == 0u ? query_0 : query_1) * {row_step}u + s * {STEP}u + i / 2u * 8u + pair;\n\
@@ -197,7 +197,7 @@ impl MatrixText<'_> {
              unroll_ for (u32 n = 0u; n < {tiles}u; n += 2u) {{\n\
              unroll_ for (u32 e = 0u; e < 4u; e++) {{ c[n][e] = 0.0f; c[n + 1u][e] = 0.0f; }}\n\
              unroll_ for (u32 s = 0u; s < {steps}u; s++) {{\nu32 b[4];\n\
-             matrices_(b, keys_ + (n * 8u + lane % 32u / 16u * 8u + lane % 8u) * {pitch}u + s * {STEP}u + lane % 16u / 8u * 8u);\n\
+             matrices_(b, keys_ + (n * 8u + local % 32u / 16u * 8u + local % 8u) * {pitch}u + s * {STEP}u + local % 16u / 8u * 8u);\n\
              multiply_<{element}>(c[n], query[s], b[0], b[1]);\n\
              multiply_<{element}>(c[n + 1u], query[s], b[2], b[3]);\n}}\n}}\n",
             own = self.buffers("start"),
@@ -211,7 +211,7 @@ impl MatrixText<'_> {
              let n = s * 2u + i / 2u;\nlet e = i % 2u * 2u;\n\
              a[i] = packed_<{element}>(c[n][e], c[n][e + 1u]);\n}}\n\
              unroll_ for (u32 n = 0u; n < {columns}u; n += 2u) {{\nu32 b[4];\n\
-             turned_(b, values_ + (s * {STEP}u + lane % 16u) * {pitch}u + n * 8u + lane % 32u / 16u * 8u);\n\
+             turned_(b, values_ + (s * {STEP}u + local % 16u) * {pitch}u + n * 8u + local % 32u / 16u * 8u);\n\
              multiply_<{element}>(sums[n], a, b[0], b[1]);\n\
              multiply_<{element}>(sums[n + 1u], a, b[2], b[3]);\n}}\n}}\n}}\n",
             KEYS / STEP,
@@ -254,7 +254,7 @@ impl MatrixText<'_> {
         let keys = self.attention.keys;
         let chunks = size / CHUNK;
         format!(
-            "unroll_ for (u32 s = lane; s < {all}u; s += {TEAM}u) {{\n\
+            "unroll_ for (u32 s = local; s < {all}u; s += {WORKGROUP}u) {{\n\
              let key = {from} + s / {chunks}u;\nlet chunk = s % {chunks}u * {CHUNK}u;\n\
              let found = {source} + min(key, {last}u) * {step}u + chunk;\n\
              copy_({to} + s / {chunks}u * {pitch}u + chunk, found, key < {keys}u);\n}}\n",

@@ -14,10 +14,10 @@ use super::{
     Shader,
     builder::{KernelBuffer, KernelBuilder, KernelValue},
     expr,
-    index::position_of,
+    index::position,
     matmul::BLOCK,
     scalar_type::Caps,
-    tiles::{TEAM, TILE},
+    tiles::{TILE, WORKGROUP},
 };
 use crate::{
     device::OpCall,
@@ -66,7 +66,7 @@ fn attention(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     if queries < LEAST || keys < LEAST || width > MOST_COLUMNS {
         return Ok(None);
     }
-    let count = attention.count() * queries.div_ceil(TILE) * TEAM;
+    let count = attention.count() * queries.div_ceil(TILE) * WORKGROUP;
     kernel.write_tiled().map_or(Ok(None), |()| k.finish(count))
 }
 
@@ -114,7 +114,7 @@ impl<'a, 'k> AttentionKernel<'a, 'k> {
     fn starts(&self, matrix: KernelValue<'k>) -> MatrixStarts<'k> {
         let Attention { query, key, value, output, others, .. } = self.attention;
         let start = |name: &str, matrices: &Matrices| {
-            self.k.bind(name, position_of(self.k, &matrices.first, matrix))
+            self.k.bind(name, position(self.k, &matrices.first, matrix))
         };
         MatrixStarts {
             query: start("q", query),

@@ -4,7 +4,7 @@ use super::{
     super::{
         builder::{KernelBuffer, KernelValue},
         matmul::{BLOCK, SumBlock, bind_each},
-        tiles::{DEPTH, PITCH, TEAM, TILE, TileBlock, TileOperand},
+        tiles::{DEPTH, PITCH, TILE, TileBlock, TileOperand, WORKGROUP},
         workgroup::Fold,
     },
     AttentionKernel, MatrixStarts, QueryState, SIDE, largest_of,
@@ -117,7 +117,7 @@ impl<'k> AttentionKernel<'_, 'k> {
                     tile_a.set((right - some + j) * PITCH + block.below + i, weight);
                 });
             });
-            k.for_range("s", (k.local(), DEPTH * wide, TEAM), |s| {
+            k.for_range("s", (k.local(), DEPTH * wide, WORKGROUP), |s| {
                 let key = k.bind("key", start + some + s / wide);
                 let col = k.bind("col", s % wide);
                 let x = k.variable("x", k.float(0.0));

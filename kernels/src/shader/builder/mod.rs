@@ -31,12 +31,16 @@ use super::{
 use crate::error::{Error, Result};
 pub(crate) use buffer::KernelBuffer;
 use ferroflow_ir::{DType, expr::Constant};
+pub(super) use print::float;
 use std::{borrow::Cow, cell::RefCell, collections::HashMap};
 pub(crate) use tree::KernelTree;
 use tree::{
     BinaryOperator, KernelExprId, KernelExprKind, KernelLiteral, KernelNameId, KernelStatement,
 };
 pub(crate) use value::{KernelOperand, KernelValue};
+
+/// Names that entry points define.
+const BUILTINS: &[&str] = &["local", "n", "subgroup", "subgroup_lane", "subgroups", "workgroup"];
 
 /// Records the source of a kernel.
 #[derive(Debug)]
@@ -67,7 +71,8 @@ struct RecordedCode {
 impl KernelBuilder {
     /// An empty kernel for a device with these abilities.
     pub(crate) fn new(caps: Caps) -> KernelBuilder {
-        let code = RecordedCode { blocks: vec![Vec::new()], ..RecordedCode::default() };
+        let uses = BUILTINS.iter().map(|name| (name.to_string(), 1)).collect();
+        let code = RecordedCode { blocks: vec![Vec::new()], uses, ..RecordedCode::default() };
         KernelBuilder { caps, code: code.into() }
     }
 
@@ -107,12 +112,12 @@ impl KernelBuilder {
 
     /// The number of this workgroup.
     pub(crate) fn workgroup(&self) -> KernelValue<'_> {
-        self.builtin("team")
+        self.builtin("workgroup")
     }
 
     /// The number of this invocation in its workgroup.
     pub(crate) fn local(&self) -> KernelValue<'_> {
-        self.builtin("lane")
+        self.builtin("local")
     }
 
     /// A `u32` that the entry point defines.

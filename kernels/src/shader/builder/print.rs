@@ -1,10 +1,7 @@
 //! Trees as text in each dialect.
 
 use super::{
-    super::{
-        dialect::ShaderDialect,
-        scalar_type::{self, ScalarType},
-    },
+    super::{dialect::ShaderDialect, scalar_type::ScalarType},
     tree::{
         BinaryOperator, KernelExprId, KernelExprKind, KernelLiteral, KernelNameId, KernelStatement,
         KernelTree,
@@ -210,8 +207,42 @@ impl Printer<'_> {
 /// A literal of a type.
 fn spelled(literal: KernelLiteral, scalar: ScalarType) -> String {
     match literal {
-        KernelLiteral::F32(value) => scalar_type::float(value),
+        KernelLiteral::F32(value) => float(value),
         KernelLiteral::Bool(value) => value.to_string(),
-        KernelLiteral::Int(value) => scalar_type::integer(value, scalar),
+        KernelLiteral::Int(value) => integer(value, scalar),
     }
+}
+
+/// A whole number, which the type has, as text.
+fn integer(value: i128, scalar: ScalarType) -> String {
+    let halves = |bits: u64| format!("(u64({}u) << 32u) | u64({}u)", bits >> 32, bits as u32);
+    match scalar {
+        ScalarType::F32 => float(value as f32),
+        ScalarType::Bool => (value != 0).to_string(),
+        // The lowest number has no literal of its own.
+        ScalarType::I32 if value == i32::MIN.into() => "(-2147483647 - 1)".into(),
+        ScalarType::I32 if value < 0 => format!("({value})"),
+        ScalarType::I32 => format!("{value}"),
+        ScalarType::U32 => format!("{value}u"),
+        ScalarType::I64 if value.unsigned_abs() < 1 << 31 => format!("i64({value})"),
+        ScalarType::I64 => format!("i64({})", halves(value as i64 as u64)),
+        ScalarType::U64 if value < 1 << 32 => format!("u64({value}u)"),
+        ScalarType::U64 => format!("({})", halves(value as u64)),
+    }
+}
+
+/// A float as text. Infinities and NaN are made of bits at run time, as constants may not be such.
+pub(in crate::shader) fn float(value: f32) -> String {
+    if !value.is_finite() {
+        return format!("of_bits({}u)", value.to_bits());
+    }
+    if value != 0.0 && !value.is_normal() {
+        return format!("of_bits({}u)", value.to_bits());
+    }
+    // The shortest decimal of the largest number is beyond it, and browsers refuse it.
+    let text = match value.abs() == f32::MAX {
+        true => format!("{:e}f", f64::from(value)),
+        false => format!("{value:?}f"),
+    };
+    if value.is_sign_negative() { format!("({text})") } else { text }
 }

@@ -180,6 +180,11 @@ impl<'k> KernelValue<'k> {
         self.function_with("max", other)
     }
 
+    /// The largest whole number that is not larger.
+    pub(crate) fn floor(self) -> KernelValue<'k> {
+        self.function("floor")
+    }
+
     /// The nearest number between two.
     pub(crate) fn clamp(
         self,
@@ -263,6 +268,11 @@ impl<'k> KernelValue<'k> {
     /// A number of this value's type.
     pub(crate) fn number(self, value: i32) -> KernelValue<'k> {
         self.builder.number(self.scalar(), value)
+    }
+
+    /// A float.
+    pub(crate) fn float(self, value: f32) -> KernelValue<'k> {
+        self.builder.float(value)
     }
 
     /// An index or a size.

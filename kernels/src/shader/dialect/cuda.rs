@@ -131,8 +131,8 @@ pub(super) fn print(shader: &Shader) -> String {
         ),
         _ => write!(
             text,
-            "    const u32 team = blockIdx.x;\n    const u32 lane = threadIdx.x;\n{}    \
-             if (team < {}u) {{\n{body}    }}\n}}\n",
+            "    const u32 workgroup = blockIdx.x;\n    const u32 local = threadIdx.x;\n{}    \
+             if (workgroup < {}u) {{\n{body}    }}\n}}\n",
             if subgroups { PLACES } else { "" },
             count / group
         ),

@@ -1,12 +1,11 @@
 //! The texts around bodies, and the grids they are run in.
 
 mod cuda;
-pub(super) mod halves;
 mod matrices;
 mod narrow;
 mod wgsl;
 
-use super::{Shader, tiles::TEAM};
+use super::{Shader, tiles::WORKGROUP};
 
 /// A language of shaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +39,7 @@ impl ShaderDialect {
     /// Invocations that start together.
     pub(crate) fn group(self, shader: &Shader) -> usize {
         match self {
-            _ if !shader.shared.is_empty() => TEAM,
+            _ if !shader.shared.is_empty() => WORKGROUP,
             ShaderDialect::Wgsl => 64,
             ShaderDialect::Cuda => 256,
         }

@@ -103,9 +103,9 @@ pub(super) fn print(shader: &Shader) -> String {
             "fn barrier_() {{ workgroupBarrier(); }}\n\
              @compute @workgroup_size({group})\n\
              fn {entry}(@builtin(workgroup_id) place: vec3<u32>, \
-             @builtin(local_invocation_index) lane: u32{}) {{\n    \
-             let team = place.x + place.y * {width}u;\n    \
-             if (team < {}u) {{\n{body}    }}\n}}\n",
+             @builtin(local_invocation_index) local: u32{}) {{\n    \
+             let workgroup = place.x + place.y * {width}u;\n    \
+             if (workgroup < {}u) {{\n{body}    }}\n}}\n",
             if subgroups { PLACES } else { "" },
             count / group
         ),

@@ -5,15 +5,15 @@ extern "C" __global__ void __launch_bounds__(256) entry(const unsigned short* __
     const Out_<Half_> out0{out0_};
     __shared__ __align__(16) f32 tile_a[1040];
     __shared__ __align__(16) f32 tile_b[1040];
-    const u32 team = blockIdx.x;
-    const u32 lane = threadIdx.x;
-    if (team < 12u) {
-        const u32 row = team % 2u * 64u;
-        const u32 matrix = team / 2u;
+    const u32 workgroup = blockIdx.x;
+    const u32 local = threadIdx.x;
+    if (workgroup < 12u) {
+        const u32 row = workgroup % 2u * 64u;
+        const u32 matrix = workgroup / 2u;
         const u32 start = matrix / 3u * 1300u;
         const u32 start_2 = matrix % 3u * 1280u;
-        const u32 right = lane % 16u * 4u;
-        const u32 below = lane / 16u * 4u;
+        const u32 right = local % 16u * 4u;
+        const u32 below = local / 16u * 4u;
         f32 sum = 0.0f;
         f32 sum_2 = 0.0f;
         f32 sum_3 = 0.0f;
@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(256) entry(const unsigned short* __
         f32 sum_16 = 0.0f;
         for (u32 deep_start = 0u; deep_start < 20u; deep_start = deep_start + 16u) {
             for (u32 step = 0u; step < 4u; step++) {
-                const u32 at = lane + step * 256u;
+                const u32 at = local + step * 256u;
                 const u32 line = at / 16u;
                 const u32 depth = at % 16u;
                 const u32 along = row + line;
@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(256) entry(const unsigned short* __
                 tile_a[depth * 65u + line] = x;
             }
             for (u32 step_2 = 0u; step_2 < 4u; step_2++) {
-                const u32 at_2 = lane + step_2 * 256u;
+                const u32 at_2 = local + step_2 * 256u;
                 const u32 line_2 = at_2 % 64u;
                 const u32 depth_2 = at_2 / 64u;
                 const u32 along_2 = line_2;

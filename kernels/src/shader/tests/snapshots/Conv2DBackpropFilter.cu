@@ -2,14 +2,14 @@
 extern "C" __global__ void __launch_bounds__(256) entry(const f32* __restrict__ in0, const f32* __restrict__ in1, f32* __restrict__ out0) {
     __shared__ __align__(16) f32 tile_a[1040];
     __shared__ __align__(16) f32 tile_b[1040];
-    const u32 team = blockIdx.x;
-    const u32 lane = threadIdx.x;
-    if (team < 20u) {
-        const u32 column = team % 2u * 64u;
-        const u32 row = team / 2u % 10u * 64u;
-        const u32 matrix = team / 20u;
-        const u32 right = lane % 16u * 4u;
-        const u32 below = lane / 16u * 4u;
+    const u32 workgroup = blockIdx.x;
+    const u32 local = threadIdx.x;
+    if (workgroup < 20u) {
+        const u32 column = workgroup % 2u * 64u;
+        const u32 row = workgroup / 2u % 10u * 64u;
+        const u32 matrix = workgroup / 20u;
+        const u32 right = local % 16u * 4u;
+        const u32 below = local / 16u * 4u;
         f32 sum = 0.0f;
         f32 sum_2 = 0.0f;
         f32 sum_3 = 0.0f;
@@ -28,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(256) entry(const f32* __restrict__ 
         f32 sum_16 = 0.0f;
         for (u32 deep_start = 0u; deep_start < 80u; deep_start = deep_start + 16u) {
             for (u32 step = 0u; step < 4u; step++) {
-                const u32 at = lane + step * 256u;
+                const u32 at = local + step * 256u;
                 const u32 line = at % 64u;
                 const u32 depth = at / 64u;
                 const u32 along = row + line;
@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(256) entry(const f32* __restrict__ 
                 tile_a[depth * 65u + line] = x;
             }
             for (u32 step_2 = 0u; step_2 < 4u; step_2++) {
-                const u32 at_2 = lane + step_2 * 256u;
+                const u32 at_2 = local + step_2 * 256u;
                 const u32 line_2 = at_2 % 64u;
                 const u32 depth_2 = at_2 / 64u;
                 const u32 along_2 = column + line_2;

@@ -2,15 +2,15 @@
 extern "C" __global__ void __launch_bounds__(256) entry(const f32* __restrict__ in0, f32* __restrict__ out0) {
     __shared__ __align__(16) f32 parts[256];
     f32 kept[4];
-    const u32 team = blockIdx.x;
-    const u32 lane = threadIdx.x;
+    const u32 workgroup = blockIdx.x;
+    const u32 local = threadIdx.x;
     const u32 subgroup_lane = threadIdx.x % 32u;
     const u32 subgroup = threadIdx.x / 32u;
     const u32 subgroups = blockDim.x / 32u;
-    if (team < 3u) {
-        const u32 number = team + lane / 256u;
+    if (workgroup < 3u) {
+        const u32 number = workgroup + local / 256u;
         const u32 row = min(number, 2u);
-        const u32 first = lane % 256u;
+        const u32 first = local % 256u;
         const u32 base = row * 777u;
         f32 acc = of_bits(4286578688u);
         #pragma unroll

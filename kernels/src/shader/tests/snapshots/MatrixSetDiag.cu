@@ -2,18 +2,18 @@
 extern "C" __global__ void __launch_bounds__(256) entry(const f32* __restrict__ in0, const f32* __restrict__ in1, f32* __restrict__ out0) {
     const u32 n = blockIdx.x * 256u + threadIdx.x;
     if (n < 24u) {
-let r = n / 4u % 3u;
-let c = n % 4u;
-let d = i32(c) - i32(r);
-let row = u32(max(-d, 0));
-let column = u32(max(d, 0));
-let len = u32(clamp(min(3 - i32(row), 4 - i32(column)), 0, 3));
-let gap = 3u - len;
-let start = select(0u, 0u, d > 0);
-let k = min(r, c);
-let matrix = n / 12u;
-if (d >= 0 && d <= 0 && k < len) {
-out0[n] = in0[(matrix * 1u + u32(0 - d)) * 3u + start + k];
-} else { out0[n] = in1[n]; }
+        const u32 row = n / 4u % 3u;
+        const u32 column = n % 4u;
+        const i32 diagonal = i32(column) - i32(row);
+        const u32 first_row = u32(max(-diagonal, 0));
+        const u32 first_column = u32(max(diagonal, 0));
+        const u32 length = u32(clamp(min(i32(3u) - i32(first_row), i32(4u) - i32(first_column)), 0, 3));
+        const u32 start = select(0u, 0u, diagonal > 0);
+        const u32 at = min(row, column);
+        if (diagonal >= 0 && diagonal <= 0 && at < length) {
+            out0[n] = in0[(n / 12u + u32(0 - diagonal)) * 3u + start + at];
+        } else {
+            out0[n] = in1[n];
+        }
     }
 }

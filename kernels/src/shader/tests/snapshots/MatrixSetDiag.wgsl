@@ -3,18 +3,18 @@
 fn main(@builtin(global_invocation_id) place: vec3<u32>) {
     let n = place.x + place.y * 64u;
     if (n < 24u) {
-let r = n / 4u % 3u;
-let c = n % 4u;
-let d = i32(c) - i32(r);
-let row = u32(max(-d, 0));
-let column = u32(max(d, 0));
-let len = u32(clamp(min(3 - i32(row), 4 - i32(column)), 0, 3));
-let gap = 3u - len;
-let start = select(0u, 0u, d > 0);
-let k = min(r, c);
-let matrix = n / 12u;
-if (d >= 0 && d <= 0 && k < len) {
-out0[n] = in0[(matrix * 1u + u32(0 - d)) * 3u + start + k];
-} else { out0[n] = in1[n]; }
+        let row = n / 4u % 3u;
+        let column = n % 4u;
+        let diagonal = i32(column) - i32(row);
+        let first_row = u32(max(-diagonal, 0));
+        let first_column = u32(max(diagonal, 0));
+        let length = u32(clamp(min(i32(3u) - i32(first_row), i32(4u) - i32(first_column)), 0, 3));
+        let start = select(0u, 0u, diagonal > 0);
+        let at = min(row, column);
+        if (diagonal >= 0 && diagonal <= 0 && at < length) {
+            out0[n] = in0[(n / 12u + u32(0 - diagonal)) * 3u + start + at];
+        } else {
+            out0[n] = in1[n];
+        }
     }
 }

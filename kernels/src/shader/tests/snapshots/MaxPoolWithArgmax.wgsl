@@ -3,36 +3,34 @@
 fn main(@builtin(global_invocation_id) place: vec3<u32>) {
     let n = place.x + place.y * 128u;
     if (n < 90u) {
-let channel = n % 3u;
-let window = n / 3u;
-let wz = window / 1u % 5u;
-let wy = window / 5u % 3u;
-let wx = window / 15u % 1u;
-let image = window / 15u;
-var found = false;
-var largest = 0.0f;
-var place = image * 90u;
-for (var tx = 0u; tx < 1u; tx++) {
-let px = wx * 1u + tx * 1u - u32(i32(0));
-if (px >= 1u) { continue; }
-for (var ty = 0u; ty < 3u; ty++) {
-let py = wy * 2u + ty * 1u - u32(i32(0));
-if (py >= 6u) { continue; }
-for (var tz = 0u; tz < 2u; tz++) {
-let pz = wz * 1u + tz * 1u - u32(i32(0));
-if (pz >= 5u) { continue; }
-let tap = (tx * 3u + ty) * 2u + tz;
-let at = (((image * 1u + px) * 6u + py) * 5u + pz) * 3u + channel;
-let x = in0[at];
-if (!found || x > largest) {
-found = true;
-largest = x;
-place = at;
-}
-}
-}
-}
-out0[n] = largest;
-out1[n] = i64(place - image * 90u);
+        let channel = n % 3u;
+        let number = n / 3u;
+        let image = number / 15u;
+        let y = number / 5u % 3u;
+        let z = number % 5u;
+        let first = image * 90u;
+        var found = false;
+        var largest = 0.0f;
+        var index = first;
+        for (var offset = 0u; offset < 3u; offset++) {
+            let position = y * 2u + offset;
+            if (position < 6u) {
+                for (var offset_2 = 0u; offset_2 < 2u; offset_2++) {
+                    let position_2 = z + offset_2;
+                    if (position_2 < 5u) {
+                        let kernel_offset = offset * 2u + offset_2;
+                        let at = ((image * 6u + position) * 5u + position_2) * 3u + channel;
+                        let x = in0[at];
+                        if (!found || x > largest) {
+                            found = true;
+                            largest = x;
+                            index = at;
+                        }
+                    }
+                }
+            }
+        }
+        out0[n] = largest;
+        out1[n] = i64(index - first);
     }
 }

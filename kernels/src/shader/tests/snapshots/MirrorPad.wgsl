@@ -3,17 +3,20 @@
 fn main(@builtin(global_invocation_id) place: vec3<u32>) {
     let n = place.x + place.y * 128u;
     if (n < 84u) {
-var source = 0u;
-var at0 = n / 14u % 6u;
-if (at0 < 2u) { at0 = 2u - at0; }
-else { at0 = at0 - 2u; }
-if (at0 >= 3u) { at0 = 4u - at0; }
-source = source + at0 * 8u;
-var at1 = n / 7u % 2u;
-source = source + at1 * 4u;
-var at2 = n / 1u % 7u;
-if (at2 >= 4u) { at2 = 6u - at2; }
-source = source + at2 * 1u;
-out0[n] = in0[source];
+        var at = n / 14u % 6u;
+        if (at < 2u) {
+            at = 2u - at;
+        } else {
+            at = at - 2u;
+        }
+        if (at >= 3u) {
+            at = 4u - at;
+        }
+        var at_2 = n / 7u % 2u;
+        var at_3 = n % 7u;
+        if (at_3 >= 4u) {
+            at_3 = 6u - at_3;
+        }
+        out0[n] = in0[at * 8u + at_2 * 4u + at_3];
     }
 }

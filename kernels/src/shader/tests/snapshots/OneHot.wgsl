@@ -3,7 +3,10 @@
 fn main(@builtin(global_invocation_id) place: vec3<u32>) {
     let n = place.x + place.y * 64u;
     if (n < 12u) {
-let index = in0[n / 3u * 1u + n % 1u];
-if (u32(index) == n / 1u % 3u) { out0[n] = in1[0]; } else { out0[n] = in2[0]; }
+        if (u32(in0[n / 3u]) == n % 3u) {
+            out0[n] = in1[0u];
+        } else {
+            out0[n] = in2[0u];
+        }
     }
 }

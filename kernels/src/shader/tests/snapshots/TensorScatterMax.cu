@@ -2,18 +2,13 @@
 extern "C" __global__ void __launch_bounds__(256) entry(const f32* __restrict__ in0, const i32* __restrict__ in1, const f32* __restrict__ in2, f32* __restrict__ out0) {
     const u32 n = blockIdx.x * 256u + threadIdx.x;
     if (n < 10u) {
-let place = n / 2u;
-var acc = in0[n];
-for (var i = 0u; i < 3u; i++) {
-var at = 0u;
-var inside = true;
-let index0 = in1[i * 1u + 0u];
-let at0 = u32(index0);
-inside = inside && at0 < 5u;
-at = at * 5u + at0;
-if (inside && at == place) { acc = max_(acc, in2[i * 2u + n % 2u]);
- }
-}
-out0[n] = acc;
+        f32 acc = in0[n];
+        for (u32 i = 0u; i < 3u; i++) {
+            const u32 index = u32(in1[i]);
+            if (index < 5u && index == n / 2u) {
+                acc = max_(acc, in2[i * 2u + n % 2u]);
+            }
+        }
+        out0[n] = acc;
     }
 }

@@ -3,6 +3,6 @@
 fn main(@builtin(global_invocation_id) place: vec3<u32>) {
     let n = place.x + place.y * 64u;
     if (n < 24u) {
-out0[n] = in0[(n % 6u) * 4u + (n / 6u)];
+        out0[n] = in0[n % 6u * 4u + n / 6u];
     }
 }

@@ -3,13 +3,12 @@
 fn main(@builtin(global_invocation_id) place: vec3<u32>) {
     let n = place.x + place.y * 64u;
     if (n < 12u) {
-let segment = n / 3u;
-var acc = 0.0f;
-for (var i = 0u; i < 4u; i++) {
-let id = in1[i];
-if (u32(id) == segment) { acc = acc + in0[i * 3u + n % 3u];
- }
-}
-out0[n] = acc;
+        var acc = 0.0f;
+        for (var i = 0u; i < 4u; i++) {
+            if (u32(in1[i]) == n / 3u) {
+                acc = acc + in0[i * 3u + n % 3u];
+            }
+        }
+        out0[n] = acc;
     }
 }
