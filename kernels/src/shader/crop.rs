@@ -93,7 +93,7 @@ impl<'a> Crops<'a> {
         })
     }
 
-    /// How far a position of a crop moves with the end of its dimension that a side is.
+    /// The distance that a position of a crop moves with the end of its dimension that a side is.
     fn moves<'k>(
         &self,
         axis: usize,

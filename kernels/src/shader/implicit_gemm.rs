@@ -21,7 +21,8 @@ pub(super) struct Convolution<'a> {
     pub(super) filters: usize,
 }
 
-/// What a position along one dimension meets with a kernel offset, and whether it meets anything.
+/// Meeting of a position along one dimension and a kernel offset: with which position, and whether
+/// there is one.
 type MeetAlong<'k> = fn(
     &'k KernelBuilder,
     &Slide,

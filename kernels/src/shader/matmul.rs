@@ -142,7 +142,7 @@ impl<'k> SumBlock<'k> {
         SumBlock { rows: (0..rows).map(|_| row()).collect() }
     }
 
-    /// Adds the product of each pair of a row and a column.
+    /// Multiplies each pair of a row and a column, and adds that.
     pub(super) fn add_outer(&self, x: &[KernelValue<'k>], y: &[KernelValue<'k>]) {
         self.each(|i, j, sum| sum.set(sum + x[i] * y[j]));
     }

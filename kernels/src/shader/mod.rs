@@ -103,7 +103,7 @@ pub(crate) struct Shader {
     /// Numbers `n` that one invocation takes in turn, where invocations know nothing of each other.
     pub(crate) turns: usize,
     /// Arrays of floats that the invocations of a workgroup share, with their lengths. Where there are
-    /// any, workgroups are of [`tiles::WORKGROUP`] invocations, and the body knows `workgroup` and
+    /// any, workgroups are of [`dialect::WORKGROUP`] invocations, and the body knows `workgroup` and
     /// `local` instead of `n`; `barrier_()` waits for the whole workgroup.
     pub(crate) shared: Vec<(&'static str, usize)>,
     /// Arrays of floats that each invocation has for itself, with their lengths. Loops over them are

@@ -46,14 +46,14 @@ pub(super) fn element<'k>(
     (ImagePosition::of(k, k.bind("number", n / channels), sizes), channel)
 }
 
-/// Pools windows of input 0: `step` combines an element with a result, `finish` makes of it, and of
-/// the number of elements, the result.
+/// Pools windows of input 0: `step` combines a result with an element, and `end` makes an output of
+/// it and of the number of elements.
 fn fold<'k>(
     k: &'k KernelBuilder,
     call: &OpCall<'_>,
     start: KernelValue<'k>,
     step: impl Fn(KernelValue<'k>, KernelValue<'k>) -> KernelValue<'k>,
-    finish: impl Fn(KernelValue<'k>, KernelValue<'k>) -> KernelValue<'k>,
+    end: impl Fn(KernelValue<'k>, KernelValue<'k>) -> KernelValue<'k>,
 ) -> Result<Option<Shader>> {
     let Some(sweep) = windows(call, call.shape(0))? else { return Ok(None) };
     let ([data], out) = (k.inputs(call, [0]), k.result(call));
@@ -64,7 +64,7 @@ fn fold<'k>(
         acc.set(step(acc, k.bind("x", data.at(at))));
         count.set(count + 1);
     });
-    out.set(k.element(), finish(acc, count).rounded(call.dtype(0)));
+    out.set(k.element(), end(acc, count).rounded(call.dtype(0)));
     k.finish(call.output_shape(0)?.num_elements())
 }
 

@@ -30,7 +30,7 @@ const KNOWN: [i64; 2] = [1, 3];
 fn scramble<'k>(k: &'k KernelBuilder, counter: [KernelValue<'k>; 4], key: [KernelValue<'k>; 2]) {
     let [w0, w1, w2, w3] = counter;
     let [first, second] = MULTIPLIERS.map(|multiplier| k.index(multiplier as usize));
-    k.for_below("i", ROUNDS as usize, |_| {
+    k.for_below("i", ROUNDS, |_| {
         let [(high, low), (other_high, other_low)] = [(first, w0), (second, w2)]
             .map(|(by, w)| (k.bind("high", by.function_with("mulhi_", w)), k.bind("low", by * w)));
         w0.set(other_high ^ w1 ^ key[0]);
@@ -77,7 +77,7 @@ fn numbers(call: &OpCall<'_>, caps: Caps, element: MakeElement) -> Result<Option
 }
 
 /// The `u32` of an element, of four in a block.
-fn word<'k>(
+fn element_bits<'k>(
     k: &'k KernelBuilder,
     [w0, w1, w2, w3]: [KernelValue<'k>; 4],
     number: KernelValue<'k>,
@@ -98,7 +98,7 @@ fn uniform<'k>(
     block: [KernelValue<'k>; 4],
     number: KernelValue<'k>,
 ) -> KernelValue<'k> {
-    let bits = word(k, block, number);
+    let bits = element_bits(k, block, number);
     match dtype {
         DType::F16 => (bits & 0x3ff_usize).to(ScalarType::F32) * 0.000_976_562_5,
         DType::BF16 => (bits & 0x7f_usize).to(ScalarType::F32) * 0.007_812_5,
@@ -140,12 +140,12 @@ fn bits<'k>(
     let [w0, w1, w2, w3] = block;
     let pair = || joined(number.eq(1).select(w2, w0), number.eq(1).select(w3, w1));
     match dtype {
-        DType::I32 => word(k, block, number).to(ScalarType::I32),
+        DType::I32 => element_bits(k, block, number).to(ScalarType::I32),
         DType::U64 => pair(),
         DType::I64 => pair().to(ScalarType::I64),
         _ => {
             k.requires(dtype == DType::U32);
-            word(k, block, number)
+            element_bits(k, block, number)
         }
     }
 }

@@ -6,9 +6,9 @@
 use super::{
     Shader,
     builder::{KernelBuilder, KernelValue},
+    dialect::WORKGROUP,
     index::position,
     scalar_type::{Caps, ScalarType},
-    tiles::WORKGROUP,
     workgroup::{Fold, parts},
 };
 use crate::{device::OpCall, error::Result};

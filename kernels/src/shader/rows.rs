@@ -10,11 +10,11 @@
 use super::{
     Shader,
     builder::{KernelBuffer, KernelBuilder, KernelValue},
+    dialect::WORKGROUP,
     elementwise::element,
     expr,
     reduce::extreme,
     scalar_type::{Caps, ScalarType},
-    tiles::WORKGROUP,
     workgroup::{Fold, WARP, parts},
 };
 use crate::{
@@ -247,7 +247,7 @@ struct RowPosition<'k> {
     /// The element's position in the space, and in the row.
     at: KernelValue<'k>,
     column: KernelValue<'k>,
-    /// How many elements the invocation had before.
+    /// The number of elements that the invocation had before.
     step: KernelValue<'k>,
 }
 
@@ -297,7 +297,7 @@ impl<'a, 'k> RowsWriter<'a, 'k> {
         }
     }
 
-    /// Writes all of the kernel; `None` where a primitive has no spelling.
+    /// Writes all of the kernel; `None` where a primitive has no code.
     fn write(&mut self, rows: usize, reduces: bool) -> Option<()> {
         self.compute_values()?;
         let (k, invocations, root) = (self.k, self.invocations, self.rows.expr.root());

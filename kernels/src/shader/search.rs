@@ -105,8 +105,8 @@ fn nth(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     k.finish(call.shape(0).num_elements())
 }
 
-/// How many elements of its row come before this invocation's: those that are told to, and those to
-/// the left that are told to be equal.
+/// The number of elements of its row that come before this invocation's: those that are told to, and
+/// those to the left that are told to be equal.
 pub(super) fn rank_in_row<'k>(
     k: &'k KernelBuilder,
     row: usize,

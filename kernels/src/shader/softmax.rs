@@ -59,7 +59,7 @@ fn cross_entropy(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     });
     let [logit, label] = [(logits, steps[0]), (labels, steps[1])]
         .map(|(buffer, (down, across))| move |i| buffer.at(n * down + i * across));
-    let (largest, sum) = largest_and_sum(&k, row, &logit);
+    let (largest, sum) = largest_and_sum(&k, row, logit);
     let logarithm = k.bind("logarithm", sum.function("log_"));
     let loss = k.variable("loss", k.float(0.0));
     k.for_below("i", row, |i| {

@@ -6,14 +6,12 @@
 use super::{
     Shader,
     builder::{KernelBuffer, KernelBuilder, KernelValue},
+    dialect::WORKGROUP,
     epilogue::FusedOutput,
     index::position,
     matmul::{BLOCK, MatmulSide, SumBlock, bind_each},
 };
 use crate::error::Result;
-
-/// Invocations of a workgroup that shares memory.
-pub(super) const WORKGROUP: usize = 256;
 
 /// Rows and columns of the result that a workgroup computes.
 pub(super) const TILE: usize = 64;
@@ -101,7 +99,7 @@ impl<'k> TileSquare<'k> {
         let (k, &TileSizes { m, k: depth, n, batch }) = (self.k, &self.sizes);
         let block = TileBlock::new(k);
         let sums = SumBlock::new(k, (BLOCK, BLOCK), k.float(0.0));
-        block.add_products(&sums, (a, self.row, m), (b, self.column, n), depth);
+        block.add_matmul(&sums, (a, self.row, m), (b, self.column, n), depth);
         let first = k.bind("first", self.matrix * (m * n));
         let row = k.bind("row", self.row + block.below);
         let column = k.bind("column", self.column + block.right);
@@ -131,9 +129,9 @@ impl<'k> TileBlock<'k> {
         TileBlock { k, below, right, tiles }
     }
 
-    /// Adds the sums of products of rows of one operand and columns of the other, from first ones on
-    /// of so many, over the summed dimension.
-    pub(super) fn add_products(
+    /// Adds the matmul of rows of one operand and columns of the other, from first ones on of so many,
+    /// over the summed dimension.
+    pub(super) fn add_matmul(
         &self,
         sums: &SumBlock<'k>,
         (a, row, m): (&TileOperand<'_, 'k>, KernelValue<'k>, usize),

@@ -2,8 +2,8 @@
 
 use super::{
     builder::{KernelBuffer, KernelBuilder, KernelValue},
+    dialect::WORKGROUP,
     scalar_type::ScalarType,
-    tiles::WORKGROUP,
 };
 
 /// Invocations of a warp.

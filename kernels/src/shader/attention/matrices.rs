@@ -13,9 +13,9 @@ use super::{
     super::{
         Shader, ShaderDialect,
         builder::{KernelBuilder, float},
+        dialect::WORKGROUP,
         index::position,
         scalar_type::{Caps, ScalarType},
-        tiles::WORKGROUP,
     },
     AttentionKernel, MatrixStarts,
 };

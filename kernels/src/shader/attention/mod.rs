@@ -13,11 +13,12 @@ mod tiled;
 use super::{
     Shader,
     builder::{KernelBuffer, KernelBuilder, KernelValue},
+    dialect::WORKGROUP,
     expr,
     index::position,
     matmul::BLOCK,
     scalar_type::Caps,
-    tiles::{TILE, WORKGROUP},
+    tiles::TILE,
 };
 use crate::{
     device::OpCall,

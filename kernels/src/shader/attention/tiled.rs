@@ -3,8 +3,9 @@
 use super::{
     super::{
         builder::{KernelBuffer, KernelValue},
+        dialect::WORKGROUP,
         matmul::{BLOCK, SumBlock, bind_each},
-        tiles::{DEPTH, PITCH, TILE, TileBlock, TileOperand, WORKGROUP},
+        tiles::{DEPTH, PITCH, TILE, TileBlock, TileOperand},
         workgroup::Fold,
     },
     AttentionKernel, MatrixStarts, QueryState, SIDE, largest_of,
@@ -37,7 +38,7 @@ impl<'k> AttentionKernel<'_, 'k> {
         let mut written = Some(());
         k.for_range("start", (0, *keys, TILE), |start| {
             let scores = SumBlock::new(k, (BLOCK, BLOCK), k.float(0.0));
-            block.add_products(
+            block.add_matmul(
                 &scores,
                 (&read_queries, row, *queries),
                 (&read_keys, start, *keys),

@@ -55,7 +55,7 @@ struct RecordedCode {
     tree: KernelTree,
     /// Statements of the blocks that are open, outermost first.
     blocks: Vec<Vec<KernelStatement>>,
-    /// How often a name was asked for.
+    /// The number of times that a name was asked for.
     uses: HashMap<String, usize>,
     inputs: Vec<(usize, ScalarType)>,
     outputs: Vec<ScalarType>,

@@ -9,7 +9,7 @@ use super::{
 };
 use std::fmt::Write;
 
-/// How tightly the parts of a text hold together. WGSL mixes neither bits with numbers nor `&&` with
+/// Strength with which the parts of a text hold together. WGSL mixes neither bits with numbers nor `&&` with
 /// `||` unless there are parentheses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Binding {
@@ -179,7 +179,7 @@ impl Printer<'_> {
     fn bound(&self, id: KernelExprId) -> (String, Binding) {
         match self.tree.kind(id) {
             KernelExprKind::Literal(literal) => {
-                (spelled(*literal, self.tree.scalar(id)), Binding::Atom)
+                (literal_text(*literal, self.tree.scalar(id)), Binding::Atom)
             }
             KernelExprKind::Name(name) => (self.name(*name).to_string(), Binding::Atom),
             KernelExprKind::Element(array, at) => {
@@ -205,7 +205,7 @@ impl Printer<'_> {
 }
 
 /// A literal of a type.
-fn spelled(literal: KernelLiteral, scalar: ScalarType) -> String {
+fn literal_text(literal: KernelLiteral, scalar: ScalarType) -> String {
     match literal {
         KernelLiteral::F32(value) => float(value),
         KernelLiteral::Bool(value) => value.to_string(),

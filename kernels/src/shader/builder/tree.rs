@@ -48,7 +48,7 @@ pub(super) enum BinaryOperator {
 }
 
 impl BinaryOperator {
-    /// The spelling.
+    /// The symbol in both languages.
     pub(super) fn symbol(self) -> &'static str {
         use BinaryOperator::*;
         match self {
@@ -89,7 +89,7 @@ pub(super) enum UnaryOperator {
 }
 
 impl UnaryOperator {
-    /// The spelling.
+    /// The symbol in both languages.
     pub(super) fn symbol(self) -> &'static str {
         match self {
             UnaryOperator::Neg => "-",

@@ -21,7 +21,7 @@ pub(crate) struct KernelValue<'k> {
     pub(super) id: KernelExprId,
 }
 
-/// What may stand beside a value: another one, or a number of Rust.
+/// Operand of a value: another one, or a number of Rust.
 pub(crate) trait KernelOperand<'k> {
     /// The value, where a number takes this type.
     fn value(self, builder: &'k KernelBuilder, scalar: ScalarType) -> KernelValue<'k>;
@@ -139,7 +139,7 @@ impl<'k> KernelValue<'k> {
         self.builder.assign(self.id, value.id);
     }
 
-    /// One of two values of a type, by this condition. Both are computed.
+    /// Chooses one of two values of a type by this condition. Both are computed.
     pub(crate) fn select(
         self,
         yes: impl KernelOperand<'k>,

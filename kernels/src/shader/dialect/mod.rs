@@ -5,7 +5,10 @@ mod matrices;
 mod narrow;
 mod wgsl;
 
-use super::{Shader, tiles::WORKGROUP};
+use super::Shader;
+
+/// Invocations of a workgroup that shares memory.
+pub(super) const WORKGROUP: usize = 256;
 
 /// A language of shaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
