@@ -198,7 +198,8 @@ impl<'a> Io<'a> {
     /// When its size does not fit the spec.
     pub fn to_host(&self, index: usize, spec: &OperandSpec) -> Result<HostTensor> {
         match self.inputs[index] {
-            Operand::Tensor(tensor) => Ok(tensor.clone()),
+            // A reshaped value is the value before, under another shape.
+            Operand::Tensor(tensor) => Ok(tensor.reshaped(spec.shape.clone())?),
             Operand::Plain(_) | Operand::InPlace | Operand::Device(_) => {
                 Ok(HostTensor::from_bytes(spec.dtype, spec.shape.clone(), self.bytes(index))?)
             }
@@ -324,4 +325,23 @@ pub fn check_size(dtype: DType, shape: &Shape, limit: usize) -> Result<()> {
         return Ok(());
     }
     Err(Error::TensorTooLarge { dtype, shape: shape.clone(), bytes, limit })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferroflow_ir::Shape;
+
+    /// A reshape has no action: its consumers find the value before.
+    #[test]
+    fn operands_have_the_shape_that_kernels_were_compiled_for() {
+        let before = HostTensor::vector(&[1, 2, 3, 4]).unwrap();
+        let shape = Shape::new([2, 2]).unwrap();
+        let spec = OperandSpec::new(before.dtype(), shape.clone());
+        let threads = Threads::single();
+        let io = Io::new([Operand::Tensor(&before)], [], &threads, usize::MAX);
+        assert_eq!(io.to_host(0, &spec).unwrap().shape(), &shape);
+        let other = OperandSpec::new(before.dtype(), Shape::new([3]).unwrap());
+        assert!(io.to_host(0, &other).is_err());
+    }
 }

@@ -59,15 +59,7 @@ mod program_cache;
 #[cfg(feature = "cuda")]
 mod schedule;
 mod scratch;
-#[cfg_attr(
-    not(any(feature = "cuda", feature = "wgpu")),
-    expect(dead_code, reason = "no device that takes programs is compiled in")
-)]
-#[cfg_attr(
-    not(any(feature = "cuda", feature = "wgpu")),
-    expect(unused_imports, reason = "no device that takes programs is compiled in")
-)]
-mod shader;
+pub mod shader;
 mod simd;
 mod sync;
 mod tensor_message;

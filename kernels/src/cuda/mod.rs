@@ -139,7 +139,7 @@ impl CudaDevice {
             inputs.push((position, input.shape.num_elements() * self.size(input.dtype)?));
         }
         let mut outputs = SmallVec::new();
-        for (index, &dtype) in shader.dtypes.1.iter().enumerate() {
+        for (index, &dtype) in shader.outputs.iter().enumerate() {
             outputs.push(call.output_shape(index)?.num_elements() * self.size(dtype)?);
         }
         let grid = (ShaderDialect::Cuda.grid(&shader), ShaderDialect::Cuda.group(&shader) as u32);

@@ -2,11 +2,11 @@
 //!
 //! A [`Shader`] computes one call on a device: its body is run once for each number `n` below
 //! `count`, by as many invocations at a time as the device has. Kernels are built from typed values
-//! ([`builder`]), and [`ShaderDialect`] prints them as WGSL and as CUDA C++. Functions that kernels
-//! call ([`math`]) are written in what both languages have in common: `let` and `var` without types,
+//! ([`KernelBuilder`]), and [`ShaderDialect`] prints them as WGSL and as CUDA C++. Functions that
+//! kernels call (`math.rs`) are written in what both languages have in common: `let` and `var` without types,
 //! literals with suffixes.
 //!
-//! Where that pays, invocations work in workgroups that share memory ([`Shader::shared`]).
+//! Where that pays, invocations work in workgroups that share memory.
 //!
 //! Kernels compute with scalars of 32 bits, or of 64 where the device has such ([`ScalarType`]):
 //! 16-bit floats compute in `f32`. In memory an element takes a scalar too in WGSL, which has no
@@ -15,7 +15,22 @@
 //! equal sources are compiled once. `tests/snapshots` shows the source of a kernel of each family.
 //!
 //! A call that has no shader is a call that the device does not run: `None`, never a slow way
-//! around.
+//! around. Devices of other crates take the same sources ([`shader`]), and build kernels of their own:
+//!
+//! ```
+//! use ferroflow_ir::DType;
+//! use ferroflow_kernels::shader::{Caps, KernelBuilder, ShaderDialect};
+//!
+//! // out0[n] = 2 · in0[n] + 1 for 1 000 elements.
+//! let k = KernelBuilder::new(Caps::default());
+//! let (x, y, n) = (k.input(0, DType::F32), k.output(DType::F32), k.element());
+//! y.set(n, x.at(n) * 2.0 + 1.0);
+//! let kernel = k.finish(1000)?.expect("every device holds f32");
+//! let source = ShaderDialect::Wgsl.print(&kernel);
+//! assert!(source.contains("out0[n] = in0[n] * 2.0f + 1.0f;"));
+//! assert_eq!(ShaderDialect::Wgsl.grid(&kernel), (16, 1));
+//! # Ok::<(), ferroflow_kernels::Error>(())
+//! ```
 
 mod angle;
 mod attention;
@@ -74,70 +89,12 @@ use crate::{
 };
 #[cfg(feature = "cuda")]
 pub(crate) use attention::attends_by_matrices;
-use body::KernelBody;
-pub(crate) use dialect::{Grid, ShaderDialect};
+pub use body::Shader;
+pub use builder::{KernelBuffer, KernelBuilder, KernelOperand, KernelValue};
+pub use dialect::{Grid, ShaderDialect};
 use epilogue::Epilogue;
 use ferroflow_ir::{DType, Lowering, ops::names};
-pub(crate) use scalar_type::{Caps, ScalarType};
-
-/// A program for one call.
-#[derive(Debug, Clone)]
-pub(crate) struct Shader {
-    /// The inputs it reads, `in0`, `in1`, …: position in the call, and how elements are stored
-    /// there.
-    pub(crate) inputs: Vec<(usize, ScalarType)>,
-    /// `u32` constants that depend on the call alone and are too many for the text: `table0`,
-    /// `table1`, ….
-    pub(crate) tables: Vec<Vec<u32>>,
-    /// The outputs it writes, `out0`, `out1`, ….
-    pub(crate) outputs: Vec<ScalarType>,
-    /// The dtypes of the inputs it reads and of its outputs: how elements are stored where devices
-    /// have them as the host does.
-    pub(crate) dtypes: (Vec<DType>, Vec<DType>),
-    /// Whether 16-bit floats are stored as such in WGSL, too.
-    pub(crate) halves: bool,
-    /// The statements of an invocation.
-    pub(crate) body: KernelBody,
-    /// The number of invocations.
-    pub(crate) count: usize,
-    /// Numbers `n` that one invocation takes in turn, where invocations know nothing of each other.
-    pub(crate) turns: usize,
-    /// Arrays of floats that the invocations of a workgroup share, with their lengths. Where there are
-    /// any, workgroups are of [`dialect::WORKGROUP`] invocations, and the body knows `workgroup` and
-    /// `local` instead of `n`; `barrier_()` waits for the whole workgroup.
-    pub(crate) shared: Vec<(&'static str, usize)>,
-    /// Arrays of floats that each invocation has for itself, with their lengths. Loops over them are
-    /// unrolled, so that compilers see where in an array each step is.
-    pub(crate) arrays: Vec<(String, usize)>,
-}
-
-impl Shader {
-    /// A program whose invocations know nothing of each other.
-    fn plain(
-        inputs: Vec<(usize, ScalarType)>,
-        outputs: Vec<ScalarType>,
-        body: impl Into<KernelBody>,
-        count: usize,
-    ) -> Shader {
-        let body = body.into();
-        let (tables, dtypes, halves, shared, arrays) = Default::default();
-        Shader { inputs, tables, outputs, dtypes, halves, body, count, turns: 1, shared, arrays }
-    }
-
-    /// The shader with the dtypes of its call and of its epilogue.
-    fn of(mut self, call: &OpCall<'_>, then: Option<&Then<'_>>, caps: Caps) -> Shader {
-        let others = then.map_or(&[][..], |then| then.others);
-        let dtypes: Vec<DType> = call.inputs.iter().chain(others).map(|x| x.dtype).collect();
-        let inputs = self.inputs.iter().map(|&(position, _)| dtypes[position]);
-        let outputs = match then {
-            Some(then) => vec![then.expr.dtype()],
-            None => call.outputs[..self.outputs.len()].iter().map(|x| x.dtype).collect(),
-        };
-        self.halves = caps.halves;
-        self.dtypes = (inputs.collect(), outputs);
-        self
-    }
-}
+pub use scalar_type::{Caps, ScalarType};
 
 /// Makes the shader of one op's calls; `None` for what it has no text for.
 type Build = fn(&OpCall<'_>, Caps) -> Result<Option<Shader>>;
@@ -185,12 +142,12 @@ const MOST_ELEMENTS: usize = i32::MAX as usize;
 /// # Errors
 ///
 /// When the call's attributes do not fit its op.
-pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
+pub fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let region = call.with_anchor(|anchor, then| with_epilogue(anchor, then, caps))?;
     if region.is_some() || !are_held(call, &[], caps)? {
         return Ok(region);
     }
-    let found = match call.op.lowering {
+    match call.op.lowering {
         Lowering::Elementwise(_) | Lowering::Fused => elementwise::shader(call, caps),
         Lowering::Reduce(kind) => reduce::shader(call, caps, kind),
         Lowering::View(rule) => copy::shader(call, caps, rule),
@@ -208,8 +165,7 @@ pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         | Lowering::Composite(_)
         | Lowering::Runtime
         | Lowering::Interface => Ok(None),
-    };
-    Ok(found?.map(|shader| shader.of(call, None, caps)))
+    }
 }
 
 /// The shader of a region's anchor and its epilogue, if there is one.
@@ -223,7 +179,7 @@ fn with_epilogue(call: &OpCall<'_>, then: &Then<'_>, caps: Caps) -> Result<Optio
         return Ok(None);
     }
     let Some(epilogue) = Epilogue::fused(call, then) else { return Ok(None) };
-    Ok(build(call, caps, &epilogue)?.map(|shader| shader.of(call, Some(then), caps)))
+    build(call, caps, &epilogue)
 }
 
 /// Whether the device can hold what a call takes, with other inputs, and returns.

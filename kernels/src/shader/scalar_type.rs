@@ -4,24 +4,24 @@ use ferroflow_ir::DType;
 
 /// Capabilities of a device beyond the least.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Caps {
+pub struct Caps {
     /// Whether there are 64-bit integers.
-    pub(crate) int64: bool,
+    pub int64: bool,
     /// Whether groups of invocations share memory faster than they read it.
-    pub(crate) tiles: bool,
+    pub tiles: bool,
     /// Whether neighbours of a group can tell each other numbers without memory.
-    pub(crate) subgroups: bool,
+    pub subgroups: bool,
     /// Whether those neighbours are 32, whose numbers each may ask for.
-    pub(crate) warps: bool,
+    pub warps: bool,
     /// Whether those multiply matrices of 16-bit floats, which is CUDA C++ alone.
-    pub(crate) matrices: bool,
+    pub matrices: bool,
     /// Whether 16-bit floats of WebGPU can be stored as such.
-    pub(crate) halves: bool,
+    pub halves: bool,
 }
 
 /// The type of an element in shaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum ScalarType {
+pub enum ScalarType {
     /// Every float of up to 32 bits.
     F32,
     /// Every signed integer of up to 32 bits.
@@ -30,13 +30,15 @@ pub(crate) enum ScalarType {
     U32,
     /// A bool, stored as a `u32` of 0 or 1.
     Bool,
+    /// Signed integers of 64 bits.
     I64,
+    /// Unsigned integers of 64 bits.
     U64,
 }
 
 impl ScalarType {
     /// The scalar type of a dtype, if the device can hold it.
-    pub(crate) fn of(dtype: DType, caps: Caps) -> Option<ScalarType> {
+    pub fn of(dtype: DType, caps: Caps) -> Option<ScalarType> {
         match dtype {
             DType::F32 | DType::F16 | DType::BF16 => Some(ScalarType::F32),
             DType::I32 | DType::I16 | DType::I8 => Some(ScalarType::I32),
@@ -49,7 +51,7 @@ impl ScalarType {
     }
 
     /// The name of the type of values.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             ScalarType::F32 => "f32",
             ScalarType::I32 => "i32",
@@ -59,16 +61,12 @@ impl ScalarType {
             ScalarType::U64 => "u64",
         }
     }
+}
 
-    /// The name of the type that is read and written.
-    pub(crate) fn storage(self) -> &'static str {
-        match self {
-            ScalarType::Bool => "u32",
-            ScalarType::F32
-            | ScalarType::I32
-            | ScalarType::U32
-            | ScalarType::I64
-            | ScalarType::U64 => self.name(),
-        }
+/// The name of the type that elements of a dtype are read and written as.
+pub(super) fn storage(dtype: DType) -> &'static str {
+    match ScalarType::of(dtype, Caps { int64: true, ..Caps::default() }) {
+        None | Some(ScalarType::Bool) => "u32",
+        Some(scalar) => scalar.name(),
     }
 }

@@ -100,9 +100,10 @@ fn onto(
     if count > 0 {
         let [indices, updates] = k.inputs(call, [first, first + 1]);
         let inner = shape[depth..].iter().product::<usize>().max(1);
+        let row = k.bind("row", n / inner);
         k.for_below("i", count, |i| {
             let (at, inside) = position(&k, indices, i, &shape[..depth]);
-            k.when(inside.and(at.eq(n / inner)), || {
+            k.when(inside.and(at.eq(row)), || {
                 acc.set(rule.combine(dtype, acc, updates.at(i * inner + n % inner)));
             });
         });
@@ -142,9 +143,9 @@ fn segments(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>>
         Rule::Max | Rule::Min => bound(&k, dtype, rule == Rule::Max),
         Rule::Add | Rule::Sub | Rule::Div | Rule::Update => out.zero(),
     };
-    let acc = k.variable("acc", start);
+    let (acc, segment) = (k.variable("acc", start), k.bind("segment", n / inner));
     k.for_below("i", rows, |i| {
-        k.when(ids.at(i).as_index().eq(n / inner), || {
+        k.when(ids.at(i).as_index().eq(segment), || {
             acc.set(rule.combine(dtype, acc, data.at(i * inner + n % inner)));
         });
     });

@@ -2,7 +2,7 @@
 // the call that waits for them.
 
 /** Usages of buffers, `GPUBufferUsage`: STORAGE, COPY_SRC and COPY_DST for kernels; MAP_READ and COPY_DST for copies. */
-const USAGE = { kernel: 0x80 | 0x04 | 0x08, copy: 0x01 | 0x08 };
+const USAGE = { bound: 0x80, kernel: 0x80 | 0x04 | 0x08, copy: 0x01 | 0x08 };
 
 /** `GPUShaderStage.COMPUTE`. */
 const COMPUTE = 4;
@@ -18,6 +18,10 @@ let encoder;
 let pass;
 const objects = new Map();
 let next = 1;
+/** Bind groups by the numbers of a pipeline and of its buffers. Memory comes from a pool, so that calls soon find the
+ * memory of earlier ones. */
+const groups = new Map();
+const MOST_GROUPS = 4096;
 /** Buffers that go when what uses them was sent. */
 let dropped = [];
 
@@ -101,12 +105,27 @@ function endPass() {
   pass = undefined;
 }
 
-export function record(program, buffers, width, height) {
-  const { pipeline, layout } = objects.get(program);
+function groupOf(program, buffers) {
+  const key = `${program} ${buffers}`;
+  const known = groups.get(key);
+  if (known) return known;
+  const { layout } = objects.get(program);
   const entries = Array.from(buffers, (number, binding) => ({ binding, resource: { buffer: objects.get(number) } }));
+  const group = device.createBindGroup({ layout, entries });
+  if (groups.size >= MOST_GROUPS) groups.clear();
+  groups.set(key, group);
+  return group;
+}
+
+/** Lets go of bind groups, which keep the memory that they bind. */
+export function forgetGroups() {
+  groups.clear();
+}
+
+export function record(program, buffers, width, height) {
   const recorder = passOf();
-  recorder.setPipeline(pipeline);
-  recorder.setBindGroup(0, device.createBindGroup({ layout, entries }));
+  recorder.setPipeline(objects.get(program).pipeline);
+  recorder.setBindGroup(0, groupOf(program, buffers));
   recorder.dispatchWorkgroups(width, height);
 }
 
@@ -144,5 +163,6 @@ export async function read(number, bytes) {
 export function drop(number) {
   const object = objects.get(number);
   if (object.destroy) dropped.push(object);
+  if (object.usage & USAGE.bound) groups.clear();
   objects.delete(number);
 }

@@ -46,6 +46,8 @@ extern "C" {
     #[wasm_bindgen(js_name = allocateSmall)]
     fn allocate_small(size: f64, is_copy: bool) -> u32;
     fn record(pipeline: u32, buffers: &[u32], width: u32, height: u32);
+    #[wasm_bindgen(js_name = forgetGroups)]
+    fn forget_groups();
     #[wasm_bindgen(js_name = recordCopy)]
     fn record_copy(from: u32, to: u32, size: f64);
     fn send();
@@ -59,6 +61,7 @@ extern "C" {
 }
 
 /// An object of `browser.js`.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct BrowserObject(u32);
 
 impl Drop for BrowserObject {
@@ -72,6 +75,7 @@ impl Drop for BrowserObject {
 pub(crate) struct BrowserPipeline(Arc<BrowserObject>);
 
 /// Memory of the device.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BrowserBuffer {
     object: BrowserObject,
     size: u64,
@@ -142,6 +146,11 @@ impl BrowserConnection {
     ) {
         let numbers: Vec<u32> = buffers.iter().map(|buffer| buffer.object.0).collect();
         record(pipeline.0.0, &numbers, width, height);
+    }
+
+    /// Lets go of bind groups, which keep the memory that they bind.
+    pub(super) fn forget_groups(&self) {
+        forget_groups();
     }
 
     /// Records a copy of the first bytes of a buffer.

@@ -11,7 +11,7 @@ use crate::{
 use ferroflow_ir::device_name::DeviceName;
 use parking_lot::Mutex;
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fmt::Display,
     sync::{
         Arc,
@@ -36,8 +36,9 @@ pub(super) struct Gpu {
     pipelines: ProgramCache<Pipeline>,
     /// The number of calls that are not sent yet.
     recorded: Mutex<usize>,
-    /// Free buffers by size.
-    pool: Mutex<HashMap<u64, Vec<RawBuffer>>>,
+    /// Free buffers by size. The first one of them is taken, whatever the order was in which they were
+    /// freed, so that a run finds the buffers of the run before, and their bind groups.
+    pool: Mutex<HashMap<u64, BTreeSet<RawBuffer>>>,
     pooled: AtomicUsize,
 }
 
@@ -163,7 +164,7 @@ impl Gpu {
             false => return Err(self.out_of_memory(bytes)),
         };
         self.alive()?;
-        if let Some(buffer) = self.pool.lock().get_mut(&size).and_then(Vec::pop) {
+        if let Some(buffer) = self.pool.lock().get_mut(&size).and_then(BTreeSet::pop_first) {
             self.pooled.fetch_sub(size as usize, Ordering::Relaxed);
             return Ok(buffer);
         }
@@ -171,6 +172,7 @@ impl Gpu {
             return Ok(buffer);
         }
         self.pool.lock().clear();
+        self.connection.forget_groups();
         self.pooled.store(0, Ordering::Relaxed);
         self.connection.allocate(size).ok_or_else(|| self.out_of_memory(bytes))
     }
@@ -181,9 +183,10 @@ impl Gpu {
         let bytes = buffer.size() as usize;
         if self.pooled.fetch_add(bytes, Ordering::Relaxed) + bytes > MOST_POOLED {
             self.pooled.fetch_sub(bytes, Ordering::Relaxed);
+            self.connection.forget_groups();
             return;
         }
-        self.pool.lock().entry(buffer.size()).or_default().push(buffer);
+        self.pool.lock().entry(buffer.size()).or_default().insert(buffer);
     }
 
     /// Writes to memory, after what was recorded until now.

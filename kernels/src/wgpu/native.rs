@@ -3,7 +3,14 @@
 use super::AdapterFacts;
 use crate::shader::{Caps, Grid, ShaderDialect};
 use parking_lot::Mutex;
-use std::sync::{Arc, mpsc};
+use smallvec::SmallVec;
+use std::{
+    collections::HashMap,
+    sync::{Arc, mpsc},
+};
+
+/// Bind groups that are kept for calls that come again with the same memory.
+const MOST_GROUPS: usize = 4096;
 
 /// A compiled text.
 #[derive(Clone)]
@@ -12,12 +19,22 @@ pub(crate) struct NativePipeline {
     layout: wgpu::BindGroupLayout,
 }
 
+/// Calls that are not sent yet: one pass for as many as come after each other.
+struct Recording {
+    encoder: wgpu::CommandEncoder,
+    pass: Option<wgpu::ComputePass<'static>>,
+}
+
+/// A pipeline and the buffers that it is bound to.
+type GroupKey = (wgpu::ComputePipeline, SmallVec<[wgpu::Buffer; 8]>);
+
 /// A device of an adapter, and its queue.
 pub(crate) struct NativeConnection {
     device: wgpu::Device,
     queue: wgpu::Queue,
-    /// Calls that are not sent yet.
-    encoder: Mutex<Option<wgpu::CommandEncoder>>,
+    recording: Mutex<Option<Recording>>,
+    /// Memory comes from a pool, so that calls soon find the memory of earlier ones.
+    groups: Mutex<HashMap<GroupKey, wgpu::BindGroup>>,
     /// Why the device is lost, once it is.
     loss: Arc<Mutex<Option<String>>>,
     /// Defect found since the last look.
@@ -75,8 +92,8 @@ impl NativeConnection {
             most_bindings: limits.max_storage_buffers_per_shader_stage as usize,
             most_bytes: limits.max_buffer_size.min(limits.max_storage_buffer_binding_size),
         };
-        let encoder = Mutex::default();
-        Some((facts, NativeConnection { device, queue, encoder, loss, defect }))
+        let (recording, groups) = (Mutex::default(), Mutex::default());
+        Some((facts, NativeConnection { device, queue, recording, groups, loss, defect }))
     }
 
     pub(super) fn loss(&self) -> Option<String> {
@@ -166,41 +183,72 @@ impl NativeConnection {
         buffers: &[&wgpu::Buffer],
         (width, height): Grid,
     ) {
-        let entries: Vec<wgpu::BindGroupEntry<'_>> = buffers
-            .iter()
-            .enumerate()
-            .map(|(binding, buffer)| wgpu::BindGroupEntry {
-                binding: binding as u32,
-                resource: buffer.as_entire_binding(),
-            })
-            .collect();
+        let group = self.group(pipeline, buffers);
+        let mut recording = self.recording.lock();
+        let Recording { encoder, pass } = self.opened(&mut recording);
+        let pass = pass.get_or_insert_with(|| {
+            encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()).forget_lifetime()
+        });
+        pass.set_pipeline(&pipeline.pipeline);
+        pass.set_bind_group(0, &group, &[]);
+        pass.dispatch_workgroups(width, height, 1);
+    }
+
+    /// The bind group of a pipeline and buffers.
+    fn group(&self, pipeline: &NativePipeline, buffers: &[&wgpu::Buffer]) -> wgpu::BindGroup {
+        let bound = buffers.iter().map(|&buffer| buffer.clone()).collect();
+        let key: GroupKey = (pipeline.pipeline.clone(), bound);
+        let mut groups = self.groups.lock();
+        if let Some(found) = groups.get(&key) {
+            return found.clone();
+        }
+        let entries = buffers.iter().enumerate().map(|(binding, buffer)| wgpu::BindGroupEntry {
+            binding: binding as u32,
+            resource: buffer.as_entire_binding(),
+        });
+        let entries: SmallVec<[_; 8]> = entries.collect();
         let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,
             layout: &pipeline.layout,
             entries: &entries,
         });
-        self.encode(|encoder| {
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            pass.set_pipeline(&pipeline.pipeline);
-            pass.set_bind_group(0, &group, &[]);
-            pass.dispatch_workgroups(width, height, 1);
-        });
+        if groups.len() >= MOST_GROUPS {
+            groups.clear();
+        }
+        groups.insert(key, group.clone());
+        group
+    }
+
+    /// Lets go of bind groups, which keep the memory that they bind.
+    pub(super) fn forget_groups(&self) {
+        self.groups.lock().clear();
+    }
+
+    /// The number of bind groups that are kept.
+    #[cfg(test)]
+    pub(super) fn n_groups(&self) -> usize {
+        self.groups.lock().len()
     }
 
     /// Records a copy of the first bytes of a buffer.
     pub(super) fn record_copy(&self, from: &wgpu::Buffer, to: &wgpu::Buffer, size: u64) {
-        self.encode(|encoder| encoder.copy_buffer_to_buffer(from, 0, to, 0, size));
+        let mut recording = self.recording.lock();
+        let Recording { encoder, pass } = self.opened(&mut recording);
+        drop(pass.take());
+        encoder.copy_buffer_to_buffer(from, 0, to, 0, size);
     }
 
-    fn encode(&self, record: impl FnOnce(&mut wgpu::CommandEncoder)) {
-        let fresh =
-            || self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        record(self.encoder.lock().get_or_insert_with(fresh));
+    fn opened<'a>(&self, recording: &'a mut Option<Recording>) -> &'a mut Recording {
+        recording.get_or_insert_with(|| {
+            let descriptor = wgpu::CommandEncoderDescriptor::default();
+            Recording { encoder: self.device.create_command_encoder(&descriptor), pass: None }
+        })
     }
 
     /// Sends what was recorded.
     pub(super) fn send(&self) {
-        if let Some(encoder) = self.encoder.lock().take() {
+        if let Some(Recording { encoder, pass }) = self.recording.lock().take() {
+            drop(pass);
             self.queue.submit([encoder.finish()]);
         }
     }

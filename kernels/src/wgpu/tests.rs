@@ -87,3 +87,21 @@ fn groups_give_what_single_invocations_do() {
         }
     }
 }
+
+/// Calls that come again find the memory of earlier ones, and their bind groups.
+#[test]
+fn calls_that_come_again_bind_nothing_anew() {
+    for device in devices() {
+        assert_eq!(doubled(&device), [2.0, 4.0]);
+        let bound = device.gpu.connection.n_groups();
+        assert!(bound > 0);
+        for _ in 0..10 {
+            assert_eq!(doubled(&device), [2.0, 4.0]);
+        }
+        assert_eq!(device.gpu.connection.n_groups(), bound);
+        // Memory that leaves the pool is not kept by them.
+        device.gpu.connection.forget_groups();
+        assert_eq!(device.gpu.connection.n_groups(), 0);
+        assert_eq!(doubled(&device), [2.0, 4.0]);
+    }
+}

@@ -12,6 +12,7 @@
 use super::{
     super::{
         Shader, ShaderDialect,
+        body::KernelBody,
         builder::{KernelBuilder, float},
         dialect::WORKGROUP,
         index::position,
@@ -100,7 +101,7 @@ pub(super) fn kernel(
     let count = attention.count() * attention.queries.div_ceil(ROWS) * WORKGROUP;
     let Some(body) = (MatrixText { call, caps, attention }).by_matrices() else { return Ok(None) };
     let shared = shared(attention);
-    Ok(k.finish(count)?.map(|shader| Shader { shared, body: body.into(), ..shader }))
+    Ok(k.finish(count)?.map(|shader| Shader { shared, body: KernelBody::Text(body), ..shader }))
 }
 
 /// Writes the text.

@@ -9,23 +9,23 @@ use ferroflow_ir::DType;
 
 /// Elements of one type under a name.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct KernelBuffer<'k> {
+pub struct KernelBuffer<'k> {
     builder: &'k KernelBuilder,
     name: KernelNameId,
     /// The type of the values.
-    pub(crate) scalar: ScalarType,
+    pub scalar: ScalarType,
 }
 
 impl<'k> KernelBuffer<'k> {
     /// The element at a position.
-    pub(crate) fn at(self, index: impl KernelOperand<'k>) -> KernelValue<'k> {
+    pub fn at(self, index: impl KernelOperand<'k>) -> KernelValue<'k> {
         let stored = self.stored(index);
         // Bools are stored as 0 or 1.
         if self.scalar == ScalarType::Bool { stored.ne(0usize) } else { stored }
     }
 
     /// Writes the element at a position.
-    pub(crate) fn set(self, index: impl KernelOperand<'k>, value: impl KernelOperand<'k>) {
+    pub fn set(self, index: impl KernelOperand<'k>, value: impl KernelOperand<'k>) {
         let value = value.value(self.builder, self.scalar);
         if self.scalar != ScalarType::Bool {
             return self.stored(index).set(value);
@@ -35,7 +35,7 @@ impl<'k> KernelBuffer<'k> {
     }
 
     /// Zero of this type.
-    pub(crate) fn zero(self) -> KernelValue<'k> {
+    pub fn zero(self) -> KernelValue<'k> {
         self.builder.number(self.scalar, 0)
     }
 
@@ -52,18 +52,18 @@ impl<'k> KernelBuffer<'k> {
 
 impl KernelBuilder {
     /// Input `position` of a call, of a dtype.
-    pub(crate) fn input(&self, position: usize, dtype: DType) -> KernelBuffer<'_> {
+    pub fn input(&self, position: usize, dtype: DType) -> KernelBuffer<'_> {
         let scalar = self.scalar(dtype);
         let number = {
             let inputs = &mut self.code.borrow_mut().inputs;
-            inputs.push((position, scalar));
+            inputs.push((position, dtype));
             inputs.len() - 1
         };
         self.buffer(&format!("in{number}"), scalar)
     }
 
     /// Inputs of a call.
-    pub(crate) fn inputs<const N: usize>(
+    pub fn inputs<const N: usize>(
         &self,
         call: &OpCall<'_>,
         positions: [usize; N],
@@ -72,23 +72,23 @@ impl KernelBuilder {
     }
 
     /// The first output of a call.
-    pub(crate) fn result(&self, call: &OpCall<'_>) -> KernelBuffer<'_> {
+    pub fn result(&self, call: &OpCall<'_>) -> KernelBuffer<'_> {
         self.output(call.outputs[0].dtype)
     }
 
     /// The next output, of a dtype.
-    pub(crate) fn output(&self, dtype: DType) -> KernelBuffer<'_> {
+    pub fn output(&self, dtype: DType) -> KernelBuffer<'_> {
         let scalar = self.scalar(dtype);
         let number = {
             let outputs = &mut self.code.borrow_mut().outputs;
-            outputs.push(scalar);
+            outputs.push(dtype);
             outputs.len() - 1
         };
         self.buffer(&format!("out{number}"), scalar)
     }
 
     /// Constants that are too many for the text.
-    pub(crate) fn table(&self, values: Vec<u32>) -> KernelBuffer<'_> {
+    pub fn table(&self, values: Vec<u32>) -> KernelBuffer<'_> {
         let number = {
             let tables = &mut self.code.borrow_mut().tables;
             tables.push(values);
@@ -99,7 +99,7 @@ impl KernelBuilder {
 
     /// Floats that the invocations of a workgroup share, so many at least. Kernels that have such run
     /// by workgroups.
-    pub(crate) fn shared(&self, name: &'static str, length: usize) -> KernelBuffer<'_> {
+    pub fn shared(&self, name: &'static str, length: usize) -> KernelBuffer<'_> {
         {
             let shared = &mut self.code.borrow_mut().shared;
             match shared.iter_mut().find(|(known, _)| *known == name) {
@@ -112,7 +112,7 @@ impl KernelBuilder {
 
     /// Floats that each invocation has for itself. Loops over them are unrolled, so that compilers
     /// keep them in registers.
-    pub(crate) fn private(&self, name: &str, length: usize) -> KernelBuffer<'_> {
+    pub fn private(&self, name: &str, length: usize) -> KernelBuffer<'_> {
         let name = self.unused(name);
         let mut code = self.code.borrow_mut();
         let own = code.tree.names[name.0 as usize].clone();

@@ -21,15 +21,18 @@
 
 mod buffer;
 mod print;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod value;
 
 use super::{
-    Shader, ShaderDialect,
+    body::{KernelBody, Shader},
+    dialect::ShaderDialect,
     scalar_type::{Caps, ScalarType},
 };
 use crate::error::{Error, Result};
-pub(crate) use buffer::KernelBuffer;
+pub use buffer::KernelBuffer;
 use ferroflow_ir::{DType, expr::Constant};
 pub(super) use print::float;
 use std::{borrow::Cow, cell::RefCell, collections::HashMap};
@@ -37,14 +40,14 @@ pub(crate) use tree::KernelTree;
 use tree::{
     BinaryOperator, KernelExprId, KernelExprKind, KernelLiteral, KernelNameId, KernelStatement,
 };
-pub(crate) use value::{KernelOperand, KernelValue};
+pub use value::{KernelOperand, KernelValue};
 
 /// Names that entry points define.
 const BUILTINS: &[&str] = &["local", "n", "subgroup", "subgroup_lane", "subgroups", "workgroup"];
 
 /// Records the source of a kernel.
 #[derive(Debug)]
-pub(crate) struct KernelBuilder {
+pub struct KernelBuilder {
     caps: Caps,
     code: RefCell<RecordedCode>,
 }
@@ -57,8 +60,8 @@ struct RecordedCode {
     blocks: Vec<Vec<KernelStatement>>,
     /// The number of times that a name was asked for.
     uses: HashMap<String, usize>,
-    inputs: Vec<(usize, ScalarType)>,
-    outputs: Vec<ScalarType>,
+    inputs: Vec<(usize, DType)>,
+    outputs: Vec<DType>,
     tables: Vec<Vec<u32>>,
     shared: Vec<(&'static str, usize)>,
     arrays: Vec<(String, usize)>,
@@ -70,24 +73,24 @@ struct RecordedCode {
 
 impl KernelBuilder {
     /// An empty kernel for a device with these abilities.
-    pub(crate) fn new(caps: Caps) -> KernelBuilder {
+    pub fn new(caps: Caps) -> KernelBuilder {
         let uses = BUILTINS.iter().map(|name| (name.to_string(), 1)).collect();
         let code = RecordedCode { blocks: vec![Vec::new()], uses, ..RecordedCode::default() };
         KernelBuilder { caps, code: code.into() }
     }
 
     /// The abilities of the device.
-    pub(crate) fn caps(&self) -> Caps {
+    pub fn caps(&self) -> Caps {
         self.caps
     }
 
     /// Notes that the device cannot run this kernel.
-    pub(crate) fn unsupported(&self) {
+    pub fn unsupported(&self) {
         self.code.borrow_mut().is_unsupported = true;
     }
 
     /// Leaves the kernel out unless a condition holds.
-    pub(crate) fn requires(&self, holds: bool) {
+    pub fn requires(&self, holds: bool) {
         if !holds {
             self.unsupported();
         }
@@ -98,7 +101,7 @@ impl KernelBuilder {
     }
 
     /// The scalar type of a dtype. Where the device has none there will be no kernel.
-    pub(crate) fn scalar(&self, dtype: DType) -> ScalarType {
+    pub fn scalar(&self, dtype: DType) -> ScalarType {
         ScalarType::of(dtype, self.caps).unwrap_or_else(|| {
             self.unsupported();
             ScalarType::U32
@@ -106,48 +109,48 @@ impl KernelBuilder {
     }
 
     /// The number of the element that this invocation computes.
-    pub(crate) fn element(&self) -> KernelValue<'_> {
+    pub fn element(&self) -> KernelValue<'_> {
         self.builtin("n")
     }
 
     /// The number of this workgroup.
-    pub(crate) fn workgroup(&self) -> KernelValue<'_> {
+    pub fn workgroup(&self) -> KernelValue<'_> {
         self.builtin("workgroup")
     }
 
     /// The number of this invocation in its workgroup.
-    pub(crate) fn local(&self) -> KernelValue<'_> {
+    pub fn local(&self) -> KernelValue<'_> {
         self.builtin("local")
     }
 
     /// A `u32` that the entry point defines.
-    pub(crate) fn builtin(&self, name: &str) -> KernelValue<'_> {
+    pub fn builtin(&self, name: &str) -> KernelValue<'_> {
         let name = self.named(name);
         self.expr(KernelExprKind::Name(name), ScalarType::U32)
     }
 
     /// A float.
-    pub(crate) fn float(&self, value: f32) -> KernelValue<'_> {
+    pub fn float(&self, value: f32) -> KernelValue<'_> {
         self.expr(KernelExprKind::Literal(KernelLiteral::F32(value)), ScalarType::F32)
     }
 
     /// An index or a size.
-    pub(crate) fn index(&self, value: usize) -> KernelValue<'_> {
+    pub fn index(&self, value: usize) -> KernelValue<'_> {
         self.integer(ScalarType::U32, value as i128)
     }
 
     /// A condition that is known.
-    pub(crate) fn bool(&self, value: bool) -> KernelValue<'_> {
+    pub fn bool(&self, value: bool) -> KernelValue<'_> {
         self.expr(KernelExprKind::Literal(KernelLiteral::Bool(value)), ScalarType::Bool)
     }
 
     /// A small whole number of any type; of bools, whether it is not 0.
-    pub(crate) fn number(&self, scalar: ScalarType, value: i32) -> KernelValue<'_> {
+    pub fn number(&self, scalar: ScalarType, value: i32) -> KernelValue<'_> {
         self.integer(scalar, value.into())
     }
 
     /// A number of a type. Numbers that the type does not have are a defect.
-    pub(crate) fn constant(&self, scalar: ScalarType, value: Constant) -> KernelValue<'_> {
+    pub fn constant(&self, scalar: ScalarType, value: Constant) -> KernelValue<'_> {
         match (scalar, value) {
             (ScalarType::F32, value) => self.float(value.to_f64() as f32),
             (_, Constant::Int(value)) => self.integer(scalar, value),
@@ -174,7 +177,7 @@ impl KernelBuilder {
     }
 
     /// A function of the language, or of the library, with the type of its result.
-    pub(crate) fn call<'k, const N: usize>(
+    pub fn call<'k, const N: usize>(
         &'k self,
         function: impl Into<Cow<'static, str>>,
         result: ScalarType,
@@ -185,7 +188,7 @@ impl KernelBuilder {
     }
 
     /// Binds a value to a name, so that it is computed once, here.
-    pub(crate) fn bind<'k>(&'k self, name: &str, value: KernelValue<'k>) -> KernelValue<'k> {
+    pub fn bind<'k>(&'k self, name: &str, value: KernelValue<'k>) -> KernelValue<'k> {
         let is_bound = {
             let code = self.code.borrow();
             let kind = code.tree.kind(value.id);
@@ -195,7 +198,7 @@ impl KernelBuilder {
     }
 
     /// Declares a variable with its first value; [`KernelValue::set`] assigns to it.
-    pub(crate) fn variable<'k>(&'k self, name: &str, first: KernelValue<'k>) -> KernelValue<'k> {
+    pub fn variable<'k>(&'k self, name: &str, first: KernelValue<'k>) -> KernelValue<'k> {
         self.declare(name, first, true)
     }
 
@@ -211,12 +214,12 @@ impl KernelBuilder {
     }
 
     /// Runs statements where a condition holds.
-    pub(crate) fn when(&self, condition: KernelValue<'_>, then: impl FnOnce()) {
+    pub fn when(&self, condition: KernelValue<'_>, then: impl FnOnce()) {
         self.when_else(condition, then, || {});
     }
 
     /// Runs the first statements where a condition holds, and the second ones elsewhere.
-    pub(crate) fn when_else(
+    pub fn when_else(
         &self,
         condition: KernelValue<'_>,
         then: impl FnOnce(),
@@ -234,7 +237,7 @@ impl KernelBuilder {
     }
 
     /// Runs statements for every number below a count, in order.
-    pub(crate) fn for_below<'k>(
+    pub fn for_below<'k>(
         &'k self,
         name: &str,
         count: impl KernelOperand<'k>,
@@ -244,7 +247,7 @@ impl KernelBuilder {
     }
 
     /// The same, asking the compiler to write out every round.
-    pub(crate) fn unrolled_below<'k>(
+    pub fn unrolled_below<'k>(
         &'k self,
         name: &str,
         count: impl KernelOperand<'k>,
@@ -254,7 +257,7 @@ impl KernelBuilder {
     }
 
     /// Runs statements for every so-and-so-many-th number from a first one on, below an end.
-    pub(crate) fn for_range<'k>(
+    pub fn for_range<'k>(
         &'k self,
         name: &str,
         range: (impl KernelOperand<'k>, impl KernelOperand<'k>, impl KernelOperand<'k>),
@@ -286,12 +289,7 @@ impl KernelBuilder {
     }
 
     /// Runs statements for half a number, a quarter of it and so on, as long as it is not 0.
-    pub(crate) fn for_halves<'k>(
-        &'k self,
-        name: &str,
-        whole: usize,
-        body: impl FnOnce(KernelValue<'k>),
-    ) {
+    pub fn for_halves<'k>(&'k self, name: &str, whole: usize, body: impl FnOnce(KernelValue<'k>)) {
         let first = self.index(whole / 2);
         self.for_each(name, first, false, |half| (half.gt(0usize), half >> 1usize), body);
     }
@@ -316,12 +314,12 @@ impl KernelBuilder {
     }
 
     /// Ends the innermost loop.
-    pub(crate) fn end_loop(&self) {
+    pub fn end_loop(&self) {
         self.push(KernelStatement::Break);
     }
 
     /// Waits for the whole workgroup, whose writes to workgroup memory can be read then.
-    pub(crate) fn barrier(&self) {
+    pub fn barrier(&self) {
         let barrier = self.call("barrier_", ScalarType::U32, []);
         self.push(KernelStatement::Run(barrier.id));
     }
@@ -344,7 +342,7 @@ impl KernelBuilder {
     /// # Errors
     ///
     /// When operands do not fit each other, which is a defect of the kernel.
-    pub(crate) fn finish(&self, count: usize) -> Result<Option<Shader>> {
+    pub fn finish(&self, count: usize) -> Result<Option<Shader>> {
         let mut code = self.code.take();
         if code.is_unsupported {
             return Ok(None);
@@ -355,10 +353,15 @@ impl KernelBuilder {
         }
         code.tree.statements = code.blocks.pop().unwrap_or_default();
         Ok(Some(Shader {
+            inputs: code.inputs,
             tables: code.tables,
+            outputs: code.outputs,
+            halves: self.caps.halves,
+            body: KernelBody::Tree(code.tree),
+            count,
+            turns: 1,
             shared: code.shared,
             arrays: code.arrays,
-            ..Shader::plain(code.inputs, code.outputs, code.tree, count)
         }))
     }
 

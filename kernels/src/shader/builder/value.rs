@@ -16,13 +16,13 @@ use std::{
 /// Operands of an operator have one type; Rust's numbers take the type of the other operand. A value
 /// that is used twice is computed twice, unless it is bound to a name first.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct KernelValue<'k> {
+pub struct KernelValue<'k> {
     pub(super) builder: &'k KernelBuilder,
     pub(super) id: KernelExprId,
 }
 
 /// Operand of a value: another one, or a number of Rust.
-pub(crate) trait KernelOperand<'k> {
+pub trait KernelOperand<'k> {
     /// The value, where a number takes this type.
     fn value(self, builder: &'k KernelBuilder, scalar: ScalarType) -> KernelValue<'k>;
 }
@@ -108,7 +108,7 @@ macro_rules! methods {
     ($($(#[$doc:meta])* $method:ident $name:ident),*) => {
         $(
             $(#[$doc])*
-            pub(crate) fn $method(self, right: impl KernelOperand<'k>) -> KernelValue<'k> {
+            pub fn $method(self, right: impl KernelOperand<'k>) -> KernelValue<'k> {
                 self.binary(BinaryOperator::$name, right)
             }
         )*
@@ -117,7 +117,18 @@ macro_rules! methods {
 
 impl<'k> KernelValue<'k> {
     methods!(
-        lt Lt, le Le, gt Gt, ge Ge, eq Eq, ne Ne,
+        /// Whether the left number is less.
+        lt Lt,
+        /// Whether the left number is not greater.
+        le Le,
+        /// Whether the left number is greater.
+        gt Gt,
+        /// Whether the left number is not less.
+        ge Ge,
+        /// Whether both values are equal.
+        eq Eq,
+        /// Whether both values differ.
+        ne Ne,
         /// Whether both hold; the right one is not computed where the left one does not.
         and And,
         /// Whether one of both holds.
@@ -125,12 +136,12 @@ impl<'k> KernelValue<'k> {
     );
 
     /// The type.
-    pub(crate) fn scalar(self) -> ScalarType {
+    pub fn scalar(self) -> ScalarType {
         self.builder.code.borrow().tree.scalar(self.id)
     }
 
     /// Assigns to a variable or an element.
-    pub(crate) fn set(self, value: impl KernelOperand<'k>) {
+    pub fn set(self, value: impl KernelOperand<'k>) {
         let value = value.value(self.builder, self.scalar());
         if value.scalar() != self.scalar() {
             let (own, other) = (self.scalar().name(), value.scalar().name());
@@ -140,11 +151,7 @@ impl<'k> KernelValue<'k> {
     }
 
     /// Chooses one of two values of a type by this condition. Both are computed.
-    pub(crate) fn select(
-        self,
-        yes: impl KernelOperand<'k>,
-        no: KernelValue<'k>,
-    ) -> KernelValue<'k> {
+    pub fn select(self, yes: impl KernelOperand<'k>, no: KernelValue<'k>) -> KernelValue<'k> {
         let yes = yes.value(self.builder, no.scalar());
         if self.scalar() != ScalarType::Bool || yes.scalar() != no.scalar() {
             self.builder.mismatch("select".to_string());
@@ -153,12 +160,12 @@ impl<'k> KernelValue<'k> {
     }
 
     /// A function of one argument, of the same type as that.
-    pub(crate) fn function(self, name: impl Into<Cow<'static, str>>) -> KernelValue<'k> {
+    pub fn function(self, name: impl Into<Cow<'static, str>>) -> KernelValue<'k> {
         self.builder.call(name, self.scalar(), [self])
     }
 
     /// A function of two arguments of one type, which is the result's too.
-    pub(crate) fn function_with(
+    pub fn function_with(
         self,
         name: impl Into<Cow<'static, str>>,
         other: impl KernelOperand<'k>,
@@ -171,22 +178,22 @@ impl<'k> KernelValue<'k> {
     }
 
     /// The lesser of two numbers, as the language has it: of floats, no NaN.
-    pub(crate) fn min(self, other: impl KernelOperand<'k>) -> KernelValue<'k> {
+    pub fn min(self, other: impl KernelOperand<'k>) -> KernelValue<'k> {
         self.function_with("min", other)
     }
 
     /// The greater of two numbers, as the language has it: of floats, no NaN.
-    pub(crate) fn max(self, other: impl KernelOperand<'k>) -> KernelValue<'k> {
+    pub fn max(self, other: impl KernelOperand<'k>) -> KernelValue<'k> {
         self.function_with("max", other)
     }
 
     /// The largest whole number that is not larger.
-    pub(crate) fn floor(self) -> KernelValue<'k> {
+    pub fn floor(self) -> KernelValue<'k> {
         self.function("floor")
     }
 
     /// The nearest number between two.
-    pub(crate) fn clamp(
+    pub fn clamp(
         self,
         low: impl KernelOperand<'k>,
         high: impl KernelOperand<'k>,
@@ -197,7 +204,7 @@ impl<'k> KernelValue<'k> {
     }
 
     /// The value converted to a type: to integers towards zero, without wrapping; bools are 0 or 1.
-    pub(crate) fn to(self, scalar: ScalarType) -> KernelValue<'k> {
+    pub fn to(self, scalar: ScalarType) -> KernelValue<'k> {
         match self.scalar() {
             own if own == scalar => self,
             ScalarType::Bool => {
@@ -208,25 +215,27 @@ impl<'k> KernelValue<'k> {
     }
 
     /// An index as a `u32`; numbers below zero become large.
-    pub(crate) fn as_index(self) -> KernelValue<'k> {
-        let index = self.to(ScalarType::U32);
+    pub fn as_index(self) -> KernelValue<'k> {
+        if !matches!(self.scalar(), ScalarType::I64 | ScalarType::U64) {
+            return self.to(ScalarType::U32);
+        }
         // Truncation of a number beyond 32 bits could land inside.
-        let largest = 0x7fff_ffff_usize;
-        let fits = match self.scalar() {
-            ScalarType::I64 => self.ge(0usize).and(self.lt(largest)),
-            ScalarType::U64 => self.lt(largest),
-            ScalarType::F32 | ScalarType::I32 | ScalarType::U32 | ScalarType::Bool => return index,
+        let (wide, largest) = (self.builder.bind("wide", self), 0x7fff_ffff_usize);
+        let fits = match wide.scalar() {
+            ScalarType::I64 => wide.ge(0usize).and(wide.lt(largest)),
+            _ => wide.lt(largest),
         };
-        fits.select(index, self.builder.integer(ScalarType::U32, u32::MAX.into()))
+        let none = self.builder.integer(ScalarType::U32, u32::MAX.into());
+        fits.select(wide.to(ScalarType::U32), none)
     }
 
     /// A value as comparisons take it: subnormal numbers are zeros, as on the host.
-    pub(crate) fn compared(self) -> KernelValue<'k> {
+    pub fn compared(self) -> KernelValue<'k> {
         if self.scalar() == ScalarType::F32 { self.function("flush_") } else { self }
     }
 
     /// A result as an element of a dtype: rounded, or cut to its width.
-    pub(crate) fn rounded(self, dtype: DType) -> KernelValue<'k> {
+    pub fn rounded(self, dtype: DType) -> KernelValue<'k> {
         match dtype {
             DType::F16 => self.function("round_f16_"),
             DType::BF16 => self.function("round_bf16_"),
@@ -239,17 +248,17 @@ impl<'k> KernelValue<'k> {
     }
 
     /// The bits of a float.
-    pub(crate) fn bits(self) -> KernelValue<'k> {
+    pub fn bits(self) -> KernelValue<'k> {
         self.builder.call("to_bits", ScalarType::U32, [self])
     }
 
     /// Whether a float is neither infinite nor NaN.
-    pub(crate) fn is_finite(self) -> KernelValue<'k> {
+    pub fn is_finite(self) -> KernelValue<'k> {
         (self.bits() & 0x7f80_0000_usize).ne(0x7f80_0000_usize)
     }
 
     /// Whether a float is NaN; other numbers are not.
-    pub(crate) fn is_nan(self) -> KernelValue<'k> {
+    pub fn is_nan(self) -> KernelValue<'k> {
         match self.scalar() {
             ScalarType::F32 => self.builder.call("is_nan_", ScalarType::Bool, [self]),
             _ => self.builder.bool(false),
@@ -257,7 +266,7 @@ impl<'k> KernelValue<'k> {
     }
 
     /// A function of one argument, with the type of its result.
-    pub(crate) fn function_to(
+    pub fn function_to(
         self,
         name: impl Into<Cow<'static, str>>,
         result: ScalarType,
@@ -266,22 +275,22 @@ impl<'k> KernelValue<'k> {
     }
 
     /// A number of this value's type.
-    pub(crate) fn number(self, value: i32) -> KernelValue<'k> {
+    pub fn number(self, value: i32) -> KernelValue<'k> {
         self.builder.number(self.scalar(), value)
     }
 
     /// A float.
-    pub(crate) fn float(self, value: f32) -> KernelValue<'k> {
+    pub fn float(self, value: f32) -> KernelValue<'k> {
         self.builder.float(value)
     }
 
     /// An index or a size.
-    pub(crate) fn index(self, value: usize) -> KernelValue<'k> {
+    pub fn index(self, value: usize) -> KernelValue<'k> {
         self.builder.index(value)
     }
 
     /// Whether both are the same expression.
-    pub(crate) fn is(self, other: KernelValue<'k>) -> bool {
+    pub fn is(self, other: KernelValue<'k>) -> bool {
         let tree = &self.builder.code.borrow().tree;
         self.id == other.id || tree.kind(self.id) == tree.kind(other.id)
     }

@@ -1,7 +1,7 @@
 //! CUDA C++. What the common language calls by another name is defined before the text.
 
 use super::{
-    super::{Shader, math},
+    super::{Shader, math, scalar_type},
     ShaderDialect, matrices, narrow,
 };
 use std::{borrow::Cow, fmt::Write};
@@ -85,8 +85,8 @@ pub(super) fn print(shader: &Shader) -> String {
         let source = &native(name, body);
         let _ = write!(text, "__device__ __forceinline__ {result} {name}({args}) {{\n{source}}}\n");
     }
-    let (read, written) = (&shader.dtypes.0, &shader.dtypes.1);
-    text.push_str(&narrow::definitions(read.iter().chain(written).copied()));
+    let read = shader.inputs.iter().map(|&(_, dtype)| dtype);
+    text.push_str(&narrow::definitions(read.clone().chain(shader.outputs.iter().copied())));
     if body.contains("multiply_<") {
         text.push_str(matrices::DEFINITIONS);
         let elements = ["Half_", "Brain_"];
@@ -94,14 +94,14 @@ pub(super) fn print(shader: &Shader) -> String {
         text.extend(used.map(|name| matrices::of(name)));
     }
     let (mut buffers, mut opening) = (Vec::new(), String::new());
-    for (at, ((_, word), &dtype)) in shader.inputs.iter().zip(read).enumerate() {
-        let (scalar, name) = (word.storage(), format!("in{at}"));
+    for (at, dtype) in read.enumerate() {
+        let (scalar, name) = (scalar_type::storage(dtype), format!("in{at}"));
         buffers.push(narrow::parameter(dtype, scalar, &name, true, &mut opening));
     }
     let tables = (0..shader.tables.len()).map(|at| format!("const u32* __restrict__ table{at}"));
     buffers.extend(tables);
-    for (at, (word, &dtype)) in shader.outputs.iter().zip(written).enumerate() {
-        let (scalar, name) = (word.storage(), format!("out{at}"));
+    for (at, &dtype) in shader.outputs.iter().enumerate() {
+        let (scalar, name) = (scalar_type::storage(dtype), format!("out{at}"));
         buffers.push(narrow::parameter(dtype, scalar, &name, false, &mut opening));
     }
     let (group, entry) = (ShaderDialect::Cuda.group(shader), ShaderDialect::Cuda.entry());

@@ -12,7 +12,7 @@ pub(super) const WORKGROUP: usize = 256;
 
 /// A language of shaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ShaderDialect {
+pub enum ShaderDialect {
     /// WebGPU's.
     Wgsl,
     /// NVIDIA's C++.
@@ -20,11 +20,11 @@ pub(crate) enum ShaderDialect {
 }
 
 /// Numbers of workgroups along two dimensions.
-pub(crate) type Grid = (u32, u32);
+pub type Grid = (u32, u32);
 
 impl ShaderDialect {
     /// The whole text of a shader.
-    pub(crate) fn print(self, shader: &Shader) -> String {
+    pub fn print(self, shader: &Shader) -> String {
         match self {
             ShaderDialect::Wgsl => wgsl::print(shader),
             ShaderDialect::Cuda => cuda::print(shader),
@@ -32,7 +32,7 @@ impl ShaderDialect {
     }
 
     /// The name of the entry point.
-    pub(crate) fn entry(self) -> &'static str {
+    pub fn entry(self) -> &'static str {
         match self {
             ShaderDialect::Wgsl => "main",
             ShaderDialect::Cuda => "entry",
@@ -40,7 +40,7 @@ impl ShaderDialect {
     }
 
     /// Invocations that start together.
-    pub(crate) fn group(self, shader: &Shader) -> usize {
+    pub fn group(self, shader: &Shader) -> usize {
         match self {
             _ if !shader.shared.is_empty() => WORKGROUP,
             ShaderDialect::Wgsl => 64,
@@ -57,7 +57,7 @@ impl ShaderDialect {
     }
 
     /// The grid that has the invocations of a shader at least.
-    pub(crate) fn grid(self, shader: &Shader) -> Grid {
+    pub fn grid(self, shader: &Shader) -> Grid {
         let groups = shader.count.div_ceil(self.group(shader) * shader.turns).max(1);
         let rows = groups.div_ceil(self.most_groups());
         (groups.div_ceil(rows) as u32, rows as u32)

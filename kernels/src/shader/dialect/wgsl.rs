@@ -1,7 +1,7 @@
 //! WGSL.
 
 use super::{
-    super::{Shader, math},
+    super::{Shader, math, scalar_type},
     ShaderDialect,
 };
 use ferroflow_ir::DType;
@@ -24,8 +24,9 @@ pub(super) fn print(shader: &Shader) -> String {
         let halves = dtypes.iter().enumerate().filter(|(_, dtype)| is_half(dtype));
         halves.map(|(position, _)| format!("{prefix}{position}")).collect()
     };
-    let mut half = named("in", &shader.dtypes.0);
-    half.extend(named("out", &shader.dtypes.1));
+    let read: Vec<DType> = shader.inputs.iter().map(|&(_, dtype)| dtype).collect();
+    let mut half = named("in", &read);
+    half.extend(named("out", &shader.outputs));
     if !half.is_empty() {
         text.push_str("enable f16;\n");
     }
@@ -37,9 +38,9 @@ pub(super) fn print(shader: &Shader) -> String {
     if subgroups {
         text.push_str(SUBGROUPS);
     }
-    for (position, (_, word)) in shader.inputs.iter().enumerate() {
+    for (position, &dtype) in read.iter().enumerate() {
         let name = format!("in{position}");
-        let storage = storage(&name, word.storage());
+        let storage = storage(&name, scalar_type::storage(dtype));
         let _ = writeln!(
             text,
             "@group(0) @binding({position}) var<storage, read> {name}: array<{storage}>;"
@@ -52,10 +53,10 @@ pub(super) fn print(shader: &Shader) -> String {
             "@group(0) @binding({binding}) var<storage, read> table{index}: array<u32>;"
         );
     }
-    for (index, word) in shader.outputs.iter().enumerate() {
+    for (index, &dtype) in shader.outputs.iter().enumerate() {
         let binding = shader.inputs.len() + shader.tables.len() + index;
         let name = format!("out{index}");
-        let storage = storage(&name, word.storage());
+        let storage = storage(&name, scalar_type::storage(dtype));
         let _ = writeln!(
             text,
             "@group(0) @binding({binding}) var<storage, read_write> {name}: array<{storage}>;"

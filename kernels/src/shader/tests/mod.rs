@@ -18,7 +18,7 @@ mod sought;
 mod twins;
 mod wgsl;
 
-use super::{Caps, PRODUCTS, SHADERS, ScalarType, ShaderDialect, shader};
+use super::{Caps, PRODUCTS, SHADERS, ShaderDialect, shader};
 use crate::{Buffer, Device, Io, Kernel, Operand, Target, Threads, accelerators};
 use cases::{Case, cases, cast, on_cpu};
 use ferroflow_ir::{Attrs, DType, HostTensor, Shape};
@@ -129,32 +129,6 @@ fn difference_after(dtype: DType, found: &HostTensor, expected: &HostTensor) -> 
 pub(crate) fn is_required(kind: &str) -> bool {
     let required = std::env::var("REQUIRE_DEVICES").unwrap_or_default();
     required.split(',').any(|device| device.eq_ignore_ascii_case(kind))
-}
-
-/// Devices where elements lie as on the host make words of them by their dtypes.
-#[test]
-fn words_are_those_of_dtypes() {
-    let caps = Caps {
-        int64: true,
-        tiles: true,
-        subgroups: true,
-        warps: true,
-        matrices: true,
-        halves: false,
-    };
-    let mut wrong = BTreeSet::new();
-    for case in cases() {
-        if let Some(Some(shader)) = case.with_call(|call| shader(call, caps).unwrap()) {
-            let words: Vec<ScalarType> = shader.inputs.iter().map(|input| input.1).collect();
-            for (words, dtypes) in [(words, shader.dtypes.0), (shader.outputs, shader.dtypes.1)] {
-                let of_dtypes = dtypes.iter().map(|&dtype| ScalarType::of(dtype, caps).unwrap());
-                if words != of_dtypes.collect::<Vec<_>>() {
-                    wrong.insert(case.name());
-                }
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 /// A program that no call is compared by could compute anything.

@@ -3,9 +3,10 @@ extern "C" __global__ void __launch_bounds__(256) entry(const i32* __restrict__ 
     const u32 n = blockIdx.x * 256u + threadIdx.x;
     if (n < 10u) {
         f32 acc = 0.0f;
+        const u32 row = n / 2u;
         for (u32 i = 0u; i < 3u; i++) {
             const u32 index = u32(in0[i]);
-            if (index < 5u && index == n / 2u) {
+            if (index < 5u && index == row) {
                 acc = acc + in1[i * 2u + n % 2u];
             }
         }

@@ -4,9 +4,10 @@ fn main(@builtin(global_invocation_id) place: vec3<u32>) {
     let n = place.x + place.y * 64u;
     if (n < 10u) {
         var acc = in0[n];
+        let row = n / 2u;
         for (var i = 0u; i < 3u; i++) {
             let index = u32(in1[i]);
-            if (index < 5u && index == n / 2u) {
+            if (index < 5u && index == row) {
                 acc = max_(acc, in2[i * 2u + n % 2u]);
             }
         }

@@ -3,8 +3,9 @@ extern "C" __global__ void __launch_bounds__(256) entry(const f32* __restrict__ 
     const u32 n = blockIdx.x * 256u + threadIdx.x;
     if (n < 12u) {
         f32 acc = 0.0f;
+        const u32 segment = n / 3u;
         for (u32 i = 0u; i < 4u; i++) {
-            if (u32(in1[i]) == n / 3u) {
+            if (u32(in1[i]) == segment) {
                 acc = acc + in0[i * 3u + n % 3u];
             }
         }

@@ -4,8 +4,9 @@ fn main(@builtin(global_invocation_id) place: vec3<u32>) {
     let n = place.x + place.y * 64u;
     if (n < 12u) {
         var acc = 0.0f;
+        let segment = n / 3u;
         for (var i = 0u; i < 4u; i++) {
-            if (u32(in1[i]) == n / 3u) {
+            if (u32(in1[i]) == segment) {
                 acc = acc + in0[i * 3u + n % 3u];
             }
         }
