@@ -329,6 +329,26 @@ def count_up_to():
     return {"x": x}, {"number": number, "y": x * tf.cast(number, tf.float32)}
 
 
+def read_after_update():
+    """A read of a reference is the variable's memory: nodes that come after an update see it."""
+    x = v1.placeholder(tf.float32, [2], "x")
+    w = v1.get_variable("w", [2], initializer=v1.zeros_initializer(), use_resource=False)
+    before = w.value()
+    update = v1.assign_add(w, x + before * 0.0)
+    with tf.control_dependencies([update]):
+        after = tf.add(before, 10.0)
+        same = tf.identity(before)
+    descent = v1.train.GradientDescentOptimizer(1.0)
+    with tf.control_dependencies([after, same]):
+        step = descent.minimize(tf.reduce_sum(w.value() * x) * 0.5, var_list=[w])
+    average = tf.train.ExponentialMovingAverage(0.5)
+    with tf.control_dependencies([step]):
+        averaged = average.apply([w])
+    with tf.control_dependencies([averaged]):
+        mean = average.average(w).read_value()
+    return {"x": x}, {"after": after, "mean": mean}
+
+
 random = np.random.RandomState(0)
 row = f32([0.1, 0.5, -0.3])
 case("nested_while", nested_while, [{"n": i32(n), "x": f32([1, 2, 3])} for n in (4, 0)])
@@ -357,3 +377,4 @@ case("decoder", decoder, [{"start": i32([1, 2, 5])}, {"start": i32([0])}])
 case("in_function", in_function, [{"n": i32(n), "x": f32([1.5, 2])} for n in (0, 5)])
 case("several_variables", several_variables, [{"n": i64(n)} for n in (0, 3, 50)])
 case("count_up_to", count_up_to, [{"x": f32(x)} for x in (3, 5, 7)])
+case("read_after_update", read_after_update, [{"x": f32(x)} for x in ([1, 2], [3, -1], [0.5, 0])], loader="session")

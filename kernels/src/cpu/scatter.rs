@@ -133,8 +133,33 @@ arithmetic! {
     Plus<Number> plus;
     Minus<Number> minus;
     Times<Number> times;
-    Smaller<Ordered> smaller;
-    Larger<Ordered> larger;
+}
+
+/// Combinations by a comparison. TensorFlow's functors compare an element with an update, or an update with an
+/// element: so NaN of updates is left out of scattered ones, and NaN of either goes with the next row of a
+/// segment.
+macro_rules! choices {
+    ($($(#[$doc:meta])* $name:ident |$place:ident, $update:ident| $takes:expr;)*) => {$(
+        $(#[$doc])*
+        pub(super) struct $name;
+        impl<T: Ordered> Combine<T> for $name {
+            #[inline(always)]
+            fn apply($place: &mut T, $update: &T) {
+                if $takes {
+                    *$place = *$update;
+                }
+            }
+        }
+    )*};
+}
+
+choices! {
+    Smaller |place, update| *update < *place;
+    Larger |place, update| *place < *update;
+    /// Of the rows of a segment.
+    SmallestRow |place, update| !(*place < *update);
+    /// Of the rows of a segment.
+    LargestRow |place, update| !(*update < *place);
 }
 
 struct Assign;
@@ -269,5 +294,38 @@ impl<T: Sync + Send> Changes<'_, T> {
                 out.iter_mut().zip(update).for_each(|(place, update)| C::apply(place, update));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The element after these updates, in order.
+    fn after<C: Combine<f32>>(place: f32, updates: &[f32]) -> f32 {
+        updates.iter().fold(place, |mut place, update| {
+            C::apply(&mut place, update);
+            place
+        })
+    }
+
+    /// The results of TensorFlow 2.21.
+    #[test]
+    fn extremes_treat_nan_as_tensorflow_does() {
+        let nan = f32::NAN;
+        for updates in [&[nan, 1.0][..], &[1.0, nan]] {
+            assert_eq!(after::<Larger>(0.0, updates), 1.0);
+            assert_eq!(after::<Smaller>(5.0, updates), 1.0);
+            assert!(after::<Larger>(nan, updates).is_nan());
+            assert!(after::<Smaller>(nan, updates).is_nan());
+        }
+        for (rows, largest, smallest) in
+            [([nan, 1.0, 2.0], 2.0, 1.0), ([1.0, nan, 2.0], 2.0, 2.0), ([2.0, nan, 1.0], 1.0, 1.0)]
+        {
+            assert_eq!(after::<LargestRow>(f32::MIN, &rows), largest);
+            assert_eq!(after::<SmallestRow>(f32::MAX, &rows), smallest);
+        }
+        assert!(after::<LargestRow>(f32::MIN, &[1.0, 2.0, nan]).is_nan());
+        assert!(after::<SmallestRow>(f32::MAX, &[1.0, 2.0, nan]).is_nan());
     }
 }

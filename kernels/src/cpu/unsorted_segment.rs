@@ -5,7 +5,7 @@ use super::{
     cell::Cell,
     dispatch::{with_number, with_real},
     index::{Bad, OUTSIDE, checked_indices, integers},
-    scatter::{Changes, Combine, Larger, Plus, Smaller, Times},
+    scatter::{Changes, Combine, LargestRow, Plus, SmallestRow, Times},
 };
 use crate::{
     device::OpCall,
@@ -89,12 +89,12 @@ fn prod(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 
 fn max(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let plan = Plan::new(call)?;
-    Ok(with_real!(plan.dtype, T => kernel::<T, Larger>(plan, T::LEAST)))
+    Ok(with_real!(plan.dtype, T => kernel::<T, LargestRow>(plan, T::LEAST)))
 }
 
 fn min(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let plan = Plan::new(call)?;
-    Ok(with_real!(plan.dtype, T => kernel::<T, Smaller>(plan, T::GREATEST)))
+    Ok(with_real!(plan.dtype, T => kernel::<T, SmallestRow>(plan, T::GREATEST)))
 }
 
 fn kernel<T: Number + Cell, C: Combine<T>>(plan: Plan, start: T) -> Arc<dyn Kernel> {

@@ -23,8 +23,8 @@ pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("TensorScatterMin", |call, caps| onto(call, caps, Some(0), Rule::Min)),
     ("TensorScatterSub", |call, caps| onto(call, caps, Some(0), Rule::Sub)),
     ("TensorScatterUpdate", |call, caps| onto(call, caps, Some(0), Rule::Update)),
-    ("UnsortedSegmentMax", |call, caps| segments(call, caps, Rule::Max)),
-    ("UnsortedSegmentMin", |call, caps| segments(call, caps, Rule::Min)),
+    ("UnsortedSegmentMax", |call, caps| segments(call, caps, Rule::LargestRow)),
+    ("UnsortedSegmentMin", |call, caps| segments(call, caps, Rule::SmallestRow)),
     ("UnsortedSegmentProd", |call, caps| segments(call, caps, Rule::Mul)),
     ("UnsortedSegmentSum", |call, caps| segments(call, caps, Rule::Add)),
     ("_TensorScatterDiv", |call, caps| onto(call, caps, Some(0), Rule::Div)),
@@ -41,6 +41,10 @@ enum Rule {
     Div,
     Min,
     Max,
+    /// Of the rows of a segment: NaN of either goes with the next row, where [`Rule::Min`] leaves NaN of
+    /// updates out, as on the host.
+    SmallestRow,
+    LargestRow,
 }
 
 impl Rule {
@@ -57,14 +61,14 @@ impl Rule {
         element: KernelValue<'k>,
         update: KernelValue<'k>,
     ) -> KernelValue<'k> {
-        let scalar = element.scalar();
+        let (scalar, update) = (element.scalar(), update.bound("update"));
         match self {
             Rule::Update => update,
             Rule::Add if scalar == ScalarType::Bool => element | update,
-            Rule::Max if dtype.is_float() => element.function_with("max_", update),
-            Rule::Min if dtype.is_float() => element.function_with("min_", update),
-            Rule::Max => element.max(update),
-            Rule::Min => element.min(update),
+            Rule::Max => element.lt(update).select(update, element),
+            Rule::Min => update.lt(element).select(update, element),
+            Rule::LargestRow => update.lt(element).select(element, update),
+            Rule::SmallestRow => element.lt(update).select(element, update),
             Rule::Add => (element + update).rounded(dtype),
             Rule::Sub => (element - update).rounded(dtype),
             Rule::Mul => (element * update).rounded(dtype),
@@ -140,8 +144,8 @@ fn segments(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>>
     let start = match rule {
         Rule::Mul => k.number(out.scalar, 1),
         // Unlike reductions these start from finite numbers.
-        Rule::Max | Rule::Min => bound(&k, dtype, rule == Rule::Max),
-        Rule::Add | Rule::Sub | Rule::Div | Rule::Update => out.zero(),
+        Rule::LargestRow | Rule::SmallestRow => bound(&k, dtype, rule == Rule::LargestRow),
+        _ => out.zero(),
     };
     let (acc, segment) = (k.variable("acc", start), k.bind("segment", n / inner));
     k.for_below("i", rows, |i| {

@@ -110,21 +110,23 @@ fn panel<T: Field>(
             above[k * n..][..n].swap_with_slice(&mut below[..n]);
             order.rows.swap(k, pivot);
         }
-        if largest == 0.0 {
-            continue;
-        }
         let (above, below) = a.split_at_mut((k + 1) * n);
         let row = &above[k * n..];
         for other in below.chunks_mut(n) {
-            other[k] = other[k].over(row[k]);
+            // Below a pivot of 0 all is 0, but 0 times what is not finite is not.
+            if largest != 0.0 {
+                other[k] = other[k].over(row[k]);
+            }
             let factor = other[k];
             subtract(&mut other[k + 1..columns.end], factor, &row[k + 1..columns.end]);
         }
     }
 }
 
+/// Whether the least pivot is not 0. As Eigen finds it, NaN counts only if it is the first.
 fn is_invertible<T: Field>(factors: &[T], n: usize) -> bool {
-    factors.iter().step_by(n + 1).all(|x| x.magnitude() > 0.0)
+    let pivots = factors.iter().step_by(n + 1).map(|x| x.magnitude());
+    pivots.reduce(|least, x| if x < least { x } else { least }).is_none_or(|least| least > 0.0)
 }
 
 /// Solves for `columns` right sides, which are passed and replaced row by row.
@@ -191,7 +193,11 @@ fn sign_and_log<T: Field>(a: &[T], n: usize) -> (Complex<f64>, f64) {
     let mut log = 0.0;
     for x in factors.iter().step_by(n + 1) {
         let (x, magnitude) = (x.to_complex(), x.magnitude());
-        sign *= if magnitude == 0.0 { x } else { x / magnitude };
+        sign *= match x {
+            x if magnitude == 0.0 => x,
+            x if x.im == 0.0 && magnitude.is_infinite() => x.re.signum().into(),
+            x => x / magnitude,
+        };
         log += magnitude.ln();
     }
     (sign, log)
@@ -312,6 +318,22 @@ fn lu_factors(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The results of TensorFlow 2.21.
+    #[test]
+    fn numbers_that_are_not_finite_go_through() {
+        let invertible = |a: [f64; 4]| factors("MatrixInverse", &a, 2, false).is_ok();
+        assert!(invertible([1.0, 2.0, 3.0, f64::NAN]));
+        assert!(invertible([f64::INFINITY, 1.0, 1.0, 2.0]));
+        assert!(!invertible([f64::NAN, 1.0, 1.0, 2.0]));
+        assert!(!invertible([0.0, f64::NAN, 0.0, 1.0]));
+        assert!(!invertible([1.0, 2.0, 2.0, 4.0]));
+        let (sign, log) = sign_and_log(&[f64::INFINITY, 1.0, 1.0, 2.0], 2);
+        assert_eq!((sign.re, log), (1.0, f64::INFINITY));
+        for a in [[0.0, f64::NAN, 0.0, 1.0], [0.0, f64::INFINITY, 0.0, 1.0]] {
+            assert!(sign_and_log(&a, 2).1.is_nan(), "{a:?}");
+        }
+    }
 
     #[test]
     fn the_factors_of_many_panels_multiply_to_the_rows() {

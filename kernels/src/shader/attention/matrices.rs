@@ -141,7 +141,8 @@ impl MatrixText<'_> {
         let declared = named.into_iter().chain(others).map(|(name, matrices)| {
             let k = KernelBuilder::new(self.caps);
             let matrix = k.opaque("matrix", ScalarType::U32);
-            k.bind(&name, position(&k, &matrices.first, matrix));
+            // Numbers are not bound to names, but the text has these.
+            k.variable(&name, position(&k, &matrices.first, matrix));
             k.text(ShaderDialect::Cuda)
         });
         declared.collect()

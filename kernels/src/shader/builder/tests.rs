@@ -64,8 +64,8 @@ fn equal_names_are_made_different() {
 #[test]
 fn known_index_arithmetic_is_folded_and_wraps() {
     let folded = |write: for<'k> fn(&'k KernelBuilder) -> KernelValue<'k>| text(write);
-    assert_eq!(folded(|k| (k.element() * 1 + 0) / 1), "out0[n] = n;\n");
-    assert_eq!(folded(|k| k.element() % 1 + 2), "out0[n] = 2u;\n");
+    assert_eq!(folded(|k| (k.element() * k.index(1) + k.index(0)) / k.index(1)), "out0[n] = n;\n");
+    assert_eq!(folded(|k| k.element() % k.index(1) + 2), "out0[n] = 2u;\n");
     assert_eq!(folded(|k| k.index(2) - k.index(3)), "out0[n] = 4294967295u;\n");
     // Nothing is known of what a condition that is false leaves out.
     let text = text(|k| {

@@ -150,6 +150,11 @@ impl<'k> KernelValue<'k> {
         self.builder.assign(self.id, value.id);
     }
 
+    /// The value bound to a name, so that it is computed once, here.
+    pub fn bound(self, name: &str) -> KernelValue<'k> {
+        self.builder.bind(name, self)
+    }
+
     /// Chooses one of two values of a type by this condition. Both are computed.
     pub fn select(self, yes: impl KernelOperand<'k>, no: KernelValue<'k>) -> KernelValue<'k> {
         let yes = yes.value(self.builder, no.scalar());

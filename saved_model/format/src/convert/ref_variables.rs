@@ -2,7 +2,9 @@
 //!
 //! A reference is a variable's memory itself, passed along edges. Here the variable becomes a
 //! handle; ops that change it become those that work on handles; whoever uses the value gets a
-//! read of its own, after the op the reference came from.
+//! read of its own, after the op the reference came from. The value that an `Identity` hands on is the
+//! variable's memory, too: a node that comes after a write sees what was written, though the `Identity`
+//! came before it.
 
 use ferroflow_ir::{
     Attrs, DType, Error, FunctionDef, Graph, NodeDef, NodeId, OpDef, Outlet, PartialShape, Result,
@@ -102,6 +104,92 @@ struct Reference {
     after: Option<NodeId>,
 }
 
+/// The references of a graph, as far as it is converted.
+#[derive(Default)]
+struct References {
+    references: HashMap<Outlet, Reference>,
+    /// Results of `Identity` that are the memory of a variable.
+    aliases: HashMap<Outlet, MemoryAlias>,
+    writes: OrderedWrites,
+}
+
+/// A value that is the memory of a variable: its reference, and the outlet that this came from.
+#[derive(Clone, Copy)]
+struct MemoryAlias {
+    source: Outlet,
+    reference: Reference,
+}
+
+/// The writes of variables that come before each node.
+#[derive(Default)]
+struct OrderedWrites {
+    /// The handles of the variables that are written, by the numbers of the writes.
+    handles: Vec<Outlet>,
+    /// The numbers of the writes before a node, and of its own, as bits.
+    before: HashMap<NodeId, Vec<u64>>,
+}
+
+impl OrderedWrites {
+    /// Notes the writes before a node, which are those before its inputs and controls.
+    fn visit(&mut self, node: &NodeDef, id: NodeId) {
+        let mut bits: Vec<u64> = Vec::new();
+        let inputs = node.inputs().iter().map(|input| input.node);
+        for other in inputs.chain(node.controls().iter().copied()) {
+            let Some(before) = self.before.get(&other) else { continue };
+            bits.resize(bits.len().max(before.len()), 0);
+            bits.iter_mut().zip(before).for_each(|(bits, more)| *bits |= more);
+        }
+        if !bits.is_empty() {
+            self.before.insert(id, bits);
+        }
+    }
+
+    /// Notes that a node writes a variable.
+    fn add(&mut self, id: NodeId, handle: Outlet) {
+        let (word, bit) = (self.handles.len() / 64, self.handles.len() % 64);
+        self.handles.push(handle);
+        let bits = self.before.entry(id).or_default();
+        bits.resize(bits.len().max(word + 1), 0);
+        bits[word] |= 1 << bit;
+    }
+
+    /// Whether a variable is written before one node, but not before another.
+    fn are_between(&self, handle: Outlet, first: NodeId, then: NodeId) -> bool {
+        let has = |id: NodeId, number: usize| {
+            let word = self.before.get(&id).and_then(|bits| bits.get(number / 64));
+            word.is_some_and(|word| word >> (number % 64) & 1 == 1)
+        };
+        let of_variable = self.handles.iter().enumerate().filter(|(_, own)| **own == handle);
+        of_variable.map(|(number, _)| number).any(|number| has(then, number) && !has(first, number))
+    }
+}
+
+impl References {
+    /// The read that a node has instead of a value that was read before the variable was written, though
+    /// the node comes after that; `None` for other values.
+    fn read_again(&self, graph: &mut Graph, id: NodeId, input: Outlet) -> Result<Option<Outlet>> {
+        let Some(MemoryAlias { source, reference }) = self.aliases.get(&input) else {
+            return Ok(None);
+        };
+        if !self.writes.are_between(reference.handle, input.node, id) {
+            return Ok(None);
+        }
+        let others = graph[id].inputs().iter().filter(|other| !self.aliases.contains_key(other));
+        let mut after: Vec<NodeId> = others.map(|other| other.node).collect();
+        after.extend(graph[id].controls());
+        read(graph, *source, *reference, after).map(Some)
+    }
+
+    /// Notes that the result of a node is the memory that its input is.
+    fn alias(&mut self, id: NodeId, input: Outlet) {
+        let alias = match self.references.get(&input) {
+            Some(reference) => Some(MemoryAlias { source: input, reference: *reference }),
+            None => self.aliases.get(&input).copied(),
+        };
+        self.aliases.extend(alias.map(|alias| (Outlet::from(id), alias)));
+    }
+}
+
 /// The graph with reference variables made into resource variables, and with names for variables
 /// that had none of their own; and for each outlet that was a reference, one with the value.
 ///
@@ -116,11 +204,11 @@ pub fn resource_variables(mut graph: Graph) -> Result<(Graph, HashMap<Outlet, Ou
     }
     forget_shapes(&mut graph);
     let order = functionalize::order(&graph)?;
-    let mut references: HashMap<Outlet, Reference> = HashMap::new();
+    let mut known = References::default();
     for id in order {
-        convert(&mut graph, id, &mut references)?;
+        convert(&mut graph, id, &mut known)?;
     }
-    let mut outlets: Vec<(Outlet, Reference)> = references.into_iter().collect();
+    let mut outlets: Vec<(Outlet, Reference)> = known.references.into_iter().collect();
     outlets.sort_by_key(|(outlet, _)| *outlet);
     let mut reads = HashMap::with_capacity(outlets.len());
     for (outlet, reference) in outlets {
@@ -234,11 +322,9 @@ fn takes_reference(node: &NodeDef) -> Vec<bool> {
     flags
 }
 
-fn convert(
-    graph: &mut Graph,
-    id: NodeId,
-    references: &mut HashMap<Outlet, Reference>,
-) -> Result<()> {
+fn convert(graph: &mut Graph, id: NodeId, known: &mut References) -> Result<()> {
+    known.writes.visit(&graph[id], id);
+    let references = &mut known.references;
     if is_variable(&graph[id]) {
         return variable(graph, id, references);
     }
@@ -255,9 +341,12 @@ fn convert(
     let mut controls = node.controls().to_vec();
     let mut converted = Vec::with_capacity(inputs.len());
     let mut passed: Option<Reference> = None;
+    if let ("Identity", [input]) = (node.op.name(), &inputs[..]) {
+        known.alias(id, *input);
+    }
     for (&input, &by_reference) in inputs.iter().zip(&by_reference) {
-        converted.push(match references.get(&input).copied() {
-            None => input,
+        converted.push(match known.references.get(&input).copied() {
+            None => known.read_again(graph, id, input)?.unwrap_or(input),
             Some(reference) if by_reference => {
                 controls.extend(reference.after);
                 passed = passed.or(Some(reference));
@@ -266,11 +355,14 @@ fn convert(
             Some(reference) => read(graph, input, reference, graph[id].controls().to_vec())?,
         });
     }
-    if passed.is_some() {
+    if let Some(reference) = passed {
         let name = graph[id].op.name();
         let twin = OPS.iter().find(|(on_references, _)| *on_references == name);
         match twin.filter(|_| !changes_nothing(graph, &graph[id])) {
-            Some((_, on_handles)) => replace(graph, id, op(on_handles)?)?,
+            Some((_, on_handles)) => {
+                known.writes.add(id, reference.handle);
+                replace(graph, id, op(on_handles)?)?;
+            }
             // `RefIdentity` and the like pass the reference on and do nothing else.
             None if gives => replace(graph, id, op("NoOp")?)?,
             None => {}
@@ -279,7 +371,7 @@ fn convert(
     let is_no_op = graph[id].op.name() == "NoOp" && gives;
     graph.connect(id, if is_no_op { Vec::new() } else { converted }, controls)?;
     if let (true, Some(reference)) = (gives, passed) {
-        references.insert(id.into(), Reference { after: Some(id), ..reference });
+        known.references.insert(id.into(), Reference { after: Some(id), ..reference });
     }
     Ok(())
 }
