@@ -7,7 +7,8 @@ extern "C" __global__ void __launch_bounds__(256) entry(const i32* __restrict__ 
         for (u32 i = 0u; i < 3u; i++) {
             const u32 index = u32(in0[i]);
             if (index < 5u && index == row) {
-                acc = acc + in1[i * 2u + n % 2u];
+                const f32 update = in1[i * 2u + n % 2u];
+                acc = acc + update;
             }
         }
         out0[n] = acc;

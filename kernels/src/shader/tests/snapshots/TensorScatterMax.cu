@@ -7,7 +7,8 @@ extern "C" __global__ void __launch_bounds__(256) entry(const f32* __restrict__ 
         for (u32 i = 0u; i < 3u; i++) {
             const u32 index = u32(in1[i]);
             if (index < 5u && index == row) {
-                acc = max_(acc, in2[i * 2u + n % 2u]);
+                const f32 update = in2[i * 2u + n % 2u];
+                acc = select(acc, update, acc < update);
             }
         }
         out0[n] = acc;

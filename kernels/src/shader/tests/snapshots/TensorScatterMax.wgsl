@@ -8,7 +8,8 @@ fn main(@builtin(global_invocation_id) place: vec3<u32>) {
         for (var i = 0u; i < 3u; i++) {
             let index = u32(in1[i]);
             if (index < 5u && index == row) {
-                acc = max_(acc, in2[i * 2u + n % 2u]);
+                let update = in2[i * 2u + n % 2u];
+                acc = select(acc, update, acc < update);
             }
         }
         out0[n] = acc;

@@ -6,7 +6,8 @@ extern "C" __global__ void __launch_bounds__(256) entry(const f32* __restrict__ 
         const u32 segment = n / 3u;
         for (u32 i = 0u; i < 4u; i++) {
             if (u32(in1[i]) == segment) {
-                acc = acc + in0[i * 3u + n % 3u];
+                const f32 update = in0[i * 3u + n % 3u];
+                acc = acc + update;
             }
         }
         out0[n] = acc;

@@ -7,7 +7,8 @@ fn main(@builtin(global_invocation_id) place: vec3<u32>) {
         let segment = n / 3u;
         for (var i = 0u; i < 4u; i++) {
             if (u32(in1[i]) == segment) {
-                acc = acc + in0[i * 3u + n % 3u];
+                let update = in0[i * 3u + n % 3u];
+                acc = acc + update;
             }
         }
         out0[n] = acc;
