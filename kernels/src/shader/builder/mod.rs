@@ -280,10 +280,16 @@ impl KernelBuilder {
         let first = first.value(self, ScalarType::U32);
         let end = end.value(self, ScalarType::U32);
         let known = |value: KernelValue<'k>| self.code.borrow().tree.literal(value.id);
-        // A single round needs no loop.
-        if known(first) == Some(KernelLiteral::Int(0)) && known(end) == Some(KernelLiteral::Int(1))
-        {
-            return body(first);
+        // A single round needs no loop, unless something leaves it.
+        let (zero, one) = (Some(KernelLiteral::Int(0)), Some(KernelLiteral::Int(1)));
+        if known(first) == zero && known(end) == one {
+            let round = self.block(|| body(first));
+            let leaves = round.iter().any(KernelStatement::leaves_loop);
+            let again = || round.into_iter().for_each(|statement| self.push(statement));
+            return match leaves {
+                false => again(),
+                true => self.for_each(name, first, false, |i| (i.lt(end), i + step), |_| again()),
+            };
         }
         self.for_each(name, first, is_unrolled, |i| (i.lt(end), i + step), body);
     }

@@ -80,6 +80,29 @@ fn known_index_arithmetic_is_folded_and_wraps() {
 }
 
 #[test]
+fn a_single_round_is_a_loop_only_if_something_leaves_it() {
+    let round = |leaves: bool| {
+        text(move |k| {
+            let sum = k.variable("sum", k.index(0));
+            k.for_below("i", 1, |i| {
+                k.when(sum.gt(i).and(k.bool(leaves)), || k.end_loop());
+                sum.set(sum + 1);
+            });
+            sum
+        })
+    };
+    assert!(round(true).contains("for (var i = 0u; i < 1u; i++) {"), "{}", round(true));
+    assert!(round(true).contains("break;"), "{}", round(true));
+    let plain = text(|k| {
+        k.for_below("i", 1, |_| {
+            k.for_below("j", 2, |j| k.when(k.element().gt(j), || k.end_loop()));
+        });
+        k.element()
+    });
+    assert!(!plain.contains("i < 1u") && plain.contains("j < 2u"), "{plain}");
+}
+
+#[test]
 fn bools_are_numbers_in_memory() {
     let k = KernelBuilder::new(Caps::default());
     let (x, y, n) = (k.input(0, DType::Bool), k.output(DType::Bool), k.element());

@@ -146,6 +146,22 @@ pub(super) enum KernelStatement {
     Run(KernelExprId),
 }
 
+impl KernelStatement {
+    /// Whether the statement may leave the loop that it is in.
+    pub(super) fn leaves_loop(&self) -> bool {
+        match self {
+            KernelStatement::Break => true,
+            KernelStatement::If { then, otherwise, .. } => {
+                then.iter().chain(otherwise).any(KernelStatement::leaves_loop)
+            }
+            KernelStatement::Declare { .. }
+            | KernelStatement::Assign { .. }
+            | KernelStatement::For { .. }
+            | KernelStatement::Run(_) => false,
+        }
+    }
+}
+
 /// The body of a kernel.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KernelTree {
