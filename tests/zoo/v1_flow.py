@@ -334,19 +334,21 @@ def read_after_update():
     x = v1.placeholder(tf.float32, [2], "x")
     w = v1.get_variable("w", [2], initializer=v1.zeros_initializer(), use_resource=False)
     before = w.value()
-    update = v1.assign_add(w, x + before * 0.0)
+    column = tf.expand_dims(tf.reshape(before, [2, 1]), 0)
+    update = v1.assign_add(w, x + before * 0.0 + tf.reshape(column, [2]) * 0.0)
     with tf.control_dependencies([update]):
         after = tf.add(before, 10.0)
+        row = tf.add(column, 10.0)
         same = tf.identity(before)
     descent = v1.train.GradientDescentOptimizer(1.0)
-    with tf.control_dependencies([after, same]):
+    with tf.control_dependencies([after, row, same]):
         step = descent.minimize(tf.reduce_sum(w.value() * x) * 0.5, var_list=[w])
     average = tf.train.ExponentialMovingAverage(0.5)
     with tf.control_dependencies([step]):
         averaged = average.apply([w])
     with tf.control_dependencies([averaged]):
         mean = average.average(w).read_value()
-    return {"x": x}, {"after": after, "mean": mean}
+    return {"x": x}, {"after": after, "mean": mean, "row": row}
 
 
 random = np.random.RandomState(0)

@@ -85,7 +85,7 @@ mod workgroup;
 
 use crate::{
     device::{OpCall, OperandSpec, Then},
-    error::Result,
+    error::{Error, Result},
 };
 #[cfg(feature = "cuda")]
 pub(crate) use attention::attends_by_matrices;
@@ -141,8 +141,18 @@ const MOST_ELEMENTS: usize = i32::MAX as usize;
 ///
 /// # Errors
 ///
-/// When the call's attributes do not fit its op.
+/// When the call's attributes do not fit its op; [`Error::Compile`] for a kernel whose operands do not fit
+/// each other, which is a defect.
 pub fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
+    built(call, caps).map_err(|error| match error {
+        Error::Compile { device, reason, .. } => {
+            Error::Compile { device, op: call.op.name, reason }
+        }
+        other => other,
+    })
+}
+
+fn built(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let region = call.with_anchor(|anchor, then| with_epilogue(anchor, then, caps))?;
     if region.is_some() || !are_held(call, &[], caps)? {
         return Ok(region);

@@ -98,7 +98,7 @@ impl Rows<'_> {
         self.space[self.space.rank() - self.n_last..].iter().product()
     }
 
-    /// Lanes of a row.
+    /// Invocations that share a row.
     fn invocations(&self, rows: usize) -> usize {
         match self.row() {
             _ if !self.caps.tiles => 1,

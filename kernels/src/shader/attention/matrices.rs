@@ -1,7 +1,7 @@
 //! Attention of 16-bit floats on warps that multiply matrices: CUDA C++ alone.
 //!
 //! A warp takes 16 queries, a group 128, and 64 keys at a time. Queries, scores and sums stay in the
-//! registers of the warp, as its instructions hold matrices: of a matrix of 16 rows, local `l` has
+//! registers of the warp, as its instructions hold matrices: of a matrix of 16 rows, invocation `l` has
 //! two neighbours each in the rows `l / 4` and `l / 4 + 8`. Keys and values go through shared memory,
 //! whose rows are eight elements longer, so that eight of them lie in different banks; the next ones
 //! are fetched while these are worked on. Weights are rounded to 16 bits on their way to the values.
@@ -20,7 +20,6 @@ use super::{
     },
     AttentionKernel, MatrixStarts,
 };
-
 use crate::{
     device::OpCall,
     error::Result,

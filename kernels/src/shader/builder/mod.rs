@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! let k = KernelBuilder::new(caps);
-//! let ([values, ids], out) = (k.inputs(call, [0, 1]), k.output(call, 0));
+//! let ([values, ids], out) = (k.inputs(call, [0, 1]), k.result(call));
 //! let (n, sum) = (k.element(), k.variable("sum", values.zero()));
 //! k.for_below("i", rows, |i| {
 //!     k.when(ids.at(i).as_index().eq(n / inner), || sum.set(sum + values.at(i * inner + n % inner)));
@@ -187,14 +187,10 @@ impl KernelBuilder {
         self.expr(KernelExprKind::Call(function.into(), args), result)
     }
 
-    /// Binds a value to a name, so that it is computed once, here.
+    /// Binds a value to a name, so that it is computed once, here. Numbers are left as they are.
     pub fn bind<'k>(&'k self, name: &str, value: KernelValue<'k>) -> KernelValue<'k> {
-        let is_bound = {
-            let code = self.code.borrow();
-            let kind = code.tree.kind(value.id);
-            matches!(kind, KernelExprKind::Literal(_))
-        };
-        if is_bound { value } else { self.declare(name, value, false) }
+        let is_literal = self.code.borrow().tree.literal(value.id).is_some();
+        if is_literal { value } else { self.declare(name, value, false) }
     }
 
     /// Declares a variable with its first value; [`KernelValue::set`] assigns to it.

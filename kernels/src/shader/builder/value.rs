@@ -204,8 +204,11 @@ impl<'k> KernelValue<'k> {
         high: impl KernelOperand<'k>,
     ) -> KernelValue<'k> {
         let scalar = self.scalar();
-        let args = [self, low.value(self.builder, scalar), high.value(self.builder, scalar)];
-        self.builder.call("clamp", scalar, args)
+        let (low, high) = (low.value(self.builder, scalar), high.value(self.builder, scalar));
+        if low.scalar() != scalar || high.scalar() != scalar {
+            self.builder.mismatch(format!("a {} between other numbers", scalar.name()));
+        }
+        self.builder.call("clamp", scalar, [self, low, high])
     }
 
     /// The value converted to a type: to integers towards zero, without wrapping; bools are 0 or 1.

@@ -2,14 +2,14 @@
 //!
 //! A reference is a variable's memory itself, passed along edges. Here the variable becomes a
 //! handle; ops that change it become those that work on handles; whoever uses the value gets a
-//! read of its own, after the op the reference came from. The value that an `Identity` hands on is the
-//! variable's memory, too: a node that comes after a write sees what was written, though the `Identity`
-//! came before it.
+//! read of its own, after the op the reference came from. The value that `Identity` or `Reshape` hands on is
+//! the variable's memory, too: a node that comes after a write sees what was written, though they came
+//! before it.
 
 use ferroflow_ir::{
     Attrs, DType, Error, FunctionDef, Graph, NodeDef, NodeId, OpDef, Outlet, PartialShape, Result,
     TensorSpec, ValueType,
-    op::{ArgKind, ArgType},
+    op::{AliasKind, ArgKind, ArgType, Lowering},
     pass::functionalize,
     registry,
 };
@@ -108,16 +108,17 @@ struct Reference {
 #[derive(Default)]
 struct References {
     references: HashMap<Outlet, Reference>,
-    /// Results of `Identity` that are the memory of a variable.
+    /// Results that are the memory of a variable.
     aliases: HashMap<Outlet, MemoryAlias>,
     writes: OrderedWrites,
 }
 
-/// A value that is the memory of a variable: its reference, and the outlet that this came from.
+/// A value that is the memory of a variable, as its node hands on an input: a reference, or another such
+/// value.
 #[derive(Clone, Copy)]
 struct MemoryAlias {
-    source: Outlet,
-    reference: Reference,
+    input: Outlet,
+    handle: Outlet,
 }
 
 /// The writes of variables that come before each node.
@@ -168,25 +169,52 @@ impl References {
     /// The read that a node has instead of a value that was read before the variable was written, though
     /// the node comes after that; `None` for other values.
     fn read_again(&self, graph: &mut Graph, id: NodeId, input: Outlet) -> Result<Option<Outlet>> {
-        let Some(MemoryAlias { source, reference }) = self.aliases.get(&input) else {
-            return Ok(None);
-        };
-        if !self.writes.are_between(reference.handle, input.node, id) {
+        let Some(alias) = self.aliases.get(&input) else { return Ok(None) };
+        let node = &graph[id];
+        // A `Merge` comes after one of its inputs alone.
+        let comes_after_all = node.op.name() != "Merge";
+        if !comes_after_all || !self.writes.are_between(alias.handle, input.node, id) {
             return Ok(None);
         }
-        let others = graph[id].inputs().iter().filter(|other| !self.aliases.contains_key(other));
-        let mut after: Vec<NodeId> = others.map(|other| other.node).collect();
-        after.extend(graph[id].controls());
-        read(graph, *source, *reference, after).map(Some)
+        let others = node.inputs().iter().filter(|other| !self.aliases.contains_key(other));
+        let others = others.map(|other| other.node);
+        let after: Vec<NodeId> = others.chain(node.controls().iter().copied()).collect();
+        self.made_again(graph, input, &after).map(Some)
     }
 
-    /// Notes that the result of a node is the memory that its input is.
-    fn alias(&mut self, id: NodeId, input: Outlet) {
-        let alias = match self.references.get(&input) {
-            Some(reference) => Some(MemoryAlias { source: input, reference: *reference }),
-            None => self.aliases.get(&input).copied(),
+    /// A value that is the memory of a variable, once more and after other nodes.
+    fn made_again(&self, graph: &mut Graph, value: Outlet, after: &[NodeId]) -> Result<Outlet> {
+        let Some(MemoryAlias { input, .. }) = self.aliases.get(&value) else { return Ok(value) };
+        let before = match self.references.get(input) {
+            Some(reference) => read(graph, *input, *reference, after.to_vec())?,
+            None => self.made_again(graph, *input, after)?,
         };
-        self.aliases.extend(alias.map(|alias| (Outlet::from(id), alias)));
+        let mut node = graph[value.node].clone();
+        if handed_on(&node) == Some(AliasKind::Identity) {
+            return Ok(before);
+        }
+        let mut inputs = node.inputs().to_vec();
+        inputs[0] = before;
+        node.name = graph.unique_name(&node.name).into();
+        graph.add(node.with_inputs(inputs)).map(Outlet::from)
+    }
+
+    /// Notes that the result of a node is the memory that its first input is.
+    fn alias(&mut self, id: NodeId, input: Outlet) {
+        let of_reference = self.references.get(&input).map(|reference| reference.handle);
+        let of_alias = || self.aliases.get(&input).map(|alias| alias.handle);
+        if let Some(handle) = of_reference.or_else(of_alias) {
+            self.aliases.insert(id.into(), MemoryAlias { input, handle });
+        }
+    }
+}
+
+/// The way in which a node hands on the memory of its first input, if it does: as records have it, but for
+/// values that sessions may feed.
+fn handed_on(node: &NodeDef) -> Option<AliasKind> {
+    match node.op.def()?.lowering {
+        Lowering::Alias(kind) if node.op.name() != "PlaceholderWithDefault" => Some(kind),
+        _ => None,
     }
 }
 
@@ -341,8 +369,8 @@ fn convert(graph: &mut Graph, id: NodeId, known: &mut References) -> Result<()> 
     let mut controls = node.controls().to_vec();
     let mut converted = Vec::with_capacity(inputs.len());
     let mut passed: Option<Reference> = None;
-    if let ("Identity", [input]) = (node.op.name(), &inputs[..]) {
-        known.alias(id, *input);
+    if let (Some(_), Some(&first)) = (handed_on(node), inputs.first()) {
+        known.alias(id, first);
     }
     for (&input, &by_reference) in inputs.iter().zip(&by_reference) {
         converted.push(match known.references.get(&input).copied() {
