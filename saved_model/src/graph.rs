@@ -1,12 +1,12 @@
 //! Graphs as files hold them, ready to be taken apart by the names of their tensors.
 
 use crate::{
-    convert::{self, Definitions, linked_sends, resource_variables},
+    convert::{self, Definitions, FetchedValue, linked_sends, resource_variables},
     custom_gradient::add_gradients,
     proto,
 };
 use ferroflow_ir::{
-    Error, FunctionDef, FunctionLibrary, Graph, Limits, NodeDef, NodeId, OpRegistry, Outlet,
+    DType, Error, FunctionDef, FunctionLibrary, Graph, Limits, NodeDef, NodeId, OpRegistry, Outlet,
     PartialShape, Result, ValueType,
     pass::{
         carve::{Feed, OtherEffects, Subgraph},
@@ -21,8 +21,8 @@ pub struct LoadedGraph {
     graph: Graph,
     /// The version of GraphDef that the writer knew.
     producer: i32,
-    /// Where the values are that references referred to.
-    reads: HashMap<Outlet, Outlet>,
+    /// The values that are fetched instead of references and of values that are the memory of their variables.
+    reads: HashMap<Outlet, FetchedValue>,
     library: Arc<FunctionLibrary>,
     limits: Limits,
 }
@@ -112,14 +112,10 @@ impl LoadedGraph {
         request: &Request,
         effects: OtherEffects,
     ) -> Result<FunctionDef> {
-        let feeds = request.feeds.iter().map(|name| self.feed(name));
-        let results = request.fetches.iter().map(|name| Ok((name.clone(), self.value(name)?)));
+        let feeds = request.feeds.iter().map(|name| self.feed(name)).collect::<Result<_>>()?;
+        let mut part = self.between(request, feeds)?;
         let targets = request.targets.iter().map(|name| self.node(name));
-        let mut part = Subgraph {
-            feeds: feeds.collect::<Result<_>>()?,
-            results: results.collect::<Result<_>>()?,
-            targets: targets.collect::<Result<_>>()?,
-        };
+        part.targets = targets.collect::<Result<_>>()?;
         if effects == OtherEffects::Keep {
             part.targets.extend(self.library.effectful_nodes(&self.graph));
         }
@@ -134,12 +130,10 @@ impl LoadedGraph {
         request: &Request,
         op: &str,
     ) -> Result<(FunctionDef, Vec<String>)> {
-        let feeds: Vec<Feed> =
-            request.feeds.iter().map(|name| self.feed(name)).collect::<Result<_>>()?;
-        let results = request.fetches.iter().map(|name| Ok((name.clone(), self.value(name)?)));
-        let results: Vec<(String, Outlet)> = results.collect::<Result<_>>()?;
-        let fed: Vec<NodeId> = feeds.iter().map(|feed| feed.outlet.node).collect();
-        let needed = self.graph.reachable_from(results.iter().map(|(_, outlet)| outlet.node));
+        let feeds = request.feeds.iter().map(|name| self.feed(name)).collect::<Result<_>>()?;
+        let mut part = self.between(request, feeds)?;
+        let fed: Vec<NodeId> = part.feeds.iter().map(|feed| feed.outlet.node).collect();
+        let needed = self.graph.reachable_from(part.results.iter().map(|(_, outlet)| outlet.node));
         let makes = |(id, node): &(NodeId, &NodeDef)| {
             node.op.name() == op && needed.contains(id) && !fed.contains(id)
         };
@@ -151,8 +145,7 @@ impl LoadedGraph {
         handles.sort_by_key(|(name, _)| *name);
         let (names, handles): (Vec<String>, Vec<Feed>) =
             handles.into_iter().map(|(name, feed)| (name.to_string(), feed)).unzip();
-        let feeds = feeds.into_iter().chain(handles).collect();
-        let part = Subgraph { feeds, results, targets: Vec::new() };
+        part.feeds.extend(handles);
         let def = functionalize(part.carve(&self.graph, name)?, &self.library, &self.limits)?;
         Ok((def, names))
     }
@@ -186,14 +179,28 @@ impl LoadedGraph {
         self.feed(name).map(|feed| feed.ty)
     }
 
-    /// The outlet with the value of a tensor, which may be a reference.
-    fn value(&self, name: &str) -> Result<Outlet> {
-        let (node, index) = tensor_name::parse(name);
-        let reference = self.graph.find(node).map(|node| Outlet { node, index });
-        match reference.and_then(|reference| self.reads.get(&reference)) {
-            Some(&read) => Ok(read),
-            None => tensor_name::find(&self.graph, name),
-        }
+    /// The part between feeds and the results of a request, without targets. Results that are the memory of a
+    /// variable are read last, unless such a value is fed.
+    fn between(&self, request: &Request, feeds: Vec<Feed>) -> Result<Subgraph> {
+        let is_memory_fed = feeds.iter().any(|feed| self.reads.contains_key(&feed.outlet));
+        let mut last = Vec::new();
+        let value = |name: &String| {
+            let (node, index) = tensor_name::parse(name);
+            let outlet = self.graph.find(node).map(|node| Outlet { node, index });
+            let is_reference = |outlet: &Outlet| {
+                self.graph.ty(*outlet).is_some_and(|ty| ty.dtype == DType::Resource)
+            };
+            let memory = outlet.filter(|outlet| !is_memory_fed || is_reference(outlet));
+            match memory.and_then(|outlet| self.reads.get(&outlet)) {
+                Some(&FetchedValue { value, read }) => {
+                    last.push(read);
+                    Ok((name.clone(), value))
+                }
+                None => Ok((name.clone(), tensor_name::find(&self.graph, name)?)),
+            }
+        };
+        let results = request.fetches.iter().map(value).collect::<Result<_>>()?;
+        Ok(Subgraph { feeds, results, targets: Vec::new(), last })
     }
 
     fn node(&self, name: &str) -> Result<NodeId> {

@@ -351,6 +351,41 @@ def read_after_update():
     return {"x": x}, {"after": after, "mean": mean, "row": row}
 
 
+def memory_in_branches():
+    """Branches and loops write reference variables, and nodes inside and after them see it."""
+    x = v1.placeholder(tf.float32, [2], "x")
+    reference = lambda name: v1.get_variable(name, [2], initializer=v1.zeros_initializer(), use_resource=False)
+    w, target, sums, fetched = map(reference, ["w", "target", "sums", "fetched"])
+    is_positive = x[0] > 0
+
+    def in_branch():
+        with tf.control_dependencies([v1.assign_add(w, x)]):
+            return tf.identity(w) * 1.5
+
+    inside = tf.cond(is_positive, in_branch, lambda: x)
+    with tf.control_dependencies([inside]):
+        copied = tf.cond(is_positive, lambda: tf.group(v1.assign(target, w)), tf.no_op)
+    with tf.control_dependencies([copied]):
+        after_branch = tf.add(target, w)
+
+    def round(i):
+        with tf.control_dependencies([v1.assign_add(sums, x)]):
+            return tf.add(i, 1)
+
+    [number] = tf.while_loop(lambda i: i < 3, round, [0])
+    with tf.control_dependencies([number]):
+        several = tf.identity_n([sums, x])
+        after_loop = tf.add(sums, 10.0)
+        update = v1.assign_add(fetched, x + several[0] * 0.0)
+    old = tf.identity(fetched)
+    with tf.control_dependencies([after_loop, old, update]):
+        again = v1.assign_add(sums, x)
+    with tf.control_dependencies([again]):
+        after_write = tf.add(several[0], 0.0)
+    results = {"inside": inside, "after_branch": after_branch, "after_loop": after_loop}
+    return {"x": x}, {**results, "after_write": after_write, "old": old, "update": tf.add(update, 0.0)}
+
+
 random = np.random.RandomState(0)
 row = f32([0.1, 0.5, -0.3])
 case("nested_while", nested_while, [{"n": i32(n), "x": f32([1, 2, 3])} for n in (4, 0)])
@@ -380,3 +415,4 @@ case("in_function", in_function, [{"n": i32(n), "x": f32([1.5, 2])} for n in (0,
 case("several_variables", several_variables, [{"n": i64(n)} for n in (0, 3, 50)])
 case("count_up_to", count_up_to, [{"x": f32(x)} for x in (3, 5, 7)])
 case("read_after_update", read_after_update, [{"x": f32(x)} for x in ([1, 2], [3, -1], [0.5, 0])], loader="session")
+case("memory_in_branches", memory_in_branches, [{"x": f32(x)} for x in ([1, 2], [-3, 1], [0.5, 0])], loader="session")

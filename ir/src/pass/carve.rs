@@ -25,6 +25,8 @@ pub struct Subgraph {
     pub results: Vec<(String, Outlet)>,
     /// Nodes that run although no result needs them.
     pub targets: Vec<NodeId>,
+    /// Nodes that run after all results and targets but those that need them.
+    pub last: Vec<NodeId>,
 }
 
 /// A tensor that is passed instead of what its node would compute.
@@ -68,6 +70,20 @@ impl Subgraph {
         needed
     }
 
+    /// The results and targets that run before the last nodes.
+    fn before_last(&self, graph: &Graph, needed: &HashSet<NodeId>) -> Vec<NodeId> {
+        let mut late: HashSet<NodeId> = HashSet::new();
+        let mut stack = self.last.clone();
+        while let Some(id) = stack.pop() {
+            if late.insert(id) {
+                stack.extend(graph.consumers(id));
+            }
+        }
+        let results = self.results.iter().map(|(_, outlet)| outlet.node);
+        let roots = results.chain(self.targets.iter().copied());
+        roots.filter(|id| needed.contains(id) && !late.contains(id)).collect()
+    }
+
     /// The part as a function. Arguments are named after the nodes they stand for.
     ///
     /// # Errors
@@ -83,6 +99,14 @@ impl Subgraph {
             .map(|(index, feed)| copy.feed(graph, feed, index, &needed))
             .collect::<Result<_>>()?;
         copy.nodes(graph, &needed)?;
+        let before: Vec<NodeId> =
+            self.before_last(graph, &needed).iter().map(|id| copy.moved[id]).collect();
+        for last in self.last.iter().filter_map(|id| copy.moved.get(id)) {
+            let node = &copy.graph[*last];
+            let inputs = node.inputs().to_vec();
+            let controls: Vec<NodeId> = node.controls().iter().chain(&before).copied().collect();
+            copy.graph.connect(*last, inputs, controls)?;
+        }
         let results = self.results.into_iter();
         Ok(FunctionDef {
             name: name.into(),
@@ -194,6 +218,7 @@ mod tests {
             feeds: feeds.iter().map(find).map(feed).collect(),
             results: results.iter().map(|name| (name.to_string(), find(name))).collect(),
             targets: Vec::new(),
+            last: Vec::new(),
         }
     }
 

@@ -160,7 +160,7 @@ impl GraphState {
         let args = self.args.iter().copied().chain(capture_nodes).map(Outlet::from);
         let feeds = args.map(|outlet| Feed { outlet, ty: self.ty(outlet).clone() }).collect();
         let results = vec![("value".to_string(), value)];
-        let part = Subgraph { feeds, results, targets: Vec::new() };
+        let part = Subgraph { feeds, results, targets: Vec::new(), last: Vec::new() };
         Ok((part.carve(&self.graph, name)?, captures, needs_arguments))
     }
 }

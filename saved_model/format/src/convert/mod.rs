@@ -31,7 +31,7 @@ pub use dtype::{dtype, value_dtype};
 pub use function::{OUTPUT_NAMES, function};
 pub use graph::graph;
 pub use node::op_of_file;
-pub use ref_variables::{reference_twin, resource_variables};
+pub use ref_variables::{FetchedValue, reference_twin, resource_variables};
 pub use rename::rename_functions;
 pub use sends::{is_linked, linked_sends};
 pub use shape::{known_shape, partial_shape_message, shape, shape_message};

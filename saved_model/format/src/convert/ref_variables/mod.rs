@@ -6,14 +6,20 @@
 //! the variable's memory, too: a node that comes after a write sees what was written, though they came
 //! before it.
 
+mod aliases;
+mod writes;
+
+pub use aliases::FetchedValue;
+use aliases::References;
 use ferroflow_ir::{
     Attrs, DType, Error, FunctionDef, Graph, NodeDef, NodeId, OpDef, Outlet, PartialShape, Result,
     TensorSpec, ValueType,
-    op::{AliasKind, ArgKind, ArgType, Lowering},
+    op::{ArgKind, ArgType},
     pass::functionalize,
     registry,
 };
 use std::collections::HashMap;
+use writes::OrderedWrites;
 
 /// The ops on references and the ops on handles that do the same.
 const OPS: &[(&str, &str)] = &[
@@ -104,127 +110,14 @@ struct Reference {
     after: Option<NodeId>,
 }
 
-/// The references of a graph, as far as it is converted.
-#[derive(Default)]
-struct References {
-    references: HashMap<Outlet, Reference>,
-    /// Results that are the memory of a variable.
-    aliases: HashMap<Outlet, MemoryAlias>,
-    writes: OrderedWrites,
-}
-
-/// A value that is the memory of a variable, as its node hands on an input: a reference, or another such
-/// value.
-#[derive(Clone, Copy)]
-struct MemoryAlias {
-    input: Outlet,
-    handle: Outlet,
-}
-
-/// The writes of variables that come before each node.
-#[derive(Default)]
-struct OrderedWrites {
-    /// The handles of the variables that are written, by the numbers of the writes.
-    handles: Vec<Outlet>,
-    /// The numbers of the writes before a node, and of its own, as bits.
-    before: HashMap<NodeId, Vec<u64>>,
-}
-
-impl OrderedWrites {
-    /// Notes the writes before a node, which are those before its inputs and controls.
-    fn visit(&mut self, node: &NodeDef, id: NodeId) {
-        let mut bits: Vec<u64> = Vec::new();
-        let inputs = node.inputs().iter().map(|input| input.node);
-        for other in inputs.chain(node.controls().iter().copied()) {
-            let Some(before) = self.before.get(&other) else { continue };
-            bits.resize(bits.len().max(before.len()), 0);
-            bits.iter_mut().zip(before).for_each(|(bits, more)| *bits |= more);
-        }
-        if !bits.is_empty() {
-            self.before.insert(id, bits);
-        }
-    }
-
-    /// Notes that a node writes a variable.
-    fn add(&mut self, id: NodeId, handle: Outlet) {
-        let (word, bit) = (self.handles.len() / 64, self.handles.len() % 64);
-        self.handles.push(handle);
-        let bits = self.before.entry(id).or_default();
-        bits.resize(bits.len().max(word + 1), 0);
-        bits[word] |= 1 << bit;
-    }
-
-    /// Whether a variable is written before one node, but not before another.
-    fn are_between(&self, handle: Outlet, first: NodeId, then: NodeId) -> bool {
-        let has = |id: NodeId, number: usize| {
-            let word = self.before.get(&id).and_then(|bits| bits.get(number / 64));
-            word.is_some_and(|word| word >> (number % 64) & 1 == 1)
-        };
-        let of_variable = self.handles.iter().enumerate().filter(|(_, own)| **own == handle);
-        of_variable.map(|(number, _)| number).any(|number| has(then, number) && !has(first, number))
-    }
-}
-
-impl References {
-    /// The read that a node has instead of a value that was read before the variable was written, though
-    /// the node comes after that; `None` for other values.
-    fn read_again(&self, graph: &mut Graph, id: NodeId, input: Outlet) -> Result<Option<Outlet>> {
-        let Some(alias) = self.aliases.get(&input) else { return Ok(None) };
-        let node = &graph[id];
-        // A `Merge` comes after one of its inputs alone.
-        let comes_after_all = node.op.name() != "Merge";
-        if !comes_after_all || !self.writes.are_between(alias.handle, input.node, id) {
-            return Ok(None);
-        }
-        let others = node.inputs().iter().filter(|other| !self.aliases.contains_key(other));
-        let others = others.map(|other| other.node);
-        let after: Vec<NodeId> = others.chain(node.controls().iter().copied()).collect();
-        self.made_again(graph, input, &after).map(Some)
-    }
-
-    /// A value that is the memory of a variable, once more and after other nodes.
-    fn made_again(&self, graph: &mut Graph, value: Outlet, after: &[NodeId]) -> Result<Outlet> {
-        let Some(MemoryAlias { input, .. }) = self.aliases.get(&value) else { return Ok(value) };
-        let before = match self.references.get(input) {
-            Some(reference) => read(graph, *input, *reference, after.to_vec())?,
-            None => self.made_again(graph, *input, after)?,
-        };
-        let mut node = graph[value.node].clone();
-        if handed_on(&node) == Some(AliasKind::Identity) {
-            return Ok(before);
-        }
-        let mut inputs = node.inputs().to_vec();
-        inputs[0] = before;
-        node.name = graph.unique_name(&node.name).into();
-        graph.add(node.with_inputs(inputs)).map(Outlet::from)
-    }
-
-    /// Notes that the result of a node is the memory that its first input is.
-    fn alias(&mut self, id: NodeId, input: Outlet) {
-        let of_reference = self.references.get(&input).map(|reference| reference.handle);
-        let of_alias = || self.aliases.get(&input).map(|alias| alias.handle);
-        if let Some(handle) = of_reference.or_else(of_alias) {
-            self.aliases.insert(id.into(), MemoryAlias { input, handle });
-        }
-    }
-}
-
-/// The way in which a node hands on the memory of its first input, if it does: as records have it, but for
-/// values that sessions may feed.
-fn handed_on(node: &NodeDef) -> Option<AliasKind> {
-    match node.op.def()?.lowering {
-        Lowering::Alias(kind) if node.op.name() != "PlaceholderWithDefault" => Some(kind),
-        _ => None,
-    }
-}
-
 /// The graph with reference variables made into resource variables, and with names for variables
-/// that had none of their own; and for each outlet that was a reference, one with the value.
+/// that had none of their own; and for each outlet that was a reference or is the memory of a variable that the
+/// graph writes, what is fetched instead: the value at the end of a run.
 ///
 /// # Errors
 ///
 /// When a reference comes from an op that is not known to pass one on.
-pub fn resource_variables(mut graph: Graph) -> Result<(Graph, HashMap<Outlet, Outlet>)> {
+pub fn resource_variables(mut graph: Graph) -> Result<(Graph, HashMap<Outlet, FetchedValue>)> {
     name_resources(&mut graph);
     let has_references = graph.iter().any(|(_, node)| returns_reference(node));
     if !has_references {
@@ -232,15 +125,16 @@ pub fn resource_variables(mut graph: Graph) -> Result<(Graph, HashMap<Outlet, Ou
     }
     forget_shapes(&mut graph);
     let order = functionalize::order(&graph)?;
-    let mut known = References::default();
+    let mut known = References::new(OrderedWrites::of(&graph, &order));
     for id in order {
         convert(&mut graph, id, &mut known)?;
     }
+    let mut reads: HashMap<Outlet, FetchedValue> = known.fetched(&mut graph)?.into_iter().collect();
     let mut outlets: Vec<(Outlet, Reference)> = known.references.into_iter().collect();
     outlets.sort_by_key(|(outlet, _)| *outlet);
-    let mut reads = HashMap::with_capacity(outlets.len());
     for (outlet, reference) in outlets {
-        reads.insert(outlet, read(&mut graph, outlet, reference, Vec::new())?);
+        let value = read(&mut graph, outlet, reference, Vec::new())?;
+        reads.insert(outlet, FetchedValue::read(value));
     }
     Ok((graph, reads))
 }
@@ -258,7 +152,7 @@ pub(super) fn resource_function(mut function: FunctionDef) -> Result<FunctionDef
     let (graph, reads) = resource_variables(function.graph)?;
     function.graph = graph;
     for (_, outlet) in &mut function.results {
-        *outlet = reads.get(outlet).copied().unwrap_or(*outlet);
+        *outlet = reads.get(outlet).map_or(*outlet, |read| read.value);
     }
     Ok(function)
 }
@@ -351,7 +245,7 @@ fn takes_reference(node: &NodeDef) -> Vec<bool> {
 }
 
 fn convert(graph: &mut Graph, id: NodeId, known: &mut References) -> Result<()> {
-    known.writes.visit(&graph[id], id);
+    known.note(graph, id);
     let references = &mut known.references;
     if is_variable(&graph[id]) {
         return variable(graph, id, references);
@@ -369,9 +263,6 @@ fn convert(graph: &mut Graph, id: NodeId, known: &mut References) -> Result<()> 
     let mut controls = node.controls().to_vec();
     let mut converted = Vec::with_capacity(inputs.len());
     let mut passed: Option<Reference> = None;
-    if let (Some(_), Some(&first)) = (handed_on(node), inputs.first()) {
-        known.alias(id, first);
-    }
     for (&input, &by_reference) in inputs.iter().zip(&by_reference) {
         converted.push(match known.references.get(&input).copied() {
             None => known.read_again(graph, id, input)?.unwrap_or(input),
@@ -383,12 +274,11 @@ fn convert(graph: &mut Graph, id: NodeId, known: &mut References) -> Result<()> 
             Some(reference) => read(graph, input, reference, graph[id].controls().to_vec())?,
         });
     }
-    if let Some(reference) = passed {
+    if passed.is_some() {
         let name = graph[id].op.name();
         let twin = OPS.iter().find(|(on_references, _)| *on_references == name);
         match twin.filter(|_| !changes_nothing(graph, &graph[id])) {
             Some((_, on_handles)) => {
-                known.writes.add(id, reference.handle);
                 replace(graph, id, op(on_handles)?)?;
             }
             // `RefIdentity` and the like pass the reference on and do nothing else.

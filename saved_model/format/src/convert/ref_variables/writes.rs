@@ -1,0 +1,122 @@
+//! The writes of variables that come before each node.
+//!
+//! A node comes after a write of the same round of a loop, or of any round before it. Both are kept: the
+//! second is what nodes after a loop see, and in a body it would hide what the first tells.
+
+use super::{OPS, changes_nothing, returns_reference, takes_reference};
+use ferroflow_ir::{Graph, NodeDef, NodeId};
+use std::collections::{HashMap, HashSet};
+
+/// Numbers of writes, as bits.
+type Bits = Vec<u64>;
+
+/// Loops in each other that are told apart.
+const DEEPEST: usize = 64;
+
+/// The writes of a graph, and the variables behind its references.
+#[derive(Default)]
+pub(super) struct OrderedWrites {
+    /// The variable that the reference of a node refers to.
+    variables: HashMap<NodeId, NodeId>,
+    /// The variables that are written, by the numbers of the writes.
+    written: Vec<NodeId>,
+    in_round: HashMap<NodeId, Bits>,
+    in_any_round: HashMap<NodeId, Bits>,
+}
+
+impl OrderedWrites {
+    /// The writes before each node, itself included. In `order`, nodes come after what they read, but for what
+    /// comes from the round before.
+    pub(super) fn of(graph: &Graph, order: &[NodeId]) -> OrderedWrites {
+        let mut writes = OrderedWrites::default();
+        let mut numbers = HashMap::new();
+        for &id in order {
+            let node = &graph[id];
+            let variable = referred(node).and_then(|source| writes.variable(source));
+            if let Some(variable) = variable.filter(|_| is_write(graph, node)) {
+                numbers.insert(id, writes.written.len());
+                writes.written.push(variable);
+            }
+            if returns_reference(node) {
+                writes.variables.insert(id, variable.unwrap_or(id));
+            }
+        }
+        if numbers.is_empty() {
+            return writes;
+        }
+        spread(graph, order, &numbers, &mut writes.in_round);
+        if graph.iter().any(|(_, node)| node.op.name().ends_with("NextIteration")) {
+            writes.in_any_round.clone_from(&writes.in_round);
+            let mut rounds = 0..DEEPEST;
+            while rounds.next().is_some()
+                && spread(graph, order, &numbers, &mut writes.in_any_round)
+            {}
+        }
+        writes
+    }
+
+    /// The variable that the reference of a node refers to.
+    pub(super) fn variable(&self, reference: NodeId) -> Option<NodeId> {
+        self.variables.get(&reference).copied()
+    }
+
+    /// The variables that are written.
+    pub(super) fn variables(&self) -> HashSet<NodeId> {
+        self.written.iter().copied().collect()
+    }
+
+    /// Whether a variable is written before one node, but not before another.
+    pub(super) fn are_between(&self, variable: NodeId, first: NodeId, then: NodeId) -> bool {
+        let has = |before: &HashMap<NodeId, Bits>, id: NodeId, number: usize| {
+            let word = before.get(&id).and_then(|bits| bits.get(number / 64));
+            word.is_some_and(|word| word >> (number % 64) & 1 == 1)
+        };
+        let of_variable = self.written.iter().enumerate().filter(|(_, own)| **own == variable);
+        of_variable.map(|(number, _)| number).any(|number| {
+            [&self.in_round, &self.in_any_round]
+                .into_iter()
+                .any(|before| has(before, then, number) && !has(before, first, number))
+        })
+    }
+}
+
+/// The node whose reference a node takes.
+fn referred(node: &NodeDef) -> Option<NodeId> {
+    let inputs = node.inputs().iter().zip(takes_reference(node));
+    inputs.into_iter().find(|(_, is_reference)| *is_reference).map(|(input, _)| input.node)
+}
+
+fn is_write(graph: &Graph, node: &NodeDef) -> bool {
+    OPS.iter().any(|(on_references, _)| *on_references == node.op.name())
+        && !changes_nothing(graph, node)
+}
+
+/// Passes each node the writes before its inputs and controls as far as they are known; whether that changed
+/// any.
+fn spread(
+    graph: &Graph,
+    order: &[NodeId],
+    numbers: &HashMap<NodeId, usize>,
+    before: &mut HashMap<NodeId, Bits>,
+) -> bool {
+    let mut has_changed = false;
+    for &id in order {
+        let node = &graph[id];
+        let mut bits: Bits = Vec::new();
+        let inputs = node.inputs().iter().map(|input| input.node);
+        for source in inputs.chain(node.controls().iter().copied()) {
+            let Some(known) = before.get(&source) else { continue };
+            bits.resize(bits.len().max(known.len()), 0);
+            bits.iter_mut().zip(known).for_each(|(bits, more)| *bits |= more);
+        }
+        if let Some(number) = numbers.get(&id) {
+            bits.resize(bits.len().max(number / 64 + 1), 0);
+            bits[number / 64] |= 1 << (number % 64);
+        }
+        if !bits.is_empty() && before.get(&id) != Some(&bits) {
+            before.insert(id, bits);
+            has_changed = true;
+        }
+    }
+    has_changed
+}
