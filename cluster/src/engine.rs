@@ -14,12 +14,13 @@ use crate::{
 use ferroflow_ir::{Code, Error as IrError};
 use ferroflow_runtime::{
     Result,
-    collective::{CollectiveCall, CollectiveError, Engine, Group, GroupKey},
+    collective::{CollectiveCall, CollectiveError, CommunicationThreads, Engine, Group, GroupKey},
 };
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
-    sync::{Arc, atomic::AtomicI64},
+    num::NonZeroUsize,
+    sync::{Arc, OnceLock, atomic::AtomicI64},
     time::Duration,
 };
 use tokio::{runtime::Runtime, sync::oneshot, task::JoinHandle};
@@ -29,6 +30,15 @@ const NAP: Duration = Duration::from_millis(20);
 
 /// The kind of collectives in TensorFlow's `CollectiveType` that groups are resolved for.
 const REDUCTION: i32 = 0;
+
+/// Bytes of a bucket of gradients: a tenth of a second on a slow network, and long beside what a message costs.
+const BUCKET: usize = 4 << 20;
+
+/// Reductions at a time: while one waits for the others, another sends.
+pub(crate) const REDUCTIONS: NonZeroUsize = NonZeroUsize::new(2).expect("it is not 0");
+
+/// Bytes of a bucket where TensorFlow takes part, which sends gradients all at once.
+const BUCKET_OF_TENSORFLOW: usize = 50 << 20;
 
 /// The state by which a process meets others.
 #[derive(Debug)]
@@ -42,6 +52,9 @@ pub(crate) struct Shared {
     /// The ranks of members that send, by the keys of broadcasts.
     pub(crate) sources: Mutex<HashMap<(GroupKey, i32), usize>>,
     pub(crate) requests: AtomicI64,
+    /// Whether no task is TensorFlow's; known when all have come.
+    pub(crate) is_ours: OnceLock<bool>,
+    pub(crate) communication: CommunicationThreads,
     /// Ends the server.
     pub(crate) stop: Option<oneshot::Sender<()>>,
     pub(crate) server: Option<JoinHandle<()>>,
@@ -188,7 +201,12 @@ impl Engine for ClusterEngine {
     }
 
     fn bucket_bytes(&self) -> Option<usize> {
-        Some(50 << 20)
+        let is_ours = self.0.is_ours.get().copied().unwrap_or(false);
+        Some(if is_ours { BUCKET } else { BUCKET_OF_TENSORFLOW })
+    }
+
+    fn communication_threads(&self) -> Option<&CommunicationThreads> {
+        Some(&self.0.communication)
     }
 
     fn leave(&self, _: &str) {

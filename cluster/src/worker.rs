@@ -3,23 +3,24 @@
 use crate::{
     client::{Peer, task_name},
     config::{ClusterConfig, JOB},
-    engine::{ClusterEngine, Shared, device_name},
+    engine::{ClusterEngine, REDUCTIONS, Shared, device_name},
     error::{Error, Result},
     messages::{
         Any, CoordinatedTask, DeviceAttributes, DeviceInfo, HeartbeatRequest, HeartbeatResponse,
-        RegisterTaskRequest, RegisterTaskResponse, WaitForAllTasksRequest, WaitForAllTasksResponse,
+        OURS, RegisterTaskRequest, RegisterTaskResponse, WaitForAllTasksRequest,
+        WaitForAllTasksResponse,
     },
     rpc::{FRAME, Routed, WINDOWS, network},
     services::{CoordinationService, WorkerService},
     state::{SILENCE, WorkerState},
 };
-use ferroflow_runtime::collective::Engine;
+use ferroflow_runtime::collective::{CommunicationThreads, Engine};
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     hash::{BuildHasher, RandomState},
     net::ToSocketAddrs,
-    sync::{Arc, atomic::AtomicI64},
+    sync::{Arc, OnceLock, atomic::AtomicI64},
     time::{Duration, Instant},
 };
 use tokio::{net::TcpListener, sync::oneshot};
@@ -84,8 +85,20 @@ impl ClusterWorker {
         let (groups, sources) = (Mutex::new(HashMap::new()), Mutex::new(HashMap::new()));
         // Tasks know calls that come twice by their numbers, so those of different tasks must differ.
         let (requests, stop) = (AtomicI64::new((incarnation >> 2) as i64), Some(stop));
-        let shared =
-            Shared { runtime, state, peers, index, groups, sources, requests, stop, server };
+        let (is_ours, communication) = (OnceLock::new(), CommunicationThreads::new(REDUCTIONS));
+        let shared = Shared {
+            runtime,
+            state,
+            peers,
+            index,
+            groups,
+            sources,
+            requests,
+            is_ours,
+            communication,
+            stop,
+            server,
+        };
         let worker = ClusterWorker { shared: Arc::new(shared) };
         if let Err(error) = worker.meet(options.timeout) {
             worker.shared.state.fail("this task", &error.to_string());
@@ -112,7 +125,13 @@ impl ClusterWorker {
             let request = WaitForAllTasksRequest { source_task, device_info };
             let method = "/tensorflow.CoordinationService/WaitForAllTasks";
             let left = timeout.saturating_sub(begun.elapsed());
-            let _: WaitForAllTasksResponse = leader.call(method, request, left).await?;
+            let all: WaitForAllTasksResponse = leader.call(method, request, left).await?;
+            let devices = all.device_info.map(|info| info.device).unwrap_or_default();
+            let is_ours = |device: &Any| {
+                let device: Option<DeviceAttributes> = device.to();
+                device.is_some_and(|device| device.physical_device_desc == OURS)
+            };
+            let _ = self.shared.is_ours.set(!devices.is_empty() && devices.iter().all(is_ours));
             Ok(())
         })
     }

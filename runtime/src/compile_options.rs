@@ -30,6 +30,8 @@ pub struct CompileOptions {
     pub regions: bool,
     /// Makes regions and attention that are not profitable, as small ones, too: for tests.
     pub small_regions: bool,
+    /// Starts reductions of replicas early, and waits for them late, so that the program runs meanwhile.
+    pub overlap: bool,
     /// Compiles arithmetic, loops and branches on single numbers to register code.
     pub scalar: bool,
     /// Lets values that are never in use at the same time share memory.
@@ -52,6 +54,7 @@ impl Default for CompileOptions {
             attention: true,
             regions: true,
             small_regions: false,
+            overlap: true,
             scalar: true,
             reuse: true,
             donate: true,

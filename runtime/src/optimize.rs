@@ -19,6 +19,7 @@ use ferroflow_ir::{
         fuse::fuse,
         hoist::hoist,
         outline::outline,
+        overlap::overlap_reductions,
         pad::pad_in_convolutions,
         prune::prune,
         region::{convolution_chains, regions, split_epilogues},
@@ -146,6 +147,10 @@ pub(crate) fn optimize(
         Ok(())
     })?;
     check(&function, "fusion")?;
+    if options.overlap {
+        function.for_each_body(&mut overlap_reductions)?;
+        check(&function, "overlap of reductions")?;
+    }
     Ok(Placed { function, devices })
 }
 

@@ -31,6 +31,7 @@ const NCCL_REDUCTIONS: &[&str] = &["min", "max", "prod", "sum"];
 const COLLECTIVE: OpDef =
     OpDef { infer: infer::unchanged, lowering: Lowering::Runtime, ..OpDef::STATEFUL };
 
+const PENDING: &[ArgDef] = &[arg_of("pending", Resource)];
 const DATA: &[ArgDef] = &[arg("data", "T")];
 
 /// Inputs of the ops whose group is in scalar tensors, with tokens that order them.
@@ -300,6 +301,27 @@ pub(super) static OPS: &[OpDef] = &[
         infer: infer::scalar,
         lowering: Lowering::Runtime,
         ..OpDef::STATEFUL
+    },
+    OpDef {
+        name: "_CollectiveReduceStart",
+        summary: "Starts a reduction as `CollectiveReduceV2`; gives a handle of the result.",
+        inputs: GROUPED,
+        outputs: PENDING,
+        attrs: REDUCED_ATTRS,
+        infer: infer::scalar,
+        gradient: Gradient::Missing,
+        ..COLLECTIVE
+    },
+    OpDef {
+        name: "_CollectiveReduceWait",
+        summary: "Waits for the result of a reduction that was started.",
+        inputs: PENDING,
+        outputs: DATA,
+        attrs: &[ty("T", REDUCED), shape("shape")],
+        infer: declared,
+        lowering: Lowering::Runtime,
+        gradient: Gradient::Missing,
+        ..OpDef::PURE
     },
 ];
 

@@ -32,8 +32,12 @@ pub const COLLECTIVE_GATHER_V2: &str = "CollectiveGatherV2";
 pub const COLLECTIVE_KEY: &str = "_CollectiveKey";
 /// `CollectiveReduceScatterV2`.
 pub const COLLECTIVE_REDUCE_SCATTER_V2: &str = "CollectiveReduceScatterV2";
+/// `_CollectiveReduceStart`.
+pub const COLLECTIVE_REDUCE_START: &str = "_CollectiveReduceStart";
 /// `CollectiveReduceV2`.
 pub const COLLECTIVE_REDUCE_V2: &str = "CollectiveReduceV2";
+/// `_CollectiveReduceWait`.
+pub const COLLECTIVE_REDUCE_WAIT: &str = "_CollectiveReduceWait";
 /// `ConcatV2`.
 pub const CONCAT_V2: &str = "ConcatV2";
 /// `Const`.

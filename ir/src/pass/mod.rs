@@ -2,7 +2,7 @@
 //!
 //! The order in which a runtime uses them: [`specialize`] (inline calls, infer types, fold
 //! constants, expand formulas), [`hoist`], [`stack_updates`], [`mod@depthwise`], [`strides`], [`cse`], [`prune`], [`mod@widen`], [`pad`], [`fuse`],
-//! [`attention`], [`region`]. [`functionalize`] is for those who load graphs, [`carve`] and
+//! [`attention`], [`region`], [`overlap`]. [`functionalize`] is for those who load graphs, [`carve`] and
 //! [`infer_types`] are for whoever asks for a part of one.
 
 pub mod attention;
@@ -16,6 +16,7 @@ pub mod fuse;
 pub mod hoist;
 pub mod infer_types;
 pub mod outline;
+pub mod overlap;
 pub mod pad;
 pub mod placement;
 pub mod prune;

@@ -43,16 +43,31 @@ impl Rebuilt {
 /// Those of `add`.
 pub(super) fn rebuild(
     body: &mut Specialized,
+    add: impl FnMut(&mut Rebuilt, &Graph, NodeId, &mut [Specialized]) -> Result<NodeId>,
+) -> Result<()> {
+    // Arguments come before what reads them, also those that a pass added last.
+    let args: HashSet<NodeId> = body.args.iter().map(|arg| arg.node).collect();
+    let (mut order, others): (Vec<NodeId>, Vec<NodeId>) =
+        body.graph.ids().partition(|id| args.contains(id));
+    order.extend(others);
+    rebuild_in_order(body, order, add)
+}
+
+/// As [`rebuild`], in an order in which nodes come after what they read. For a node that comes twice, the
+/// second one that is added stands for it from then on.
+///
+/// # Errors
+///
+/// Those of `add`.
+pub(super) fn rebuild_in_order(
+    body: &mut Specialized,
+    order: Vec<NodeId>,
     mut add: impl FnMut(&mut Rebuilt, &Graph, NodeId, &mut [Specialized]) -> Result<NodeId>,
 ) -> Result<()> {
     let source = std::mem::take(&mut body.graph);
     let mut nested = std::mem::take(&mut body.nested);
     let mut rebuilt = Rebuilt::default();
-    // Arguments come before what reads them, also those that a pass added last.
-    let args: HashSet<NodeId> = body.args.iter().map(|arg| arg.node).collect();
-    let (first, others): (Vec<NodeId>, Vec<NodeId>) =
-        source.ids().partition(|id| args.contains(id));
-    for id in first.into_iter().chain(others) {
+    for id in order {
         let mut functions = nested.remove(&id);
         let new = add(&mut rebuilt, &source, id, functions.as_deref_mut().unwrap_or_default())?;
         rebuilt.moved.insert(id, new);

@@ -3,6 +3,7 @@
 //! - `replica.rs`: the replica that a thread runs. `run.rs`: all replicas of a process, and their steps.
 //! - This file: the traits of engines ([`Engine`], [`Group`]), and the keys by which members meet.
 //! - `threads.rs`: the engine of one process, a replica in each thread.
+//! - `pending.rs`: reductions in the background.
 //! - `agreement.rs`: first values of variables. `reduction.rs`: how tensors of members become one. `error.rs`: who is missing.
 //!
 //! The ops are in `ops/collective.rs`. Members meet by the key of their group, that of the call, and by
@@ -13,6 +14,7 @@
 
 mod agreement;
 mod error;
+mod pending;
 mod reduction;
 mod replica;
 mod run;
@@ -20,6 +22,8 @@ mod threads;
 
 pub use agreement::{agree_on_variables, agreed_value};
 pub use error::{CallName, CollectiveError};
+pub use pending::CommunicationThreads;
+pub(crate) use pending::PendingReduction;
 pub use reduction::{MergeOp, Reduction};
 pub use replica::{Replica, ReplicaGuard};
 pub(crate) use run::FIRST_KEY;
@@ -128,6 +132,12 @@ pub trait Engine: Send + Sync + fmt::Debug {
     /// The size, in bytes, of the buckets in which it pays to join tensors; `None` where a small tensor costs
     /// no more than its part of a large one.
     fn bucket_bytes(&self) -> Option<usize> {
+        None
+    }
+
+    /// The threads on which reductions run beside the program of the replica; `None` where the program waits
+    /// for each.
+    fn communication_threads(&self) -> Option<&CommunicationThreads> {
         None
     }
 

@@ -158,7 +158,7 @@ fn is_of_others(error: &Error) -> bool {
 }
 
 /// The error of a replica that panicked.
-fn panicked(panic: &(dyn Any + Send)) -> Error {
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> Error {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
     Error::Panic { message: format!("a replica panicked: {text}") }

@@ -3,14 +3,14 @@
 use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{
     collective::{
-        Broadcast, CollectiveCall, CollectiveError, FIRST_KEY, Group, InstanceKey, Reduction,
-        Replica, WORLD, threads,
+        Broadcast, CollectiveCall, CollectiveError, FIRST_KEY, Group, InstanceKey,
+        PendingReduction, Reduction, Replica, WORLD, threads,
     },
     eager_tensor::Results,
     error::Result,
     resource::{Resource, ResourceHandle},
 };
-use ferroflow_ir::{Error as IrError, HostTensor, budget, clock::Instant};
+use ferroflow_ir::{Error as IrError, HostTensor, budget, clock::Instant, ops::names};
 use smallvec::SmallVec;
 use std::{any::Any, sync::Arc, time::Duration};
 
@@ -123,6 +123,38 @@ fn merge_and_final(call: &RuntimeCall<'_>) -> Result<Reduction> {
 fn reduce(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let reduction = merge_and_final(call)?;
     grouped(call, |group, call, tensor| group.all_reduce(call, tensor, reduction))
+}
+
+/// Starts a reduction; where the engine has no thread for it, it is complete before this returns.
+fn reduce_start(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let reduction = merge_and_final(call)?;
+    let Keys { size, group, instance } = keys(call)?;
+    let tensor = call.taken(0)?;
+    let pending = with_call(call, instance, |call| {
+        let (op, key, begun, timeout) =
+            (names::COLLECTIVE_REDUCE_V2, call.key.clone(), call.begun, call.timeout);
+        let call = CollectiveCall { op, key: key.clone(), ..*call };
+        let group = resolve(&call, group, size)?;
+        let replica = Replica::current();
+        match replica.as_ref().and_then(|replica| replica.engine.communication_threads()) {
+            None => Ok(PendingReduction::complete(group.all_reduce(&call, tensor, reduction)?)),
+            Some(threads) => {
+                let context = call.context.clone();
+                PendingReduction::start(threads, move |check| {
+                    let context = &context;
+                    let call = CollectiveCall { context, op, key, begun, timeout, check };
+                    group.all_reduce(&call, tensor, reduction)
+                })
+            }
+        }
+    })?;
+    one(ResourceHandle::owning("reduction", Arc::new(pending)).to_tensor())
+}
+
+fn reduce_wait(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let pending = call.resource::<PendingReduction>(0, PendingReduction::KIND)?;
+    let results = one(pending.wait()?)?;
+    declared(call, results)
 }
 
 fn reduce_scatter(call: &mut RuntimeCall<'_>) -> Result<Results> {
@@ -379,4 +411,6 @@ pub(super) const BODIES: &[(&str, RuntimeOpBody)] = &[
     ("NcclBroadcast", nccl_broadcast),
     ("NcclReduce", nccl_reduce),
     ("_CollectiveKey", next_key),
+    ("_CollectiveReduceStart", reduce_start),
+    ("_CollectiveReduceWait", reduce_wait),
 ];

@@ -3,12 +3,16 @@
 use crate::support::{context, f32s, function};
 use ferroflow_ir::{Attrs, Code, DType, FunctionDef, HostTensor, Shape};
 use ferroflow_runtime::{
-    CallableFunction, Context, EagerTensor, Error, Result, Results,
-    collective::{CollectiveError, Engine, Replica, threads},
+    CallableFunction, CompileOptions, Context, ContextOptions, EagerTensor, Error, Result, Results,
+    collective::{
+        CollectiveCall, CollectiveError, CommunicationThreads, Engine, Group, GroupKey, Replica,
+        ThreadsEngine, threads,
+    },
     execute,
 };
 use proptest::prelude::*;
 use std::{
+    num::NonZeroUsize,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -22,6 +26,15 @@ fn replica(component: usize, n_components: usize, engine: Arc<dyn Engine>) -> Re
 
 /// Runs `body` in a replica for each rank, and collects what they return.
 fn replicas<R: Send>(size: usize, body: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    replicas_of(size, |engine| engine, body)
+}
+
+/// As [`replicas`], each with an engine that is made of that of threads.
+fn replicas_of<R: Send>(
+    size: usize,
+    engine: impl Fn(Arc<ThreadsEngine>) -> Arc<dyn Engine>,
+    body: impl Fn(usize) -> R + Sync,
+) -> Vec<R> {
     let names: Vec<String> = (0..size).map(|rank| format!("replica {rank}")).collect();
     let engines = threads(&names);
     thread::scope(|scope| {
@@ -32,7 +45,7 @@ fn replicas<R: Send>(size: usize, body: impl Fn(usize) -> R + Sync) -> Vec<R> {
                 body(rank)
             })
         };
-        let engines = engines.into_iter().map(|engine| engine as Arc<dyn Engine>).enumerate();
+        let engines = engines.into_iter().map(engine).enumerate();
         let running: Vec<_> = engines.map(start).collect();
         running.into_iter().map(|replica| replica.join().unwrap()).collect()
     })
@@ -253,6 +266,99 @@ fn one_compiled_function_runs_in_all_replicas() {
         y[0].host().unwrap().as_slice::<f32>().unwrap().to_vec()
     });
     assert_eq!(results, vec![vec![-3.0, -3.0]; 3]);
+}
+
+/// The engine of threads, with others for the reductions, as engines between processes have them.
+#[derive(Debug)]
+struct BackgroundEngine(Arc<ThreadsEngine>, CommunicationThreads);
+
+impl Engine for BackgroundEngine {
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    fn resolve(
+        &self,
+        key: GroupKey,
+        size: usize,
+        call: &CollectiveCall<'_>,
+    ) -> Result<Arc<dyn Group>> {
+        self.0.resolve(key, size, call)
+    }
+
+    fn communication_threads(&self) -> Option<&CommunicationThreads> {
+        Some(&self.1)
+    }
+
+    fn leave(&self, reason: &str) {
+        self.0.leave(reason);
+    }
+}
+
+/// A backward pass of three layers, whose gradients are reduced at its end.
+fn reducing_gradients() -> FunctionDef {
+    function("gradients", &[("x", f32s(&[3]))], |builder, args| {
+        let (mut x, mut gradients) = (args[0], Vec::new());
+        for layer in 0..3 {
+            x = builder.call("Sin", &format!("layer_{layer}"), &[x])?[0];
+            gradients.push(x);
+        }
+        let mut sums = Vec::new();
+        for (layer, gradient) in gradients.into_iter().enumerate() {
+            let numbers = [2i32, 1].map(HostTensor::scalar).into_iter().enumerate();
+            let numbers =
+                numbers.map(|(i, number)| builder.constant(&format!("c{layer}{i}"), number));
+            let keys = numbers.collect::<ferroflow_ir::Result<Vec<_>>>()?;
+            let key = builder.call("_CollectiveKey", &format!("key_{layer}"), &[])?[0];
+            let attrs = reduce_attrs("Add", "Div");
+            let inputs = [gradient, keys[0], keys[1], key];
+            let name = format!("sum_{layer}");
+            let sum = builder.call_with("CollectiveReduceV2", &name, attrs, &inputs)?[0];
+            sums.push(builder.call("Neg", &format!("step_{layer}"), &[sum])?[0]);
+        }
+        sums.reverse();
+        Ok(sums)
+    })
+}
+
+#[test]
+fn reductions_in_the_background_give_what_those_in_place_do() {
+    let run = |has_background: bool, overlap: bool| -> Vec<Vec<Vec<f32>>> {
+        let compile = CompileOptions { overlap, ..CompileOptions::default() };
+        let options = ContextOptions { compile, ..ContextOptions::default() };
+        let context = Context::with_options(options);
+        let gradients = CallableFunction::new(&context, reducing_gradients()).unwrap();
+        replicas_of(
+            2,
+            |engine| match has_background {
+                true => {
+                    let threads = CommunicationThreads::new(NonZeroUsize::new(2).unwrap());
+                    Arc::new(BackgroundEngine(engine, threads))
+                }
+                false => engine,
+            },
+            |rank| {
+                let x = HostTensor::vector(&[rank as f32, 0.5, -1.0]).unwrap();
+                let mut values = Vec::new();
+                for _ in 0..20 {
+                    let results = gradients.call(&[x.clone().into()]).unwrap();
+                    for result in results {
+                        values.push(result.host().unwrap().as_slice::<f32>().unwrap().to_vec());
+                    }
+                }
+                values
+            },
+        )
+    };
+    let expected = run(false, false);
+    for (has_background, overlap) in [(false, true), (true, false), (true, true)] {
+        assert_eq!(run(has_background, overlap), expected, "{has_background}, {overlap}");
+    }
+    assert_eq!(expected[0], expected[1]);
 }
 
 #[test]
