@@ -2,8 +2,8 @@
 //!
 //! A training step on several machines sends gradients of the last layers while it computes those of the
 //! first ones. A reduction is split: its start comes as soon as its operands can be there, and the wait for
-//! its result comes before the first node that needs it. Starts keep the order of the program, so that all
-//! members meet in the same order.
+//! its result comes before the first node that needs it. Starts and all other effects keep the order of the
+//! program, so that all members meet in the same order.
 
 use super::{
     call::record,
@@ -15,6 +15,7 @@ use crate::{
     dtype::DType,
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    op::Effect,
     ops::names,
     shape::Shape,
     spec::ValueType,
@@ -78,7 +79,10 @@ impl Order {
         }
         let positions: HashMap<NodeId, usize> =
             program.iter().enumerate().map(|(position, &id)| (id, position)).collect();
-        for &id in program.iter().filter(|&&id| is_reduction(&graph[id])) {
+        // Effects keep their order: programs of meshes have it from the order of nodes alone.
+        let has_effect = |id: &&NodeId| graph[**id].op.effect() != Effect::Pure;
+        let last = program.iter().rposition(|&id| is_reduction(&graph[id]));
+        for &id in program.iter().take(last.map_or(0, |last| last + 1)).filter(has_effect) {
             let mut needed = added.needed(id);
             needed.sort_by_key(|id| positions[id]);
             needed.into_iter().for_each(|id| added.add(id));
@@ -214,6 +218,20 @@ mod tests {
             "step_last",
         ];
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn effects_keep_their_order() {
+        let names = after(|b, args| {
+            let last = b.call("Neg", "last", args)?[0];
+            let shape = b.constant("shape", HostTensor::vector(&[4i32])?)?;
+            let attrs = Attrs::new().with("dtype", DType::F32);
+            let random = b.call_with("RandomUniform", "random", attrs, &[shape])?[0];
+            let beside = b.call("Exp", "beside", &[last])?[0];
+            let sum = reduction(b, "sum", last)?;
+            Ok(vec![b.call("Sqrt", "step", &[sum])?[0], beside, random])
+        });
+        assert_eq!(names, ["random", "last", "sum", "beside", "sum/wait", "step"]);
     }
 
     #[test]
