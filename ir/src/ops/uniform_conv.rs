@@ -127,6 +127,9 @@ fn hybrid<'e>(c: &Composite<'e>) -> Value<'e> {
     let n = rank(c.x(0));
     let mut shape = vec![1; n];
     shape[axes.output[0]] = -1;
+    // Of groups of images, the scales of the first one are used (`uniform_quantized_convolution_ops.cc`).
+    let groups = c.int("batch_group_count").max(1);
+    let scale = scale.reshape(&[groups, -1]).slice(&[0, 0], &[1, -1]);
     let sums = sums.cast(DType::F32) * scale.reshape(&shape);
     sums * of_axis(c, c.x(2), axes.output[1])
 }

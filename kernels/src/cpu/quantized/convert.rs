@@ -90,16 +90,16 @@ fn quantize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 let expected = "at least the minimum";
                 return Err(Error::argument("QuantizeV2", "max_range", expected, found).into());
             }
-            let ranges: Vec<Range> = (0..slices.count)
-                .map(|slice| rule.range::<T>(widened(range_of(slice), least)))
-                .collect();
+            let wide: Vec<Range> =
+                (0..slices.count).map(|slice| widened(range_of(slice), least)).collect();
+            let ranges: Vec<Range> = wide.iter().map(|&range| rule.range::<T>(range)).collect();
             let (x, y): (&[f32], &mut [T]) = (io.input(0), io.output(0));
             slices.map(io, x, y, |slice| {
-                let range = ranges[slice];
+                let (range, scale) = (ranges[slice], rule.scale::<T>(wide[slice]));
                 let nearest = range.to_values::<T>();
                 move |x: f32| match rule.mode {
                     Mode::MinFirst => nearest(x),
-                    Mode::MinCombined | Mode::Scaled => rule.value::<T>(range, x),
+                    Mode::MinCombined | Mode::Scaled => rule.value::<T>(range, scale, x),
                 }
             });
             io.output::<f32>(1).iter_mut().zip(&ranges).for_each(|(min, range)| *min = range.min);
@@ -138,8 +138,11 @@ impl Rule {
         (T::LEAST + i64::from(self.narrow)) as f32
     }
 
-    /// Values per real of a scaled range.
+    /// Values per real.
     fn scale<T: Quantum>(self, range: Range) -> f32 {
+        if !matches!(self.mode, Mode::Scaled) {
+            return (super::steps::<T>() / f64::from(range.max - range.min)) as f32;
+        }
         let side = |value: f32, end: f32| if value * end > 0.0 { value / end } else { f32::MAX };
         side(self.lowest::<T>(), range.min).min(side(T::MOST as f32, range.max))
     }
@@ -155,17 +158,16 @@ impl Rule {
         }
     }
 
-    fn value<T: Quantum>(self, range: Range, x: f32) -> T {
+    fn value<T: Quantum>(self, range: Range, scale: f32, x: f32) -> T {
         let x = x.min(range.max).max(range.min);
         if let Mode::Scaled = self.mode {
-            let scaled = x * self.scale::<T>(range);
+            let scaled = x * scale;
             return T::truncated(if self.to_even {
                 scaled.round_ties_even()
             } else {
                 scaled.round()
             });
         }
-        let scale = (super::steps::<T>() / f64::from(range.max - range.min)) as f32;
         let quantized = (x - range.min) * scale;
         if T::SIGNED {
             T::truncated((quantized - half::<T>()).round())

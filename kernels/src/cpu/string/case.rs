@@ -17,14 +17,19 @@ fn lower(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     if call.attrs.string("encoding")?.is_empty() {
         return map(call, |text| text.to_ascii_lowercase().into());
     }
-    map(call, |text| String::from_utf8_lossy(text).to_lowercase().into())
+    map(call, |text| String::from_utf8_lossy(before_nul(text)).to_lowercase().into())
 }
 
 fn upper(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     if call.attrs.string("encoding")?.is_empty() {
         return map(call, |text| text.to_ascii_uppercase().into());
     }
-    map(call, |text| String::from_utf8_lossy(text).to_uppercase().into())
+    map(call, |text| String::from_utf8_lossy(before_nul(text)).to_uppercase().into())
+}
+
+/// The text before its first NUL, where TensorFlow ends texts of Unicode.
+fn before_nul(text: &[u8]) -> &[u8] {
+    text.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
 fn strip(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {

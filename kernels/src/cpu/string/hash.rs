@@ -61,11 +61,12 @@ fn halves(_: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     })))
 }
 
-/// Eight bytes for each row: those of its fingerprint, the lowest first. Strings in rows stand for
-/// their own fingerprints.
+/// Eight bytes for each row: those of its fingerprint, the lowest first. Strings in rows of several stand
+/// for their own fingerprints.
 fn fingerprint(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let (op, dtype, shape) = (call.op.name, call.dtype(0), call.shape(0).clone());
-    let (n_rows, rank) = (shape[0], shape.rank());
+    let n_rows = shape[0];
+    let is_each_a_row = n_rows == shape.num_elements();
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let method = &io.strings(1)?[0];
         if method != "farmhash64" {
@@ -79,8 +80,8 @@ fn fingerprint(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             }
             _ => io.bytes(0).to_vec(),
         };
-        let bytes: Vec<u8> = match (dtype, rank) {
-            (DType::String, 1) => own,
+        let bytes: Vec<u8> = match dtype {
+            DType::String if is_each_a_row => own,
             _ => {
                 let size = own.len() / n_rows.max(1);
                 let row = |row: usize| &own[row * size..][..size];

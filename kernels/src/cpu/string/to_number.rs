@@ -72,9 +72,22 @@ pub(in crate::cpu) fn float<T: Float>(text: &[u8]) -> Option<T> {
     }
     let value: T = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         Some(digits) => hexadecimal(digits)?,
-        None => digits.parse().ok()?,
+        None => match digits.find('(') {
+            Some(start) if is_payload(&digits[start..]) => Some(&digits[..start])
+                .filter(|word| word.eq_ignore_ascii_case("nan"))?
+                .parse()
+                .ok()?,
+            _ => digits.parse().ok()?,
+        },
     };
     Some(if negative { -value } else { value })
+}
+
+/// Whether a text is what C lets follow the letters of a NaN.
+fn is_payload(text: &str) -> bool {
+    let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
+    inner
+        .is_some_and(|inner| inner.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
 }
 
 fn hexadecimal<T: Float>(text: &str) -> Option<T> {
@@ -116,7 +129,9 @@ mod tests {
         for text in ["", "x", "1,5", "1e", ".", "--1", "-+1", "1 2", "0x", "infx"] {
             assert_eq!(float::<f32>(text.as_bytes()), None, "{text}");
         }
-        assert!(float::<f64>(b"-nan").is_some_and(f64::is_nan));
+        for text in ["-nan", "NaN(1_a)"] {
+            assert!(float::<f64>(text.as_bytes()).is_some_and(f64::is_nan));
+        }
         assert_eq!(integer::<i32>(b" +07\t"), Some(7));
         assert_eq!(integer::<i32>(b"2147483648"), None);
         assert_eq!(integer::<u32>(b"1.5"), None);
