@@ -356,6 +356,14 @@ def general_eigenvalues(a):
     return ordered, a @ vectors - vectors * values[:, None], rows @ a - own[:, :, None] * rows, length(vectors), length(left), jnp.sort(jnp.linalg.eigvals(a + 1j), axis=-1)
 
 
+@program(f32(2, 5, 3), f32(3, 4), rtol=1e-4, atol=1e-4, gradient=False)
+def singular_values(tall, wide):
+    values = lambda a, full: jnp.linalg.svd(a, full_matrices=full, compute_uv=False)
+    ranks = jnp.linalg.matrix_rank(tall), jnp.linalg.matrix_rank(wide[:, :1] * wide[:1])
+    norms = jnp.linalg.norm(wide, 2), jnp.linalg.norm(wide, "nuc"), jnp.linalg.cond(tall)
+    return values(tall, False), values(tall, True), values(wide, False), values(wide, True), *ranks, *norms
+
+
 @program(spd(4), gradient=False, rtol=1e-4, atol=1e-4)
 def matrix_roots(a):
     return sl.sqrtm(a), sl.sqrtm(a + 0.1j)

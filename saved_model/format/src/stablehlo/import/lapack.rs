@@ -95,7 +95,12 @@ impl Routine {
                 let found = calls_with("Svd", attrs, &[a]);
                 let [u, vh] = match mode {
                     // The vectors are there, and mean nothing.
-                    b'N' => [2, 1].map(|axis| broadcast(a.like(0.0), &square(a, axis))),
+                    b'N' => {
+                        let [u, vh] = [(2, 2), (3, 1)].map(|(result, axis)| {
+                            Ok(broadcast(a.like(0.0), &declared(op, result, square(a, axis))?))
+                        });
+                        [u?, vh?]
+                    }
                     _ => [found.at(1), turned(found.at(2))],
                 };
                 Ok(vec![a, real(found.at(0)), u, vh, success(a)])
@@ -216,6 +221,16 @@ fn letter(op: &HloOp, name: &str) -> Result<u8> {
 /// Eigenvalues and singular values are real; ops may have them in the type of the matrix.
 fn real(values: Value<'_>) -> Value<'_> {
     if values.dtype().is_complex() { call("Real", [values]) } else { values }
+}
+
+/// Sizes of matrices, of which the program declares some.
+fn declared<'e>(op: &HloOp, result: usize, mut sizes: Vec<Size<'e>>) -> Result<Vec<Size<'e>>> {
+    let dims = &op.result_type(result)?.dims;
+    let matrices = sizes.iter_mut().rev().zip(dims.iter().rev()).take(2);
+    for (size, &known) in matrices.filter_map(|(size, dim)| Some((size, dim.as_ref()?))) {
+        *size = Size::Known(known as i64);
+    }
+    Ok(sizes)
 }
 
 /// The sizes of square matrices of as many rows as an axis, counted from the end, has elements.
