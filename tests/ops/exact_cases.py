@@ -1,10 +1,10 @@
 """Adds calls, with TensorFlow's results, that must be the same to the last bit: bytes are made of images, and numbers
 between two steps, bins or thresholds fall to one of them. Their tolerance is for devices.
 
-    python exact_cases.py
+    python exact_cases.py [OP ...]
 """
 
-import base64, gzip, json, os
+import base64, gzip, json, os, sys
 from pathlib import Path
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 NOTE = "exact"
+WITHOUT_T = ("CombinedNonMaxSuppression", "UniformQuantizedDotHybrid", "QuantizeV2", "StringLower", "StringToNumber", "StringUpper")
 R = np.random.RandomState(7)
 
 
@@ -28,7 +29,7 @@ def call(op, inputs, **attrs):
     found = getattr(tf.raw_ops, op)(**given, **attrs)
     found = list(found) if isinstance(found, tuple) else [found]
     attrs = {name: value.name if isinstance(value, tf.DType) else value for name, value in attrs.items()}
-    if op not in ("CombinedNonMaxSuppression", "UniformQuantizedDotHybrid") and "FakeQuant" not in op:
+    if op not in WITHOUT_T and "FakeQuant" not in op:
         attrs["T"] = next(iter(given.values())).dtype.name
     return {"attrs": attrs, "inputs": [tensor(value) for value in given.values()], "outputs": [tensor(value) for value in found], "compare": "exact", "rtol": 1e-5, "atol": 1e-3, "note": NOTE}
 
@@ -133,7 +134,35 @@ def flags(op):
             yield call(op, {"input": np.array([3, -4], np.int32)}, precision=-1, scientific=False, shortest=False, width=width, fill=fill)
 
 
+def rows_of_texts(op):
+    for shape in ((2,), (2, 1), (2, 1, 1), (1, 2), (2, 2), (0, 1)):
+        texts = np.array([f"text {at}".encode() for at in range(np.prod(shape))], object).reshape(shape)
+        yield call(op, {"data": tf.constant(texts, tf.string, shape), "method": tf.constant("farmhash64")})
+
+
+def with_nul(op):
+    texts = tf.constant(["\0Nul\0", "aB\0C", "\u00c4\u00e9\0\u00fc", "", "Ab"])
+    for encoding in ("", "utf-8"):
+        yield call(op, {"input": texts}, encoding=encoding)
+
+
+def with_payload(op):
+    for dtype in (tf.float32, tf.float64):
+        yield call(op, {"string_tensor": tf.constant(["nan(1)", "NaN", "-nan(a_1)", "1.5"])}, out_type=dtype)
+
+
+def narrow(op):
+    x = np.array([0.5, 0.25, 0.75, 0.1, 1.0, 0.0, 0.9980392], np.float32)
+    for dtype in (tf.quint8, tf.qint8, tf.quint16, tf.qint16):
+        for round_mode in ("HALF_TO_EVEN", "HALF_AWAY_FROM_ZERO"):
+            for narrow_range in (False, True):
+                for least, most in ((0.0, 1.0), (-1.0, 1.0), (-0.3, 0.7)):
+                    given = {"input": x, "min_range": np.float32(least), "max_range": np.float32(most)}
+                    yield call(op, given, T=dtype, mode="SCALED", round_mode=round_mode, narrow_range=narrow_range)
+
+
 MAKERS = {
+    "Fingerprint": rows_of_texts, "StringLower": with_nul, "StringUpper": with_nul, "StringToNumber": with_payload, "QuantizeV2": narrow,
     "ResizeBilinear": resized, "ResizeBicubic": resized, "ResizeArea": resized, "ScaleAndTranslate": scaled, "AdjustHue": coloured, "AdjustSaturation": coloured,
     "FakeQuantWithMinMaxArgs": between_steps, "FakeQuantWithMinMaxVars": between_steps, "FakeQuantWithMinMaxVarsPerChannel": between_steps,
     "ApproximateEqual": at_thresholds, "HistogramFixedWidth": at_thresholds, "CombinedNonMaxSuppression": equal_scores, "QuantizedResizeBilinear": fixed_point,
@@ -141,7 +170,8 @@ MAKERS = {
 }
 
 if __name__ == "__main__":
-    for op, maker in MAKERS.items():
+    for op in sys.argv[1:] or MAKERS:
+        maker = MAKERS[op]
         path = Path(__file__).with_name(f"{op}.json.gz")
         data = {"op": op, "tf": tf.__version__, "family": "exact", "cases": []}
         if path.exists():
