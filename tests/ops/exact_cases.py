@@ -146,6 +146,15 @@ def with_nul(op):
         yield call(op, {"input": texts}, encoding=encoding)
 
 
+def complex_matrices(op):
+    for shape in ((3, 2), (4,), (2, 2, 1), ()):
+        for summarize in (1, 3, -1):
+            x = tf.zeros(shape, tf.complex64)
+            given = tf.raw_ops.StringFormat(inputs=[x], template="z: {}", placeholder="{}", summarize=summarize)
+            attrs = {"T": ["complex64"], "template": "z: {}", "placeholder": "{}", "summarize": summarize}
+            yield {"attrs": attrs, "inputs": [tensor(x)], "outputs": [tensor(given)], "compare": "exact", "rtol": 0.0, "atol": 0.0, "note": NOTE}
+
+
 def with_payload(op):
     for dtype in (tf.float32, tf.float64):
         yield call(op, {"string_tensor": tf.constant(["nan(1)", "NaN", "-nan(a_1)", "1.5"])}, out_type=dtype)
@@ -162,7 +171,7 @@ def narrow(op):
 
 
 MAKERS = {
-    "Fingerprint": rows_of_texts, "StringLower": with_nul, "StringUpper": with_nul, "StringToNumber": with_payload, "QuantizeV2": narrow,
+    "Fingerprint": rows_of_texts, "StringLower": with_nul, "StringUpper": with_nul, "StringToNumber": with_payload, "QuantizeV2": narrow, "StringFormat": complex_matrices,
     "ResizeBilinear": resized, "ResizeBicubic": resized, "ResizeArea": resized, "ScaleAndTranslate": scaled, "AdjustHue": coloured, "AdjustSaturation": coloured,
     "FakeQuantWithMinMaxArgs": between_steps, "FakeQuantWithMinMaxVars": between_steps, "FakeQuantWithMinMaxVarsPerChannel": between_steps,
     "ApproximateEqual": at_thresholds, "HistogramFixedWidth": at_thresholds, "CombinedNonMaxSuppression": equal_scores, "QuantizedResizeBilinear": fixed_point,

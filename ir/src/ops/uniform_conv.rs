@@ -124,14 +124,26 @@ fn hybrid<'e>(c: &Composite<'e>) -> Value<'e> {
     let Some(sums) = convolved(c, image, kernel, &axes) else {
         return wrong(c, "padding", "a window of as many axes as the operands");
     };
-    let n = rank(c.x(0));
-    let mut shape = vec![1; n];
-    shape[axes.output[0]] = -1;
-    // Of groups of images, the scales of the first one are used (`uniform_quantized_convolution_ops.cc`).
-    let groups = c.int("batch_group_count").max(1);
-    let scale = scale.reshape(&[groups, -1]).slice(&[0, 0], &[1, -1]);
-    let sums = sums.cast(DType::F32) * scale.reshape(&shape);
+    let sums = sums.cast(DType::F32) * scale_of_sums(c, scale, &axes);
     sums * of_axis(c, c.x(2), axes.output[1])
+}
+
+/// The scales of images, in the axes of the sums. A group of images makes its own part of the features.
+fn scale_of_sums<'e>(c: &Composite<'e>, scale: Value<'e>, axes: &ConvAxes) -> Value<'e> {
+    let [batch, features] = [axes.output[0], axes.output[1]];
+    let mut shape = vec![1; rank(c.x(0))];
+    shape[batch] = -1;
+    let groups = c.int("batch_group_count");
+    let n_features = c.x(1).dims().map_or(0, |dims| dims[axes.kernel[1]]);
+    if groups <= 1 || n_features < groups {
+        return scale.reshape(&shape);
+    }
+    let by_image = scale.reshape(&[groups, -1]).transpose(&[1, 0]).reshape(&[-1, groups, 1]);
+    let of_group = scale.like(1.0).broadcast_to(&[1, 1, n_features / groups]);
+    let by_feature = (by_image * of_group).reshape(&[-1, n_features]);
+    shape[features] = n_features;
+    let ordered = if batch < features { by_feature } else { by_feature.transpose(&[1, 0]) };
+    ordered.reshape(&shape)
 }
 
 fn wrong<'e>(c: &Composite<'e>, argument: &'static str, expected: &'static str) -> Value<'e> {

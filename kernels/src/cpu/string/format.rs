@@ -35,12 +35,25 @@ fn string_format(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 // Flags of which none is shown leave no trace.
                 0 if spec.dtype == DType::Bool => {}
                 0 if spec.shape.rank() == 0 => text.extend_from_slice(b"..."),
+                edge if spec.dtype.is_complex() && spec.shape.rank() > 0 => {
+                    unshown(tensor.len(), edge, &mut text);
+                }
                 edge => dims(&tensor, &spec.shape, 0, edge, &mut text),
             }
             text.extend_from_slice(piece.as_bytes());
         }
         put_strings(io, 0, &Shape::scalar(), vec![Bytes::from(text)])
     })))
+}
+
+/// Elements that have no text, whatever their dimensions are.
+fn unshown(n_elements: usize, limit: usize, out: &mut Vec<u8>) {
+    out.push(b'[');
+    out.extend_from_slice(vec!["?"; limit].join(" ").as_bytes());
+    if limit < n_elements {
+        out.extend_from_slice(b"...");
+    }
+    out.push(b']');
 }
 
 /// Dimensions `dims` of a tensor, from element `first` on: the first and the last `edge` of each,

@@ -83,7 +83,7 @@ pub(in crate::cpu) fn float<T: Float>(text: &[u8]) -> Option<T> {
     Some(if negative { -value } else { value })
 }
 
-/// Whether a text is what C lets follow the letters of a NaN.
+/// Whether a text may come after the letters of a NaN, as C has it.
 fn is_payload(text: &str) -> bool {
     let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
     inner
