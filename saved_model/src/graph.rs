@@ -115,7 +115,7 @@ impl LoadedGraph {
         let feeds = request.feeds.iter().map(|name| self.feed(name)).collect::<Result<_>>()?;
         let mut part = self.between(request, feeds)?;
         let targets = request.targets.iter().map(|name| self.node(name));
-        part.targets = targets.collect::<Result<_>>()?;
+        part.targets.extend(targets.collect::<Result<Vec<_>>>()?);
         if effects == OtherEffects::Keep {
             part.targets.extend(self.library.effectful_nodes(&self.graph));
         }
@@ -183,7 +183,7 @@ impl LoadedGraph {
     /// variable are read last, unless such a value is fed.
     fn between(&self, request: &Request, feeds: Vec<Feed>) -> Result<Subgraph> {
         let is_memory_fed = feeds.iter().any(|feed| self.reads.contains_key(&feed.outlet));
-        let mut last = Vec::new();
+        let (mut last, mut targets) = (Vec::new(), Vec::new());
         let value = |name: &String| {
             let (node, index) = tensor_name::parse(name);
             let outlet = self.graph.find(node).map(|node| Outlet { node, index });
@@ -194,13 +194,15 @@ impl LoadedGraph {
             match memory.and_then(|outlet| self.reads.get(&outlet)) {
                 Some(&FetchedValue { value, read }) => {
                     last.push(read);
+                    // Whatever the value comes after runs, too.
+                    targets.extend(outlet.filter(|own| !is_reference(own)).map(|own| own.node));
                     Ok((name.clone(), value))
                 }
                 None => Ok((name.clone(), tensor_name::find(&self.graph, name)?)),
             }
         };
         let results = request.fetches.iter().map(value).collect::<Result<_>>()?;
-        Ok(Subgraph { feeds, results, targets: Vec::new(), last })
+        Ok(Subgraph { feeds, results, targets, last })
     }
 
     fn node(&self, name: &str) -> Result<NodeId> {

@@ -6,32 +6,40 @@
 
 use super::{Reference, read, writes::OrderedWrites};
 use ferroflow_ir::{
-    DType, Graph, NodeDef, NodeId, Outlet, Result,
+    DType, Error, Graph, NodeDef, NodeId, Outlet, Result,
     op::{AliasKind, Lowering},
 };
 use std::collections::HashMap;
+
+/// Ops between a variable and a value that is its memory, as many as are made again.
+const LONGEST: usize = 64;
 
 /// The references of a graph, as far as it is converted, and the values that are their memory.
 #[derive(Default)]
 pub(super) struct References {
     pub(super) references: HashMap<Outlet, Reference>,
     aliases: HashMap<Outlet, MemoryAlias>,
+    /// The aliases in the order of the graph.
+    noted: Vec<Outlet>,
     pub(super) writes: OrderedWrites,
     /// Nodes that let handles to where other nodes let values.
     flows: HashMap<NodeId, NodeId>,
 }
 
-/// A value that is the memory of a variable, as its node hands on an input: a reference, or another such
-/// value.
+/// A value that is the memory of a variable. Nodes that do nothing with it are left out of the way to it.
 #[derive(Clone, Copy)]
 struct MemoryAlias {
-    /// The input, as it was before its read, and its position.
+    /// The result of the node that changed it last, or of the first one.
+    value: Outlet,
+    /// The input of that node, as it was before its read, and its position.
     source: Outlet,
     input: usize,
     variable: NodeId,
     way: Way,
     /// Whether it is in a branch or a loop.
     is_inside: bool,
+    /// Nodes from the variable to it.
+    length: usize,
 }
 
 /// The value of a variable, and the node that reads it.
@@ -53,7 +61,7 @@ impl FetchedValue {
 /// The treatment of the memory that a node hands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// Nothing.
+    /// It stays as it is.
     Same,
     /// It has another shape or dtype, or is looked at.
     Seen,
@@ -93,17 +101,25 @@ impl References {
         let (way, results) = handed_on(node);
         for (output, input) in results {
             let Some(&source) = node.inputs().get(input) else { continue };
-            let of_reference = self
-                .references
-                .contains_key(&source)
-                .then(|| Some((self.writes.variable(source.node)?, false)));
-            let of_alias =
-                || self.aliases.get(&source).map(|alias| (alias.variable, alias.is_inside));
-            if let Some((variable, is_inside)) = of_reference.flatten().or_else(of_alias) {
-                let is_inside = is_inside || way == Way::Flow;
-                let alias = MemoryAlias { source, input, variable, way, is_inside };
-                self.aliases.insert(Outlet::new(id, output), alias);
-            }
+            let value = Outlet::new(id, output);
+            let before = self.aliases.get(&source).copied();
+            let alias = match (before, way) {
+                (Some(before), Way::Same) => before,
+                (Some(before), _) => {
+                    let is_inside = before.is_inside || way == Way::Flow;
+                    let length = before.length + 1;
+                    MemoryAlias { value, source, input, way, is_inside, length, ..before }
+                }
+                (None, _) => {
+                    let is_reference = self.references.contains_key(&source);
+                    let variable = is_reference.then(|| self.writes.variable(source.node));
+                    let Some(variable) = variable.flatten() else { continue };
+                    let is_inside = way == Way::Flow;
+                    MemoryAlias { value, source, input, variable, way, is_inside, length: 1 }
+                }
+            };
+            self.aliases.insert(value, alias);
+            self.noted.push(value);
         }
     }
 
@@ -127,26 +143,41 @@ impl References {
         let mut after: Vec<NodeId> = others.chain(node.controls().iter().copied()).collect();
         // Whatever the value came after is before the node, too.
         after.extend((alias.way != Way::Flow).then_some(input.node));
-        Ok(self.made_again(graph, input, &after)?.map(|again| again.value))
+        if alias.length > LONGEST {
+            let what = format!(
+                "a value that {} ops hand on of the memory of a reference variable, read after a write",
+                alias.length
+            );
+            let op = graph[input.node].op.name().to_string().into();
+            return Err(Error::Unsupported { op, what: what.into() });
+        }
+        self.made_again(graph, input, &after)
     }
 
-    /// The values that are the memory of a variable, and what fetches of them return: the memory as
-    /// it is at the end of the run.
-    pub(super) fn fetched(&mut self, graph: &mut Graph) -> Result<Vec<(Outlet, FetchedValue)>> {
+    /// Adds to the values that are fetched instead of references those that are fetched instead of values which
+    /// are their memory: all of them are the memory as it is at the end of the run.
+    pub(super) fn fetched(
+        &self,
+        graph: &mut Graph,
+        fetched: &mut HashMap<Outlet, FetchedValue>,
+    ) -> Result<()> {
         let written = self.writes.variables();
-        let mut aliases: Vec<Outlet> = self
-            .aliases
-            .iter()
-            .filter(|(_, alias)| !alias.is_inside && written.contains(&alias.variable))
-            .map(|(outlet, _)| *outlet)
-            .collect();
-        aliases.sort_unstable();
-        let mut fetched = Vec::with_capacity(aliases.len());
-        for alias in aliases {
-            let again = self.made_again(graph, alias, &[alias.node])?;
-            fetched.extend(again.map(|again| (alias, again)));
+        let alias = |outlet: &Outlet| Some((*outlet, *self.aliases.get(outlet)?));
+        let is_wanted = |(_, alias): &(Outlet, MemoryAlias)| {
+            !alias.is_inside && written.contains(&alias.variable)
+        };
+        for (outlet, alias) in self.noted.iter().filter_map(alias).filter(is_wanted) {
+            // Values before it are there already.
+            let found = match outlet == alias.value {
+                true => fetched.get(&alias.source),
+                false => fetched.get(&alias.value),
+            };
+            let Some(&found) = found else { continue };
+            let is_changed = outlet == alias.value && alias.way == Way::Seen;
+            let own = if is_changed { changed_again(graph, &alias, found)? } else { found };
+            fetched.insert(outlet, own);
         }
-        Ok(fetched)
+        Ok(())
     }
 
     /// A value that is the memory of a variable, once more and after other nodes; `None` where the way to it
@@ -156,31 +187,19 @@ impl References {
         graph: &mut Graph,
         value: Outlet,
         after: &[NodeId],
-    ) -> Result<Option<FetchedValue>> {
-        let Some(&MemoryAlias { source, input, way, .. }) = self.aliases.get(&value) else {
-            return Ok(None);
-        };
-        if way == Way::Flow {
+    ) -> Result<Option<Outlet>> {
+        let Some(&alias) = self.aliases.get(&value) else { return Ok(None) };
+        if alias.way == Way::Flow {
             let Some(handle) = self.handle(graph, value)? else { return Ok(None) };
             let reference = Reference { handle, after: None };
-            return read(graph, value, reference, after.to_vec()).map(FetchedValue::read).map(Some);
+            return read(graph, value, reference, after.to_vec()).map(Some);
         }
-        let before = match self.references.get(&source) {
-            Some(reference) => FetchedValue::read(read(graph, source, *reference, after.to_vec())?),
-            None => match self.made_again(graph, source, after)? {
-                Some(before) => before,
-                None => return Ok(None),
-            },
+        let before = match self.references.get(&alias.source) {
+            Some(reference) => Some(read(graph, alias.source, *reference, after.to_vec())?),
+            None => self.made_again(graph, alias.source, after)?,
         };
-        if way == Way::Same {
-            return Ok(Some(before));
-        }
-        let mut node = graph[value.node].clone();
-        let mut inputs = node.inputs().to_vec();
-        inputs[input] = before.value;
-        node.name = graph.unique_name(&node.name).into();
-        let node = graph.add(node.with_inputs(inputs))?;
-        Ok(Some(FetchedValue { value: Outlet { node, ..value }, ..before }))
+        let Some(before) = before.filter(|_| alias.way == Way::Seen) else { return Ok(before) };
+        Ok(Some(changed_again(graph, &alias, FetchedValue::read(before))?.value))
     }
 
     /// The handle of the variable whose memory a value is, where the value is; `None` where what is between
@@ -189,7 +208,7 @@ impl References {
         if let Some(reference) = self.references.get(&value) {
             return Ok(Some(reference.handle));
         }
-        let Some(&MemoryAlias { source, way, .. }) = self.aliases.get(&value) else {
+        let Some(&MemoryAlias { value, source, way, .. }) = self.aliases.get(&value) else {
             return Ok(None);
         };
         if way == Way::Seen {
@@ -202,23 +221,92 @@ impl References {
         let flow = match self.flows.get(&value.node) {
             Some(&flow) => flow,
             None => {
-                let flow = self.with_handle(graph, value.node, handle)?;
+                let flow = with_handle(graph, value.node, handle)?;
                 self.flows.insert(value.node, flow);
                 flow
             }
         };
         Ok(Some(Outlet { node: flow, index: value.index }))
     }
+}
 
-    /// A node that lets a handle to where another one lets a value.
-    fn with_handle(&self, graph: &mut Graph, id: NodeId, handle: Outlet) -> Result<NodeId> {
-        let mut node = graph[id].clone();
-        let ty = graph.ty(handle).cloned();
-        let mut inputs = node.inputs().to_vec();
-        inputs[0] = handle;
-        node.name = graph.unique_name(&node.name).into();
-        node.attrs = (*node.attrs).clone().with("T", DType::Resource).into();
-        let outputs: Vec<_> = node.outputs().iter().filter_map(|_| ty.clone()).collect();
-        graph.add(node.with_inputs(inputs).with_outputs(outputs))
+/// The node that changed a value last, once more and on another value.
+fn changed_again(
+    graph: &mut Graph,
+    alias: &MemoryAlias,
+    before: FetchedValue,
+) -> Result<FetchedValue> {
+    let mut node = graph[alias.value.node].clone();
+    let mut inputs = node.inputs().to_vec();
+    inputs[alias.input] = before.value;
+    node.name = graph.unique_name(&node.name).into();
+    let node = graph.add(node.with_inputs(inputs))?;
+    Ok(FetchedValue { value: Outlet { node, ..alias.value }, ..before })
+}
+
+/// A node that lets a handle to where another one lets a value.
+fn with_handle(graph: &mut Graph, id: NodeId, handle: Outlet) -> Result<NodeId> {
+    let mut node = graph[id].clone();
+    let ty = graph.ty(handle).cloned();
+    let mut inputs = node.inputs().to_vec();
+    inputs[0] = handle;
+    node.name = graph.unique_name(&node.name).into();
+    node.attrs = (*node.attrs).clone().with("T", DType::Resource).into();
+    let outputs: Vec<_> = node.outputs().iter().filter_map(|_| ty.clone()).collect();
+    graph.add(node.with_inputs(inputs).with_outputs(outputs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{op, resource_variables};
+    use super::*;
+    use ferroflow_ir::{Attrs, HostTensor, PartialShape, ValueType};
+
+    /// A graph in which so many ops hand on the memory of a variable, one after the other, and the last value is
+    /// read again after a write, or not.
+    fn chain(name: &str, length: usize, is_read_after: bool) -> Graph {
+        let mut graph = Graph::new();
+        let f32s = || ValueType::new(DType::F32, PartialShape::Unknown);
+        let mut add =
+            |name: String, op_name: &str, attrs: Attrs, inputs: &[Outlet], controls: &[NodeId]| {
+                let record = op(op_name).unwrap();
+                let node = NodeDef::new(name, record, record.complete_attrs(attrs).unwrap());
+                let node = node
+                    .with_inputs(inputs.iter().copied())
+                    .with_controls(controls.iter().copied());
+                Outlet::from(graph.add(node.with_outputs([f32s()])).unwrap())
+            };
+        let of_type = || Attrs::new().with("T", DType::F32);
+        let attrs = Attrs::new().with("dtype", DType::F32).with("shape", PartialShape::Unknown);
+        let variable = add("w".into(), "VariableV2", attrs, &[], &[]);
+        let one = HostTensor::vector(&[1.0f32]).unwrap();
+        let attrs = Attrs::new().with("dtype", DType::F32).with("value", one);
+        let one = add("one".into(), "Const", attrs, &[], &[]);
+        let size = HostTensor::vector(&[1i32]).unwrap();
+        let attrs = Attrs::new().with("dtype", DType::I32).with("value", size);
+        let size = add("size".into(), "Const", attrs, &[], &[]);
+        let mut value = variable;
+        for number in 0..length {
+            let inputs = if name == "Reshape" { vec![value, size] } else { vec![value] };
+            value = add(format!("v{number}"), name, of_type(), &inputs, &[]);
+        }
+        let write = add("write".into(), "AssignAdd", of_type(), &[variable, one], &[value.node]);
+        let after = if is_read_after { vec![write.node] } else { vec![] };
+        add("user".into(), "Neg", of_type(), &[value], &after);
+        graph
+    }
+
+    /// Files may have any number of them: the work grows as the graph does.
+    #[test]
+    fn long_ways_take_a_time_that_is_linear_in_them() {
+        for name in ["Identity", "Reshape"] {
+            let (graph, reads) = resource_variables(chain(name, 20_000, false)).unwrap();
+            assert!(graph.len() < 50_000, "{name}: {} nodes", graph.len());
+            assert!(reads.len() > 20_000, "{name}: {} reads", reads.len());
+        }
+        resource_variables(chain("Identity", 20_000, true)).unwrap();
+        resource_variables(chain("Reshape", LONGEST, true)).unwrap();
+        let error = resource_variables(chain("Reshape", 20_000, true)).map(drop).unwrap_err();
+        assert!(error.to_string().contains("20000 ops hand on"), "{error}");
     }
 }

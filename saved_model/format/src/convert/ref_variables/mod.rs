@@ -125,17 +125,19 @@ pub fn resource_variables(mut graph: Graph) -> Result<(Graph, HashMap<Outlet, Fe
     }
     forget_shapes(&mut graph);
     let order = functionalize::order(&graph)?;
-    let mut known = References::new(OrderedWrites::of(&graph, &order));
+    let mut known = References::new(OrderedWrites::of(&graph, &order)?);
     for id in order {
         convert(&mut graph, id, &mut known)?;
     }
-    let mut reads: HashMap<Outlet, FetchedValue> = known.fetched(&mut graph)?.into_iter().collect();
-    let mut outlets: Vec<(Outlet, Reference)> = known.references.into_iter().collect();
+    let mut reads: HashMap<Outlet, FetchedValue> = HashMap::new();
+    let mut outlets: Vec<(Outlet, Reference)> =
+        known.references.iter().map(|(outlet, reference)| (*outlet, *reference)).collect();
     outlets.sort_by_key(|(outlet, _)| *outlet);
     for (outlet, reference) in outlets {
         let value = read(&mut graph, outlet, reference, Vec::new())?;
         reads.insert(outlet, FetchedValue::read(value));
     }
+    known.fetched(&mut graph, &mut reads)?;
     Ok((graph, reads))
 }
 

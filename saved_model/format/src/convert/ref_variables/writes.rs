@@ -4,11 +4,14 @@
 //! second is what nodes after a loop see, and in a body it would hide what the first tells.
 
 use super::{OPS, changes_nothing, returns_reference, takes_reference};
-use ferroflow_ir::{Graph, NodeDef, NodeId};
+use ferroflow_ir::{Error, Graph, NodeDef, NodeId, Result};
 use std::collections::{HashMap, HashSet};
 
 /// Numbers of writes, as bits.
 type Bits = Vec<u64>;
+
+/// Most bits that a graph may need: 256 megabytes.
+const MOST_BITS: u64 = 1 << 31;
 
 /// Loops in each other that are told apart.
 const DEEPEST: usize = 64;
@@ -18,8 +21,8 @@ const DEEPEST: usize = 64;
 pub(super) struct OrderedWrites {
     /// The variable that the reference of a node refers to.
     variables: HashMap<NodeId, NodeId>,
-    /// The variables that are written, by the numbers of the writes.
-    written: Vec<NodeId>,
+    /// The numbers of the writes of each variable.
+    written: HashMap<NodeId, Bits>,
     in_round: HashMap<NodeId, Bits>,
     in_any_round: HashMap<NodeId, Bits>,
 }
@@ -27,32 +30,42 @@ pub(super) struct OrderedWrites {
 impl OrderedWrites {
     /// The writes before each node, itself included. In `order`, nodes come after what they read, but for what
     /// comes from the round before.
-    pub(super) fn of(graph: &Graph, order: &[NodeId]) -> OrderedWrites {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] for more writes before more nodes than can be told apart.
+    pub(super) fn of(graph: &Graph, order: &[NodeId]) -> Result<OrderedWrites> {
         let mut writes = OrderedWrites::default();
         let mut numbers = HashMap::new();
         for &id in order {
             let node = &graph[id];
             let variable = referred(node).and_then(|source| writes.variable(source));
             if let Some(variable) = variable.filter(|_| is_write(graph, node)) {
-                numbers.insert(id, writes.written.len());
-                writes.written.push(variable);
+                set(writes.written.entry(variable).or_default(), numbers.len());
+                numbers.insert(id, numbers.len());
             }
             if returns_reference(node) {
                 writes.variables.insert(id, variable.unwrap_or(id));
             }
         }
+        let bits = numbers.len() as u64 * order.len() as u64;
+        if bits > MOST_BITS {
+            let what = "writes of reference variables, times nodes".into();
+            return Err(Error::Limit { what, needed: bits.to_string(), limit: MOST_BITS });
+        }
         if numbers.is_empty() {
-            return writes;
+            return Ok(writes);
         }
         spread(graph, order, &numbers, &mut writes.in_round);
         if graph.iter().any(|(_, node)| node.op.name().ends_with("NextIteration")) {
             writes.in_any_round.clone_from(&writes.in_round);
-            let mut rounds = 0..DEEPEST;
-            while rounds.next().is_some()
-                && spread(graph, order, &numbers, &mut writes.in_any_round)
-            {}
+            for _ in 0..DEEPEST {
+                if !spread(graph, order, &numbers, &mut writes.in_any_round) {
+                    break;
+                }
+            }
         }
-        writes
+        Ok(writes)
     }
 
     /// The variable that the reference of a node refers to.
@@ -62,22 +75,25 @@ impl OrderedWrites {
 
     /// The variables that are written.
     pub(super) fn variables(&self) -> HashSet<NodeId> {
-        self.written.iter().copied().collect()
+        self.written.keys().copied().collect()
     }
 
     /// Whether a variable is written before one node, but not before another.
     pub(super) fn are_between(&self, variable: NodeId, first: NodeId, then: NodeId) -> bool {
-        let has = |before: &HashMap<NodeId, Bits>, id: NodeId, number: usize| {
-            let word = before.get(&id).and_then(|bits| bits.get(number / 64));
-            word.is_some_and(|word| word >> (number % 64) & 1 == 1)
-        };
-        let of_variable = self.written.iter().enumerate().filter(|(_, own)| **own == variable);
-        of_variable.map(|(number, _)| number).any(|number| {
-            [&self.in_round, &self.in_any_round]
-                .into_iter()
-                .any(|before| has(before, then, number) && !has(before, first, number))
+        let Some(own) = self.written.get(&variable) else { return false };
+        [&self.in_round, &self.in_any_round].into_iter().any(|before| {
+            let bits = |id: NodeId| before.get(&id).map_or(&[][..], Vec::as_slice);
+            let first = bits(first).iter().copied().chain(std::iter::repeat(0));
+            let words = bits(then).iter().zip(own).zip(first);
+            words.into_iter().any(|((then, own), first)| then & own & !first != 0)
         })
     }
+}
+
+/// Sets a bit.
+fn set(bits: &mut Bits, number: usize) {
+    bits.resize(bits.len().max(number / 64 + 1), 0);
+    bits[number / 64] |= 1 << (number % 64);
 }
 
 /// The node whose reference a node takes.
@@ -110,8 +126,7 @@ fn spread(
             bits.iter_mut().zip(known).for_each(|(bits, more)| *bits |= more);
         }
         if let Some(number) = numbers.get(&id) {
-            bits.resize(bits.len().max(number / 64 + 1), 0);
-            bits[number / 64] |= 1 << (number % 64);
+            set(&mut bits, *number);
         }
         if !bits.is_empty() && before.get(&id) != Some(&bits) {
             before.insert(id, bits);
