@@ -12,7 +12,7 @@ use crate::{
     sync::{Condvar, Mutex},
 };
 use ferroflow_ir::{Attrs, DType, Error as IrError, HostTensor, PartialShape, ops::names};
-use std::{any::Any, cmp::Ordering, fmt, sync::Arc};
+use std::{cmp::Ordering, fmt};
 
 /// An accumulator of gradients: dense ones, or sparse ones.
 #[derive(Debug)]
@@ -293,14 +293,6 @@ fn merged(
 impl<G: fmt::Debug + Send + 'static> Resource for Accumulator<G> {
     fn kind(&self) -> &'static str {
         "an accumulator"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

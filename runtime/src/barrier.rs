@@ -13,7 +13,7 @@ use crate::{
 };
 use bytes::Bytes;
 use ferroflow_ir::{Code, DType, Error as IrError, HostTensor, Shape};
-use std::{any::Any, collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 /// A barrier.
 #[derive(Debug)]
@@ -259,13 +259,5 @@ impl Barrier {
 impl Resource for Barrier {
     fn kind(&self) -> &'static str {
         "a barrier"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }

@@ -10,9 +10,7 @@ use crate::{
 };
 use ferroflow_ir::{Code, HostTensor, clock::Instant};
 use std::{
-    any::Any,
     collections::{HashMap, HashSet},
-    sync::Arc,
     time::Duration,
 };
 
@@ -256,14 +254,6 @@ macro_rules! resource {
         impl Resource for $type {
             fn kind(&self) -> &'static str {
                 $kind
-            }
-
-            fn as_any(&self) -> &dyn Any {
-                self
-            }
-
-            fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-                self
             }
         }
     };

@@ -5,7 +5,6 @@
 use crate::{error::Result, resource::Resource, sync::Mutex};
 use ferroflow_ir::{DType, Error as IrError, Shape};
 use ferroflow_kernels::{check_size, philox::Words};
-use std::{any::Any, sync::Arc};
 
 /// A distribution over the classes `0..range`.
 pub(crate) trait Classes {
@@ -238,14 +237,6 @@ impl Classes for CountedClasses {
 impl Resource for CountedClasses {
     fn kind(&self) -> &'static str {
         "counts of classes"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

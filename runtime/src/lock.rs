@@ -42,14 +42,6 @@ impl Resource for SharedLock {
     fn kind(&self) -> &'static str {
         "a mutex"
     }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
 }
 
 /// A lock that is held. It is let go at the latest when this is dropped.

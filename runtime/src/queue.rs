@@ -17,7 +17,7 @@ use ferroflow_ir::{
     Attrs, Code, DType, Error as IrError, HostTensor, PartialShape, Shape, ops::names,
 };
 use ferroflow_kernels::philox::Words;
-use std::{any::Any, collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
 /// Properties of a queue that are fixed when it is made.
 #[derive(Debug, Clone, PartialEq)]
@@ -389,14 +389,6 @@ fn pad(context: &Context, tensor: &HostTensor, dims: &[usize]) -> Result<HostTen
 impl Resource for Queue {
     fn kind(&self) -> &'static str {
         "a queue"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

@@ -32,12 +32,6 @@ pub trait Resource: Any + Send + Sync + fmt::Debug {
     fn pointee(&self) -> Option<TensorSpec> {
         None
     }
-
-    /// For downcasting to the concrete type.
-    fn as_any(&self) -> &dyn Any;
-
-    /// For downcasting to the concrete type, keeping it alive.
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 #[derive(Clone)]
@@ -124,7 +118,8 @@ impl ResourceHandle {
     pub fn downcast<T: Resource>(&self, expected: &'static str) -> Result<Arc<T>> {
         let resource = self.resource()?;
         let found = resource.kind();
-        resource.into_any().downcast::<T>().map_err(|_| Error::WrongResource {
+        let resource: Arc<dyn Any + Send + Sync> = resource;
+        resource.downcast::<T>().map_err(|_| Error::WrongResource {
             name: self.name.to_string(),
             expected,
             found,

@@ -8,7 +8,7 @@ use crate::{
     sync::Mutex,
 };
 use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape, budget, workspace};
-use std::{any::Any, collections::HashMap, fmt::Display, sync::Arc};
+use std::{collections::HashMap, fmt::Display, sync::Arc};
 
 /// A sparse tensor.
 #[derive(Debug, Clone)]
@@ -220,14 +220,6 @@ impl SparseTensors {
 impl Resource for SparseTensors {
     fn kind(&self) -> &'static str {
         "a collection of sparse tensors"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

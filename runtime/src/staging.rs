@@ -8,7 +8,7 @@ use crate::{
     sync::{Condvar, Mutex},
 };
 use ferroflow_ir::{Error as IrError, HostTensor};
-use std::{any::Any, collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
 type Tuple = Vec<HostTensor>;
 
@@ -97,14 +97,6 @@ fn bytes(tuple: &Tuple) -> usize {
 impl Resource for StagingArea {
     fn kind(&self) -> &'static str {
         "a staging area"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     sync::{Condvar, Mutex, MutexGuard},
 };
 use ferroflow_ir::{Code, Error as IrError, HostTensor};
-use std::{any::Any, collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 /// A tuple of which some tensors may be missing.
 type Parts = Vec<Option<HostTensor>>;
@@ -204,14 +204,6 @@ fn found(parts: &Parts, key: i64, place: usize) -> Result<HostTensor> {
 impl Resource for StagingMap {
     fn kind(&self) -> &'static str {
         "a staging map"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

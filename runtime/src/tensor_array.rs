@@ -7,7 +7,7 @@ use crate::{
     variant::tensor_list::checked_length,
 };
 use ferroflow_ir::{Code, DType, Error as IrError, HostTensor, PartialShape, Shape, workspace};
-use std::{any::Any, collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 /// Properties of an array that are fixed when it is made.
 #[derive(Debug, Clone)]
@@ -257,14 +257,6 @@ impl Resource for TensorArrayResource {
     fn kind(&self) -> &'static str {
         "a tensor array"
     }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
 }
 
 /// A stack of tensors.
@@ -322,14 +314,6 @@ fn closed() -> Error {
 impl Resource for TensorStack {
     fn kind(&self) -> &'static str {
         "a stack"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

@@ -19,7 +19,6 @@ use pieces::Whole;
 pub use pieces::step_pieces;
 use smallvec::SmallVec;
 use std::{
-    any::Any,
     fmt,
     sync::{Arc, OnceLock},
 };
@@ -641,14 +640,6 @@ impl Resource for VariableState {
 
     fn pointee(&self) -> Option<TensorSpec> {
         Some(TensorSpec::new(self.dtype, self.seen_shape().clone()))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

@@ -8,7 +8,6 @@ use crate::{
 use ferroflow_ir::{DType, NodeId, Outlet, PartialShape, ValueType};
 use ferroflow_runtime::{self as runtime, Resource, ResourceHandle};
 use std::{
-    any::Any,
     collections::HashMap,
     sync::{Arc, OnceLock},
 };
@@ -77,14 +76,6 @@ struct NoWriter;
 impl Resource for NoWriter {
     fn kind(&self) -> &'static str {
         "no summary writer"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

@@ -16,7 +16,6 @@ use ferroflow_ir::{
     budget::{self, Cancellation, Interruption, SharedBounds},
 };
 use std::{
-    any::Any,
     fmt,
     num::NonZeroUsize,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -168,14 +167,6 @@ impl Drop for PendingReduction {
 impl Resource for PendingReduction {
     fn kind(&self) -> &'static str {
         PendingReduction::KIND
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

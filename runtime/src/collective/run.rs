@@ -93,14 +93,6 @@ impl Resource for Replicas {
     fn kind(&self) -> &'static str {
         "a strategy"
     }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
 }
 
 /// Runs a step in a thread for each replica, within the bounds of this one. A replica that fails leaves the others, which then do not

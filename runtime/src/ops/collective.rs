@@ -12,7 +12,7 @@ use crate::{
 };
 use ferroflow_ir::{Error as IrError, HostTensor, budget, clock::Instant, ops::names};
 use smallvec::SmallVec;
-use std::{any::Any, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 /// The keys of a call: of its group, and of itself in it.
 struct Keys {
@@ -272,14 +272,6 @@ const A_COMMUNICATOR: &str = "a communicator";
 impl Resource for Communicator {
     fn kind(&self) -> &'static str {
         A_COMMUNICATOR
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

@@ -9,7 +9,6 @@ use crate::{
 use ferroflow_ir::{Error, budget};
 use ferroflow_kernels::summary;
 use std::{
-    any::Any,
     fs::OpenOptions,
     io::Write,
     path::Path,
@@ -64,14 +63,6 @@ fn printed(call: &RuntimeCall<'_>) -> Result<Arc<Printed>> {
 impl Resource for Printed {
     fn kind(&self) -> &'static str {
         "a count of messages"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     sync::Mutex,
 };
 use ferroflow_ir::{Code, Error as IrError, HostTensor};
-use std::{any::Any, collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 /// The values that are kept under handles.
 #[derive(Debug, Default)]
@@ -24,14 +24,6 @@ struct SessionState {
 impl Resource for SessionTensors {
     fn kind(&self) -> &'static str {
         "the values of a session"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

@@ -16,7 +16,7 @@ use ferroflow_kernels::{
     wordpiece::{WordpieceRule, Wordpieces},
 };
 use smallvec::SmallVec;
-use std::{any::Any, sync::Arc};
+use std::sync::Arc;
 
 fn wrong(call: &RuntimeCall<'_>, argument: &'static str, expected: &'static str) -> Error {
     IrError::argument(call.op.name, argument, expected, "something else").into()
@@ -91,14 +91,6 @@ struct Sentencepiece(Arc<SentencepieceModel>);
 impl Resource for Sentencepiece {
     fn kind(&self) -> &'static str {
         "a SentencePiece model"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

@@ -30,14 +30,6 @@ impl Resource for Watcher {
     fn kind(&self) -> &'static str {
         "a watcher"
     }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
 }
 
 #[derive(Default, Clone)]

@@ -18,7 +18,7 @@ use ferroflow_ir::{
 };
 use ferroflow_kernels::check_size;
 use smallvec::SmallVec;
-use std::{any::Any, collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 /// Properties of a table that are fixed when it is made.
 #[derive(Debug, Clone, PartialEq)]
@@ -565,14 +565,6 @@ impl Resource for LookupTable {
     fn pointee(&self) -> Option<TensorSpec> {
         let scalar = self.options.key_shape.rank() == 0;
         scalar.then(|| TensorSpec::new(self.options.value_dtype, &self.options.value_shape))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

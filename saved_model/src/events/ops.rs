@@ -15,7 +15,7 @@ use ferroflow_runtime::{
 };
 use parking_lot::Mutex;
 use prost::Message;
-use std::{any::Any, path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 /// Makes the ops known to a context.
 pub(crate) fn add_ops(context: &Context) {
@@ -76,14 +76,6 @@ impl SummaryWriterResource {
 impl Resource for SummaryWriterResource {
     fn kind(&self) -> &'static str {
         "a summary writer"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

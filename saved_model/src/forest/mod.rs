@@ -44,14 +44,6 @@ impl Resource for ForestResource {
     fn kind(&self) -> &'static str {
         "a decision forest"
     }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
 }
 
 impl ForestResource {
@@ -130,7 +122,8 @@ fn predict_by_name(call: &mut RuntimeCall<'_>) -> Result<Results> {
         let detail = format!("no decision forest was loaded under the name `{name}`");
         return Err(failed(call, Code::NotFound, detail));
     };
-    let Ok(resource) = resource.into_any().downcast::<ForestResource>() else {
+    let resource: Arc<dyn Any + Send + Sync> = resource;
+    let Ok(resource) = resource.downcast::<ForestResource>() else {
         let detail = format!("`{name}` is another kind of resource");
         return Err(failed(call, Code::InvalidArgument, detail));
     };

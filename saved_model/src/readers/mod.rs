@@ -17,7 +17,7 @@ use ferroflow_runtime::{
 use parking_lot::Mutex;
 use prost::Message;
 use source::{Record, RecordFormat, RecordSource};
-use std::{any::Any, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 /// Makes the ops known to a context.
 pub(crate) fn add_ops(context: &Context) {
@@ -145,14 +145,6 @@ fn next_name(call: &RuntimeCall<'_>) -> Result<Bytes> {
 impl Resource for FileReader {
     fn kind(&self) -> &'static str {
         "a reader"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
 };
 use ferroflow_ir::{Code, Error as IrError, HostTensor};
 use parking_lot::ReentrantMutex;
-use std::{any::Any, cell::RefCell, sync::Arc};
+use std::{cell::RefCell, sync::Arc};
 
 /// A run over a data set that ops take elements of.
 ///
@@ -34,14 +34,6 @@ struct IteratorRun {
 impl Resource for DatasetIterator {
     fn kind(&self) -> &'static str {
         "an iterator"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 
@@ -103,14 +95,6 @@ pub(super) struct Dummy;
 impl Resource for Dummy {
     fn kind(&self) -> &'static str {
         "nothing"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
 };
 use ferroflow_ir::{Code, Error as IrError, HostTensor};
 use parking_lot::ReentrantMutex;
-use std::{any::Any, cell::RefCell, collections::VecDeque, sync::Arc};
+use std::{cell::RefCell, collections::VecDeque, sync::Arc};
 
 /// A run over a data set whose elements are dealt out to shards, one for each device.
 #[derive(Debug)]
@@ -38,14 +38,6 @@ struct ShardRun {
 impl Resource for DeviceShards {
     fn kind(&self) -> &'static str {
         "an iterator of several devices"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 

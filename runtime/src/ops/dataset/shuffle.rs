@@ -13,7 +13,7 @@ use crate::{
 };
 use ferroflow_ir::{HostTensor, entropy::unforeseen};
 use ferroflow_kernels::philox::{Philox, Words};
-use std::{any::Any, collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc};
 
 /// A source of seeds, one pair for each run over a data set.
 ///
@@ -28,14 +28,6 @@ struct Seeds {
 impl Resource for Seeds {
     fn kind(&self) -> &'static str {
         "a generator of seeds"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
     }
 }
 
