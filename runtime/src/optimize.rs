@@ -11,7 +11,7 @@ use crate::{
     scope::OwnedScope,
 };
 use ferroflow_ir::{
-    FunctionDef, Graph, HostTensor, Limits, NodeDef, Outlet, ValueType, budget,
+    FunctionDef, Graph, HostTensor, Limits, NodeDef, ValueType, budget,
     pass::{
         attention::attention,
         cse::cse,
@@ -21,7 +21,7 @@ use ferroflow_ir::{
         outline::outline,
         overlap::overlap_reductions,
         pad::pad_in_convolutions,
-        prune::prune,
+        prune::prune_body,
         region::{convolution_chains, regions, split_epilogues},
         specialize::{Argument, Evaluate, NoFolding, Specialized, Specializer},
         stack_updates::update_stacks,
@@ -116,34 +116,30 @@ pub(crate) fn optimize(
         check(&function, "strides")?;
     }
     function.for_each_body(&mut |body| {
-        let mut results = std::mem::take(&mut body.results);
         if options.cse {
-            cse(&mut body.graph, &mut results);
+            cse(&mut body.graph, &mut body.results);
         }
-        prune_body(body, &results)?;
+        prune_body(body)?;
         if options.fuse {
             budget::tick();
             widen(&mut body.graph)?;
             pad_in_convolutions(&mut body.graph)?;
-            fuse(&mut body.graph, &results, supports)?;
-            prune_body(body, &results)?;
+            fuse(&mut body.graph, &body.results, supports)?;
+            prune_body(body)?;
         }
         if options.attention {
-            attention(&mut body.graph, &results, is_profitable)?;
+            attention(&mut body.graph, &body.results, is_profitable)?;
         }
-        prune_body(body, &results)?;
+        prune_body(body)?;
         if options.regions {
             budget::tick();
-            body.results = results;
             split_epilogues(body, is_profitable)?;
-            results = std::mem::take(&mut body.results);
-            prune_body(body, &results)?;
-            regions(&mut body.graph, &results, is_profitable)?;
-            prune_body(body, &results)?;
-            convolution_chains(&mut body.graph, &results, is_profitable)?;
+            prune_body(body)?;
+            regions(&mut body.graph, &body.results, is_profitable)?;
+            prune_body(body)?;
+            convolution_chains(&mut body.graph, &body.results, is_profitable)?;
         }
-        prune_body(body, &results)?;
-        body.results = results;
+        prune_body(body)?;
         Ok(())
     })?;
     check(&function, "fusion")?;
@@ -152,9 +148,4 @@ pub(crate) fn optimize(
         check(&function, "overlap of reductions")?;
     }
     Ok(Placed { function, devices })
-}
-
-fn prune_body(body: &mut Specialized, results: &[Outlet]) -> ferroflow_ir::Result<()> {
-    let roots: Vec<_> = results.iter().chain(&body.args).map(|outlet| outlet.node).collect();
-    prune(&mut body.graph, roots)
 }

@@ -12,7 +12,7 @@
 //! A node *makes sizes of data* if the types of its inputs do not tell that of its result. What shapes alone
 //! tell (`Shape`, and arithmetic on its results) is not data.
 
-use super::{execution::constant, specialize::Specialized};
+use super::{execution::constant, prune::prune_body, specialize::Specialized};
 use crate::{
     attr::Attrs,
     dtype::DType,
@@ -87,6 +87,8 @@ pub fn outline(
     if function.failure.is_some() || depth >= MAX_DEPTH || !is_any_unknown(&function.graph) {
         return Ok(());
     }
+    // What is dead would be an operand of the call, and so be computed.
+    prune_body(function)?;
     let kept = kept_nodes(function, library)?;
     let graph = &function.graph;
     let moved = |id: NodeId| !kept.contains(&id);

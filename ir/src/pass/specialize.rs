@@ -14,7 +14,7 @@ use crate::{
     emit::{self, Emit, ValueId},
     error::{Error, Result, SourceLocation},
     function::{FunctionDef, FunctionLibrary},
-    graph::{Graph, NodeDef, NodeId, OpRef, Outlet},
+    graph::{Graph, NodeDef, NodeId, Outlet},
     host_tensor::HostTensor,
     infer::{InputFacts, infer},
     limits::Limits,
@@ -25,11 +25,7 @@ use crate::{
     spec::ValueType,
 };
 use smallvec::SmallVec;
-use std::{
-    collections::{HashMap, HashSet},
-    mem,
-    sync::Arc,
-};
+use std::{collections::HashMap, mem, sync::Arc};
 
 /// Evaluation of ops that specialisation needs.
 pub trait Evaluate {
@@ -792,14 +788,4 @@ impl Emit for Body<'_> {
     fn library(&self) -> Option<&FunctionLibrary> {
         Some(self.specializer.library)
     }
-}
-
-/// The nodes of a specialised body that its results and effects need.
-pub fn live(body: &Specialized) -> HashSet<NodeId> {
-    let roots = body.results.iter().chain(&body.args).map(|outlet| outlet.node);
-    let effectful = body.graph.iter().filter_map(|(id, node)| match &node.op {
-        OpRef::Known(op) if matches!(op.effect, Effect::Pure | Effect::Reads) => None,
-        _ => Some(id),
-    });
-    body.graph.reachable_from(roots.chain(effectful))
 }

@@ -10,9 +10,9 @@
 use super::{
     call::{add_call, add_sizes, call_types},
     execution::cannot_fail,
-    prune::prune,
+    prune::{live, prune_body},
     rebuild::{Rebuilt, rebuild},
-    specialize::{Specialized, live},
+    specialize::Specialized,
 };
 use crate::{
     attr::{AttrValue, Attrs},
@@ -44,8 +44,7 @@ pub fn move_strides(body: &mut Specialized) -> Result<()> {
         return Ok(());
     }
     // Dead readers would read another shape than they were typed for.
-    let roots: Vec<NodeId> = body.results.iter().chain(&body.args).map(|root| root.node).collect();
-    prune(&mut body.graph, roots)?;
+    prune_body(body)?;
     let mut slices = HashMap::new();
     rebuild(body, |rebuilt, source, id, _| {
         Sampling { source, sampled: &sampled, slices: &mut slices, rebuilt }.add(id)

@@ -122,3 +122,26 @@ fn outlined_functions_inside_each_other_end() {
     });
     assert_eq!(results[0], results[1]);
 }
+
+/// A result of a call that nothing reads: rows whose number only data tells.
+#[test]
+fn what_is_dead_is_no_operand_of_an_outlined_function() {
+    let args = || [("x", f32s(&[6, 4])), ("mask", mask(6))];
+    let callee = function("callee", &args(), |b, args| {
+        let rows = masked(b, args[0], args[1])?;
+        Ok(vec![layers(b, "dead", rows, rows)?, b.call("Neg", "alive", &args[..1])?[0]])
+    });
+    let caller = function("caller", &args(), |b, args| {
+        let attrs = call_attrs(&[DType::F32, DType::Bool], &[DType::F32; 2], "callee");
+        Ok(vec![b.call_with("PartitionedCall", "call", attrs, args)?[1]])
+    });
+    let function = concrete(&Context::new(), caller, vec![callee], vec![]);
+    let x = HostTensor::from_slice(Shape::new([6, 4]).unwrap(), &[1f32; 24]).unwrap();
+    let mask = HostTensor::from_bools(Shape::new([6]).unwrap(), &[true; 6]).unwrap();
+    let args: [EagerTensor; 2] = [x.into(), mask.into()];
+    let options = RunOptions { trace_level: TraceLevel::Ops };
+    let (results, metadata) = function.call_with_options(&options, &args.each_ref()).unwrap();
+    assert_eq!(values(&results, 0), [-1f32; 24]);
+    let ops: Vec<&str> = metadata.ops.iter().map(|op| &*op.op).collect();
+    assert!(!ops.contains(&"Where") && !ops.contains(&"_Outlined"), "{ops:?}");
+}

@@ -12,10 +12,7 @@ use crate::{
     graph::{Graph, NodeDef, NodeId, Outlet},
     layout::Mesh,
     op::{CallKind, Effect, OpDef},
-    pass::{
-        execution::constant,
-        specialize::{Specialized, live},
-    },
+    pass::{execution::constant, prune::live, specialize::Specialized},
     shape::PartialShape,
     spec::ValueType,
 };

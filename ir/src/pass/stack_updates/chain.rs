@@ -5,11 +5,7 @@ use crate::{
     graph::{Graph, NodeDef, NodeId, Outlet},
     op::{Lowering, OpDef},
     ops::names,
-    pass::{
-        call::call_views,
-        execution::constant,
-        specialize::{Specialized, live},
-    },
+    pass::{call::call_views, execution::constant, prune::live, specialize::Specialized},
     view::StridedView,
 };
 use std::collections::{BTreeSet, HashMap, HashSet};

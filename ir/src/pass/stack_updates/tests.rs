@@ -9,7 +9,7 @@ use crate::{
     graph::Outlet,
     host_tensor::HostTensor,
     pass::{
-        specialize::live,
+        prune::live,
         test_bodies::{function, specialized},
         verify::verify,
     },
