@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 NOTE = "exact"
-WITHOUT_T = ("CombinedNonMaxSuppression", "UniformQuantizedDotHybrid", "QuantizeV2", "StringLower", "StringToNumber", "StringUpper")
+WITHOUT_T = ("RFFT", "RFFT2D", "IRFFT", "IRFFT2D", "CombinedNonMaxSuppression", "UniformQuantizedDotHybrid", "QuantizeV2", "StringLower", "StringToNumber", "StringUpper")
 R = np.random.RandomState(7)
 
 
@@ -170,7 +170,17 @@ def narrow(op):
                     yield call(op, given, T=dtype, mode="SCALED", round_mode=round_mode, narrow_range=narrow_range)
 
 
+def of_nothing(op):
+    last = {"RFFT": [[0]], "IRFFT": [[0]], "RFFT2D": [[2, 0], [0, 4], [0, 0]], "IRFFT2D": [[2, 0], [0, 4], [0, 0]]}[op]
+    for lengths in last:
+        for shape in ((2, 0), (0, 4)):
+            x = np.zeros(shape, np.complex64 if op[0] == "I" else np.float32)
+            attrs = {"Treal": tf.float32} if op[0] == "I" else {"Tcomplex": tf.complex64}
+            yield call(op, {"input": x, "fft_length": np.array(lengths, np.int32)}, **attrs)
+
+
 MAKERS = {
+    "RFFT": of_nothing, "RFFT2D": of_nothing, "IRFFT": of_nothing, "IRFFT2D": of_nothing,
     "Fingerprint": rows_of_texts, "StringLower": with_nul, "StringUpper": with_nul, "StringToNumber": with_payload, "QuantizeV2": narrow, "StringFormat": complex_matrices,
     "ResizeBilinear": resized, "ResizeBicubic": resized, "ResizeArea": resized, "ScaleAndTranslate": scaled, "AdjustHue": coloured, "AdjustSaturation": coloured,
     "FakeQuantWithMinMaxArgs": between_steps, "FakeQuantWithMinMaxVars": between_steps, "FakeQuantWithMinMaxVarsPerChannel": between_steps,

@@ -1,4 +1,5 @@
-"""Makes the case xla_total: functions compiled by XLA, with elements for which TensorFlow's own kernels give errors.
+"""Makes the cases xla_total and xla_order: functions compiled by XLA, with elements for which TensorFlow's own kernels give errors
+or another order.
 
 Run with TensorFlow 2.21: python compiled_errors.py FOLDER
 """
@@ -48,9 +49,33 @@ class Total(tf.Module):
         return losses, tape.gradient(losses, x), tf.debugging.check_numerics(x / 0.0, "never")
 
 
+class Order(tf.Module):
+    @compiled(ROWS)
+    def largest(self, x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            values, order = tf.math.top_k(x, 2)
+        narrow = [tf.cast(y, tf.float32) if y.dtype != tf.int32 else y for kind in (tf.bfloat16, tf.float16, tf.float64) for y in tf.math.top_k(tf.cast(x, kind), 3)]
+        return [values, order, tape.gradient(values, x), tf.sort(x), tf.argsort(x, direction="DESCENDING"), *narrow]
+
+    @compiled(ROWS)
+    def found(self, x):
+        rows = tf.cumsum(tf.ones([4, 5]), axis=1)
+        return tf.searchsorted(rows, x), tf.searchsorted(rows, x, side="right")
+
+    @compiled(ROWS)
+    def integers(self, x):
+        kinds = tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int32, tf.uint32, tf.int64, tf.uint64
+        return [tf.cast(tf.cast(y, kind), tf.int64) for y in (x, tf.cast(x, tf.float64), tf.cast(x, tf.bfloat16)) for kind in kinds] + [tf.cast(x, tf.bool)]
+
+
 if __name__ == "__main__":
     random = np.random.RandomState(0)
     x = random.randn(4, 3).astype(np.float32)
     i = np.array([2, 9, -1, 0, 3], np.int32)
     a, b = np.array([7, -7, 0, 5, -9], np.int32), np.array([0, 0, 0, -2, 2], np.int32)
     case("xla_total", "compiled functions with indices out of range and divisions by zero", Total(), [("reads", x, i), ("writes", x, i), ("integers", a, b), ("losses", x, np.array([1, 3, -1, 0], np.int32))])
+    signed = np.array([[0.0, -0.0, 0.0], [-0.0, 0.0, -0.0], [np.nan, 1.5, -np.nan], [2.0, -np.nan, np.inf]], np.float32)
+    large = np.array([[3e9, -3e9, 300.7], [-1.5, -200.0, 1e20], [np.nan, np.inf, -np.inf], [65536.0, -0.7, 127.9]], np.float32)
+    calls = [("largest", x), ("largest", signed), ("found", x * 3), ("found", signed), ("integers", large)]
+    case("xla_order", "compiled functions that order zeros and NaN by their signs, and cast to the nearest integer", Order(), calls)

@@ -147,6 +147,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("SrcT"), any_ty("DstT"), flag("Truncate", false)],
         lowering: Lowering::Elementwise(cast),
         gradient: Gradient::Rule(gradient::array::cast),
+        compiled: XlaFormula::Of(total::cast),
         ..FUNCTION
     },
     OpDef {

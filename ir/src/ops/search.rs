@@ -251,6 +251,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "UpperBound",
         summary: "Gives the position of the first element in a sorted row that is larger.",
+        compiled: XlaFormula::Of(total::upper_bound),
         ..BOUND
     },
 ];

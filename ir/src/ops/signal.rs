@@ -245,7 +245,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("axes", DType::I32).host(),
         ],
         attrs: REAL_ATTRS,
-        infer: |context| over_axes(context, |length| length / 2 + 1),
+        infer: |context| over_axes(context, half),
         lowering: Lowering::Composite(|c| {
             let x = resized_input(c, |length| length);
             vec![outer(c, "FFT", last(c, "RFFT", x))]
@@ -259,12 +259,18 @@ fn unchanged<const RANK: usize>(context: &mut OpContext<'_>) -> Result<()> {
     infer::unchanged(context)
 }
 
+/// The elements of a spectrum of this length that real numbers determine; none of none
+/// (`fft_ops.cc`).
+fn half(length: usize) -> usize {
+    if length == 0 { 0 } else { length / 2 + 1 }
+}
+
 fn from_real<const RANK: usize>(context: &mut OpContext<'_>) -> Result<()> {
-    resized::<RANK>(context, |length| length, |length| length / 2 + 1)
+    resized::<RANK>(context, |length| length, half)
 }
 
 fn to_real<const RANK: usize>(context: &mut OpContext<'_>) -> Result<()> {
-    resized::<RANK>(context, |length| length / 2 + 1, |length| length)
+    resized::<RANK>(context, half, |length| length)
 }
 
 /// The last dimensions become those in input 1. Of the last length, `needed` elements are read and

@@ -13,6 +13,7 @@
 pub mod bits;
 pub mod carrier;
 pub mod conv;
+pub mod convert;
 pub mod dot;
 pub(crate) mod draw;
 pub mod gather;

@@ -6,13 +6,18 @@
 //! `scatter_nd_op.cc`, `segment_reduction_ops.cc`, `binary_ops.cc` and `softmax_op.cc`; XLA's
 //! semantics of operations.
 
-use super::{bits::width, size};
+use super::{
+    bits::{total_order, width},
+    convert::convert,
+    size,
+};
 use crate::{
     attr::Attrs,
     dtype::DType,
     emit::{Composite, Value, call, call_with, calls_with},
     error::Error,
 };
+use std::iter::once;
 
 /// The results of the op itself, of these inputs.
 fn itself<'e>(c: &Composite<'e>, attrs: Attrs, inputs: &[Value<'e>]) -> Vec<Value<'e>> {
@@ -174,9 +179,38 @@ pub(crate) fn cross_entropy<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     results.into_iter().zip(conditions).map(|(x, within)| within.select(x, nan)).collect()
 }
 
-/// `TopK` and `TopKV2`: always in order.
+/// `TopK` and `TopKV2`: always in order, floats in their total order (XLA's
+/// `hlo/builder/lib/sorting.cc`): zeros and NaN by their signs.
 pub(crate) fn top_k<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
-    itself(c, c.attrs.clone().with("sorted", true), c.inputs())
+    let (attrs, x) = (c.attrs.clone().with("sorted", true), c.x(0));
+    if !x.dtype().is_float() {
+        return itself(c, attrs, c.inputs());
+    }
+    let keys = total_order(x);
+    let inputs: Vec<Value<'e>> = once(keys).chain(c.inputs()[1..].iter().copied()).collect();
+    let order = itself(c, attrs.with("T", keys.dtype()), &inputs)[1];
+    let axis = size::rank(x) as i64 - 1;
+    let found =
+        call_with("GatherV2", Attrs::new().with("batch_dims", axis), [x, order, x.literal(axis)]);
+    vec![found, order]
+}
+
+/// `UpperBound`: elements are counted that are not larger, of which there are none for NaN.
+pub(crate) fn upper_bound<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
+    let (found, values) = (itself(c, c.attrs.clone(), c.inputs())[0], c.x(1));
+    if !values.dtype().is_float() {
+        return vec![found];
+    }
+    vec![call("IsNan", [values]).select(found.like(0.0), found)]
+}
+
+/// `Cast`: floats out of the range of an integer become the nearest one (`cast_op.cc`).
+pub(crate) fn cast<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
+    let (x, to) = (c.x(0), c.dtype_attr("DstT"));
+    if x.dtype().is_float() && to.is_integer() {
+        return vec![convert(x, to)];
+    }
+    itself(c, c.attrs.clone(), &[x])
 }
 
 /// `CheckNumerics`: nothing is checked.
