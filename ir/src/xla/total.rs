@@ -213,6 +213,11 @@ pub(crate) fn cast<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     itself(c, c.attrs.clone(), &[x])
 }
 
+/// `Assert`: nothing is asserted (`assert_op.cc` of `tf2xla/kernels`).
+pub(crate) fn unasserted<'e>(_: &Composite<'e>) -> Vec<Value<'e>> {
+    Vec::new()
+}
+
 /// `CheckNumerics`: nothing is checked.
 pub(crate) fn unchecked<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     vec![c.x(0)]
