@@ -364,6 +364,13 @@ def singular_values_alone(tall, wide):
     return values(tall, False), values(tall, True), values(wide, False), values(wide, True), *ranks, *norms
 
 
+@program(f32(0, 3, 3), f32(0, 4), gradient=False)
+def nothing_updated(matrices, rows):
+    """Nothing that indices are in."""
+    at = jnp.array([1, 2])
+    return jnp.linalg.inv(matrices), jnp.linalg.solve(matrices, matrices), rows.at[at].add(1.0), rows.at[:, at].set(2.0), rows[:, 1:1].at[at].max(1.0)
+
+
 @program(spd(4), gradient=False, rtol=1e-4, atol=1e-4)
 def matrix_roots(a):
     return sl.sqrtm(a), sl.sqrtm(a + 0.1j)

@@ -389,7 +389,9 @@ fn check_updates(context: &OpContext<'_>, tensor: &PartialShape, indices: usize)
         return Err(context.wrong(updates, format!("of shape {expected}"), found));
     }
     let none = places.num_elements() == 0 && found.known().is_none_or(|x| x.num_elements() == 0);
-    if target.num_elements() == 0 && !none {
+    // An index that is ignored out of range is so where nothing is in range.
+    let ignored = context.attrs.string("bad_indices_policy").is_ok_and(|policy| policy == "IGNORE");
+    if target.num_elements() == 0 && !none && !ignored {
         return Err(context.wrong(indices, "empty, as the tensor is", &places));
     }
     Ok(())
