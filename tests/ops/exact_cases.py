@@ -14,6 +14,7 @@ import tensorflow as tf
 
 NOTE = "exact"
 WITHOUT_T = ("RFFT", "RFFT2D", "IRFFT", "IRFFT2D", "CombinedNonMaxSuppression", "UniformQuantizedDotHybrid", "QuantizeV2", "StringLower", "StringToNumber", "StringUpper")
+FEATURES = "Elu", "Selu", "Softplus", "Softsign", "Relu6"
 R = np.random.RandomState(7)
 
 
@@ -170,6 +171,21 @@ def narrow(op):
                     yield call(op, given, T=dtype, mode="SCALED", round_mode=round_mode, narrow_range=narrow_range)
 
 
+def limits(op):
+    """Where results are limits of functions, vectors must reach them."""
+    ends = [0.0, 1.0, 2.0, 3.5, 5.0, 11.0, 16.0, 20.0, 30.0, 60.0, 110.0, 200.0, 1e3, 7e4, 1e10, 1e30, np.inf]
+    ends = np.array(ends + [-x for x in ends] + [np.nan], np.float64)
+    for dtype in (tf.float32, tf.float64):
+        x = tf.cast(ends, dtype)
+        name = "features" if op in FEATURES else "x"
+        try:
+            y = tf.cast(getattr(tf.raw_ops, op)(**{name: x}), tf.float64).numpy()
+        except (tf.errors.InvalidArgumentError, tf.errors.NotFoundError):
+            continue
+        kept = np.flatnonzero(np.isin(y, [0.0, 1.0, -1.0, 2.0, np.inf, -np.inf, 6.0]) | np.isnan(y) | (y == ends))
+        yield call(op, {name: tf.tile(tf.gather(x, kept), [3])})
+
+
 def of_nothing(op):
     last = {"RFFT": [[0]], "IRFFT": [[0]], "RFFT2D": [[2, 0], [0, 4], [0, 0]], "IRFFT2D": [[2, 0], [0, 4], [0, 0]]}[op]
     for lengths in last:
@@ -180,6 +196,7 @@ def of_nothing(op):
 
 
 MAKERS = {
+    **{op: limits for op in ("Tanh", "Erf", "Erfc", "Sigmoid", "Softplus", "Softsign", "Elu", "Selu", "Relu6", "Exp", "Expm1", "Log", "Log1p", "Sqrt", "Rsqrt", "Atan", "Asinh", "Acosh", "Atanh", "Sinh", "Cosh", "Sin", "Cos", "Lgamma", "Digamma", "Ndtri", "Erfinv", "Sign", "Floor", "Ceil", "Rint", "Round", "Square", "Reciprocal", "BesselI1e")},
     "RFFT": of_nothing, "RFFT2D": of_nothing, "IRFFT": of_nothing, "IRFFT2D": of_nothing,
     "Fingerprint": rows_of_texts, "StringLower": with_nul, "StringUpper": with_nul, "StringToNumber": with_payload, "QuantizeV2": narrow, "StringFormat": complex_matrices,
     "ResizeBilinear": resized, "ResizeBicubic": resized, "ResizeArea": resized, "ScaleAndTranslate": scaled, "AdjustHue": coloured, "AdjustSaturation": coloured,

@@ -162,7 +162,8 @@ pub(super) fn log1p<V: Lanes>(x: V) -> V {
 
 #[inline(always)]
 pub(super) fn tanh<V: Lanes>(x: V) -> V {
-    let limit = 7.905_311;
+    // Here the quotient is larger than 1 by more than its error.
+    let limit = 10.5;
     let c = x.fill(-limit).max_or(x.fill(limit).min_or(x));
     let square = c.times(c);
     let p = polynomial(
@@ -179,6 +180,7 @@ pub(super) fn tanh<V: Lanes>(x: V) -> V {
     );
     let q = polynomial(square, [1.198_258_4e-6, 1.185_347_1e-4, 2.268_434_6e-3, 4.893_525e-3]);
     let result = c.times(p).over_near(q);
+    let result = x.fill(-1.0).max_or(x.fill(1.0).min_or(result));
     abs(x).is_lt(x.fill(4e-4)).choose(x, result)
 }
 
@@ -356,6 +358,28 @@ mod tests {
     #[test]
     fn erfc_has_its_limits() {
         for_each_vector!(check_erfc);
+    }
+
+    fn check_limits<V: Lanes>() {
+        if !V::detected() {
+            return;
+        }
+        for x in [10.5, 11.0, 30.0, 1e10, f32::MAX, f32::INFINITY] {
+            for (name, function) in [("tanh", tanh as fn(V) -> V), ("erf", erf)] {
+                assert_eq!([x, -x].map(|x| of(x, function)), [1.0, -1.0], "{name} of {x}");
+            }
+        }
+        for step in 0..100_000 {
+            let x = 3.0 + step as f32 * 1e-4;
+            for (name, function) in [("tanh", tanh as fn(V) -> V), ("erf", erf)] {
+                assert!(of(x, function) <= 1.0 && of(-x, function) >= -1.0, "{name} of {x}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_saturates_reaches_one_and_stays_there() {
+        for_each_vector!(check_limits);
     }
 
     /// Checks that quotients by constants are those of division, for numbers of all fractions.
