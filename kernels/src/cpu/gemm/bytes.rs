@@ -4,7 +4,7 @@ use super::{GemmOutput, GemmSizes, Matrix, gemm, grouped::Grouped, vector::Instr
 #[cfg(target_arch = "x86_64")]
 use super::{
     amx::TileUnit,
-    blocks::{self, BlockUnit, ByteSigns, TileKind, VnniUnit},
+    blocks::{self, BlockUnit, ByteSigns, SummedBlock, TileKind, VnniUnit},
 };
 use crate::threads::Threads;
 
@@ -116,11 +116,13 @@ fn by_blocks<U: BlockUnit, A: Byte, B: Byte>(
     out: GemmOutput<'_, i32>,
 ) {
     let accumulate = out.accumulate;
-    blocks::multiply(unit, threads, sizes, a, b, out, |sums, out: &mut [i32]| {
-        let sums: &[i32] = bytemuck::cast_slice(sums);
-        match accumulate {
-            true => out.iter_mut().zip(sums).for_each(|(out, x)| *out = out.wrapping_add(*x)),
-            false => out.copy_from_slice(sums),
+    blocks::multiply(unit, threads, sizes, a, b, out, |block: SummedBlock<'_, i32>| {
+        for (sums, out) in block.rows() {
+            let sums: &[i32] = bytemuck::cast_slice(sums);
+            match accumulate {
+                true => out.iter_mut().zip(sums).for_each(|(out, x)| *out = out.wrapping_add(*x)),
+                false => out.copy_from_slice(sums),
+            }
         }
     });
 }

@@ -6,13 +6,13 @@ use super::{
 #[cfg(target_arch = "x86_64")]
 use super::{
     amx::TileUnit,
-    blocks::{self, TileKind},
+    blocks::{self, SummedBlock, TileKind},
 };
 use super::{line, packed, small, split, vector::InstructionSet};
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Vectorized, vectorize};
 use crate::{number::Number, threads::Threads, wide::WideElement};
 use gemm::Parallelism;
-#[cfg(target_arch = "x86_64")]
-use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use num_complex::Complex;
 
@@ -208,11 +208,27 @@ fn by_tiles<'o>(
         && sizes.m >= blocks::FEWEST
         && !out.accumulate
     {
-        let store = |sums: &[u32], out: &mut [bf16]| {
-            out.convert_from_f32_slice(bytemuck::cast_slice(sums));
-        };
+        let store = |block: SummedBlock<'_, bf16>| vectorize(Rounded(block));
         blocks::multiply((unit, TileKind::Brain), threads, sizes, a, b, out, store);
         return None;
     }
     Some(out)
+}
+
+/// Sums of `float32` that are rounded.
+#[cfg(target_arch = "x86_64")]
+struct Rounded<'a>(SummedBlock<'a, bf16>);
+
+#[cfg(target_arch = "x86_64")]
+impl Vectorized for Rounded<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (sums, out) in self.0.rows() {
+            for (out, &sum) in out.iter_mut().zip(sums) {
+                *out = bf16::from_f32(f32::from_bits(sum));
+            }
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! Matmuls of bytes and of `bfloat16` by blocks of 32 by 32 sums.
 //!
-//! Sums stay in registers while the whole summed dimension passes: in the tile registers of AMX, or
+//! Sums are in registers while a chunk of the summed dimension passes: in the tile registers of AMX, or
 //! those of AVX-512 with dot products of bytes (VNNI). Operands are packed into groups of 32 bits
-//! along that dimension, in the order in which tiles are loaded, with zeros where a matrix ends.
+//! along that dimension, in the order in which tiles are loaded, with zeros where a matrix ends. A chunk of
+//! rows stays in the first-level cache while all packed columns pass.
 
 mod pack;
 mod tiles;
@@ -14,6 +15,7 @@ pub(super) use vnni::VnniUnit;
 use super::{GemmOutput, GemmSizes, Matrix, group_order::GroupOrder, grouped::Grouped};
 use crate::{scratch::Scratch, threads::Threads};
 use pack::pack;
+use std::ops::Range;
 
 /// Rows of a tile.
 const ROWS: usize = 16;
@@ -45,6 +47,9 @@ pub(super) trait BlockUnit: Copy + Send + Sync {
     /// The unit made ready on a thread.
     type Ready;
 
+    /// Steps of a chunk.
+    const CHUNK: usize;
+
     /// The bits of packed groups of the left and the right operand that are to be flipped.
     fn flips(_: Self::Kind) -> [u32; 2] {
         [0; 2]
@@ -53,7 +58,7 @@ pub(super) trait BlockUnit: Copy + Send + Sync {
     /// Makes the unit ready on this thread.
     fn configure(self) -> Self::Ready;
 
-    /// Multiplies a block of rows, of which there are so many, by a block of columns. Of the left
+    /// Adds the products of a block of rows, of which there are so many, and a block of columns. Of the left
     /// operand, each step has two tiles of 16 rows; of the right one, two tiles of 16 columns, whose
     /// rows are groups of the summed dimension.
     ///
@@ -69,6 +74,30 @@ pub(super) trait BlockUnit: Copy + Send + Sync {
         sums: &mut Sums,
     );
 }
+
+/// A block of sums, and the rows of the output that they are for.
+pub(super) struct SummedBlock<'a, R> {
+    sums: &'a Sums,
+    out: &'a mut [R],
+    row_stride: usize,
+    rows: usize,
+    cols: Range<usize>,
+}
+
+impl<'a, R> SummedBlock<'a, R> {
+    /// The sums of each row, as bits, and their elements of the output.
+    #[inline(always)]
+    pub(super) fn rows(self) -> impl Iterator<Item = (&'a [u32], &'a mut [R])> {
+        let SummedBlock { sums, out, row_stride, rows, cols } = self;
+        let out = out.chunks_mut(row_stride).take(rows);
+        sums.chunks_exact(BLOCK)
+            .zip(out)
+            .map(move |(sums, out)| (&sums[..cols.len()], &mut out[cols.clone()]))
+    }
+}
+
+/// The fewest blocks of columns that a chunk of rows is kept for.
+const FEWEST_BLOCKS: usize = 4;
 
 /// The groups of packed columns at a time: half of a second-level cache of two megabytes.
 const PACKED: usize = 1 << 18;
@@ -86,7 +115,7 @@ pub(super) fn serves<T: Grouped>(sizes: GemmSizes) -> bool {
     n >= FEWEST && (8..=DEEPEST).contains(&groups) && sizes.work() >= 1 << 15
 }
 
-/// Computes a matmul. `store` puts sums, as bits, into the elements of a row of the output.
+/// Computes a matmul. `store` puts the sums of a block into the output.
 pub(super) fn multiply<U: BlockUnit, A: Grouped, B: Grouped, R: Send>(
     (unit, kind): (U, U::Kind),
     threads: &Threads,
@@ -94,7 +123,7 @@ pub(super) fn multiply<U: BlockUnit, A: Grouped, B: Grouped, R: Send>(
     a: Matrix<'_, A>,
     b: Matrix<'_, B>,
     out: GemmOutput<'_, R>,
-    store: impl Fn(&[u32], &mut [R]) + Sync,
+    store: impl Fn(SummedBlock<'_, R>) + Sync,
 ) {
     let GemmSizes { m, k, n } = sizes;
     let steps = k.div_ceil(A::GROUP * GROUPS);
@@ -116,14 +145,27 @@ pub(super) fn multiply<U: BlockUnit, A: Grouped, B: Grouped, R: Send>(
             let mut packed_a = Scratch::needed(panel);
             pack(a, rows.clone(), k, GroupOrder::ByLines, flip_a, &mut packed_a);
             let ready = unit.configure();
-            let mut sums = [0; BLOCK * BLOCK];
-            for (block, packed_b) in packed_b[..used].chunks(panel).enumerate() {
-                U::multiply(&ready, kind, rows.len(), &packed_a, packed_b, &mut sums);
-                let first = cols.start + block * BLOCK;
-                let cols = first..cols.end.min(first + BLOCK);
-                let out = out_rows.chunks_mut(out.row_stride).take(rows.len());
-                for (out, sums) in out.zip(sums.chunks(BLOCK)) {
-                    store(&sums[..cols.len()], &mut out[cols.clone()]);
+            let mut blocks = Scratch::<u32>::needed(used / panel * BLOCK * BLOCK);
+            blocks.fill(0);
+            let chunk = match used / panel < FEWEST_BLOCKS {
+                true => panel,
+                false => U::CHUNK.saturating_mul(STEP).min(panel),
+            };
+            for start in (0..panel).step_by(chunk) {
+                let chunk = start..panel.min(start + chunk);
+                let packed_a = &packed_a[chunk.clone()];
+                let packed_b = packed_b[..used].chunks(panel);
+                for (block, (sums, packed_b)) in
+                    blocks.as_chunks_mut().0.iter_mut().zip(packed_b).enumerate()
+                {
+                    U::multiply(&ready, kind, rows.len(), packed_a, &packed_b[chunk.clone()], sums);
+                    if chunk.end < panel {
+                        continue;
+                    }
+                    let first = cols.start + block * BLOCK;
+                    let cols = first..cols.end.min(first + BLOCK);
+                    let (rows, row_stride) = (rows.len(), out.row_stride);
+                    store(SummedBlock { sums, out: &mut *out_rows, row_stride, rows, cols });
                 }
             }
         });
@@ -197,8 +239,10 @@ mod tests {
                     let mut out = vec![1i32; m * (n + 2)];
                     let output =
                         GemmOutput { data: &mut out, row_stride: n + 2, accumulate: false };
-                    multiply((unit, kind), &threads, sizes, a, b, output, |sums, out| {
-                        out.copy_from_slice(bytemuck::cast_slice(sums));
+                    multiply((unit, kind), &threads, sizes, a, b, output, |block| {
+                        for (sums, out) in block.rows() {
+                            out.copy_from_slice(bytemuck::cast_slice(sums));
+                        }
                     });
                     for (row, out) in out.chunks(n + 2).enumerate() {
                         assert_eq!(out[n..], [1, 1], "what is beside the product stays");
@@ -237,8 +281,10 @@ mod tests {
                 let sizes = GemmSizes { m, k, n };
                 let output = GemmOutput::row_major(&mut out, n);
                 let threads = Threads::single();
-                multiply((unit, TileKind::Brain), &threads, sizes, a, b, output, |sums, out| {
-                    out.copy_from_slice(bytemuck::cast_slice(sums));
+                multiply((unit, TileKind::Brain), &threads, sizes, a, b, output, |block| {
+                    for (sums, out) in block.rows() {
+                        out.copy_from_slice(bytemuck::cast_slice(sums));
+                    }
                 });
                 for (index, &found) in out.iter().enumerate() {
                     let element = |step: usize| {

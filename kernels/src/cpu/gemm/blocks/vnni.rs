@@ -35,6 +35,8 @@ impl BlockUnit for VnniUnit {
     type Kind = ByteSigns;
     type Ready = VnniUnit;
 
+    const CHUNK: usize = usize::MAX;
+
     fn flips(signs: ByteSigns) -> [u32; 2] {
         let flip = |flips: bool| if flips { HIGHEST } else { 0 };
         [flip(!signs.a), flip(signs.b)]
@@ -77,7 +79,10 @@ fn block(signs: ByteSigns, rows: usize, a: &[u32], b: &[u32], sums: &mut Sums) {
         for (out, held) in out.chunks_exact_mut(BLOCK).zip(held) {
             for (out, held) in out.chunks_exact_mut(GROUPS).zip(held) {
                 // SAFETY: a tile of the row has as many sums as a register.
-                unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), held) }
+                unsafe {
+                    let before = _mm512_loadu_si512(out.as_ptr().cast());
+                    _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_add_epi32(before, held));
+                }
             }
         }
     }
