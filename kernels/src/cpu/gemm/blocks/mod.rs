@@ -58,7 +58,7 @@ pub(super) trait BlockUnit: Copy + Send + Sync {
     /// Makes the unit ready on this thread.
     fn configure(self) -> Self::Ready;
 
-    /// Adds the products of a block of rows, of which there are so many, and a block of columns. Of the left
+    /// Adds the matmul of a block of rows, of which there are so many, and a block of columns. Of the left
     /// operand, each step has two tiles of 16 rows; of the right one, two tiles of 16 columns, whose
     /// rows are groups of the summed dimension.
     ///
