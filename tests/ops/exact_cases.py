@@ -186,6 +186,14 @@ def limits(op):
         yield call(op, {name: tf.tile(tf.gather(x, kept), [3])})
 
 
+def saturated(op):
+    """Where an exponential is 0 or 1, and where it is not."""
+    ends = [-6e4, -100.0, -30.0, -20.0, -12.0, -1e-5, -1e-9, -1e-30, 0.0, 1e-9, 2.0]
+    for dtype in (tf.float32, tf.float64, tf.bfloat16, tf.half):
+        y = tf.raw_ops.Selu(features=tf.cast(tf.constant(ends * 3, tf.float64), dtype))
+        yield call(op, {"gradients": tf.ones_like(y), "outputs": y})
+
+
 def of_nothing(op):
     last = {"RFFT": [[0]], "IRFFT": [[0]], "RFFT2D": [[2, 0], [0, 4], [0, 0]], "IRFFT2D": [[2, 0], [0, 4], [0, 0]]}[op]
     for lengths in last:
@@ -196,6 +204,7 @@ def of_nothing(op):
 
 
 MAKERS = {
+    "SeluGrad": saturated,
     **{op: limits for op in ("Tanh", "Erf", "Erfc", "Sigmoid", "Softplus", "Softsign", "Elu", "Selu", "Relu6", "Exp", "Expm1", "Log", "Log1p", "Sqrt", "Rsqrt", "Atan", "Asinh", "Acosh", "Atanh", "Sinh", "Cosh", "Sin", "Cos", "Lgamma", "Digamma", "Ndtri", "Erfinv", "Sign", "Floor", "Ceil", "Rint", "Round", "Square", "Reciprocal", "BesselI1e")},
     "RFFT": of_nothing, "RFFT2D": of_nothing, "IRFFT": of_nothing, "IRFFT2D": of_nothing,
     "Fingerprint": rows_of_texts, "StringLower": with_nul, "StringUpper": with_nul, "StringToNumber": with_payload, "QuantizeV2": narrow, "StringFormat": complex_matrices,

@@ -98,8 +98,10 @@ pub(super) static OPS: &[OpDef] = &[
         name: "Selu",
         summary: "Scaled exponential linear unit (Klambauer et al. 2017).",
         lowering: Lowering::Elementwise(|s| {
+            // The gradient asks whether the result is below zero, so that `exp` is rounded as TensorFlow does.
             let x = s.x(0);
-            x.lt(0.0).select(x.expm1() * SELU_SCALE_ALPHA, x * SELU_SCALE)
+            let below = (x.exp().rounded() - 1.0) * x.like(SELU_SCALE_ALPHA).rounded();
+            x.lt(0.0).select(below, x * x.like(SELU_SCALE).rounded())
         }),
         gradient: Gradient::Rule(|b| grads([call("SeluGrad", [b.dy(0), b.y(0)])])),
         ..ACTIVATION
@@ -201,7 +203,8 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Gradient of `Selu` from its output.",
         lowering: Lowering::Elementwise(|s| {
             let (dy, y) = (s.x(0), s.x(1));
-            y.lt(0.0).select(dy * (y + SELU_SCALE_ALPHA), dy * SELU_SCALE)
+            let below = dy * (y + y.like(SELU_SCALE_ALPHA).rounded());
+            y.lt(0.0).select(below, dy * y.like(SELU_SCALE).rounded())
         }),
         gradient: Gradient::Rule(gradient::math::selu_grad),
         ..OF_ACTIVATIONS

@@ -67,7 +67,8 @@ fn real<T: RealFloat + Pod>(prim: Prim) -> Option<BlockLoop> {
         Tanh => |o, a, _, _| map(o, a, |x: T| x.tanh()),
         Asinh => |o, a, _, _| map(o, a, |x: T| x.arsinh()),
         Acosh => |o, a, _, _| map(o, a, |x: T| x.arcosh()),
-        Atanh => |o, a, _, _| map(o, a, |x: T| x.atanh()),
+        // Of positive numbers: by the logarithm of what is near 0, that of negative ones loses digits near -1.
+        Atanh => |o, a, _, _| map(o, a, |x: T| x.abs().atanh().copysign(x)),
         Erf => |o, a, _, _| map(o, a, |x: T| x.erf()),
         Erfc => |o, a, _, _| map(o, a, |x: T| x.erfc()),
         Lgamma => |o, a, _, _| map(o, a, |x: T| x.lgamma()),
