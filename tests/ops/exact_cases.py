@@ -171,6 +171,12 @@ def narrow(op):
                     yield call(op, given, T=dtype, mode="SCALED", round_mode=round_mode, narrow_range=narrow_range)
 
 
+def complex_limits(op):
+    for dtype in (tf.complex64, tf.complex128):
+        ends = [complex(a, b) for a in (-np.inf, -1e30, -1000.0, 1000.0, np.inf) for b in (0.0, 1.0, -2.0, 3.1)]
+        yield call(op, {"x": tf.constant(ends, dtype)})
+
+
 def limits(op):
     """Where results are limits of functions, vectors must reach them."""
     ends = [0.0, 1.0, 2.0, 3.5, 5.0, 11.0, 16.0, 20.0, 30.0, 60.0, 110.0, 200.0, 1e3, 7e4, 1e10, 1e30, np.inf]
@@ -184,6 +190,8 @@ def limits(op):
             continue
         kept = np.flatnonzero(np.isin(y, [0.0, 1.0, -1.0, 2.0, np.inf, -np.inf, 6.0]) | np.isnan(y) | (y == ends))
         yield call(op, {name: tf.tile(tf.gather(x, kept), [3])})
+    if op == "Sigmoid":
+        yield from complex_limits(op)
 
 
 def saturated(op):

@@ -1053,7 +1053,15 @@ fn conjugate(x: Scalar<'_>) -> Scalar<'_> {
 }
 
 fn sigmoid(x: Scalar<'_>) -> Scalar<'_> {
-    1.0 / ((-x).exp() + 1.0)
+    let power = (-x).exp();
+    let quotient = 1.0 / (power + 1.0);
+    if !x.dtype().is_complex() {
+        return quotient;
+    }
+    // A part of an infinite number may be NaN.
+    [power.real(), power.imag()].into_iter().fold(quotient, |quotient, part| {
+        part.abs().eq(f64::INFINITY).select(x.like(0.0), quotient)
+    })
 }
 
 /// `value`, but 0 where `x` is 0.
