@@ -39,7 +39,9 @@ class Total(tf.Module):
         quotients = [a // b, a % b, tf.truncatediv(a, b), tf.raw_ops.Div(x=a, y=b), tf.raw_ops.TruncateMod(x=a, y=b), tf.cast(a, tf.uint8) // tf.cast(b, tf.uint8)]
         by = b * 17
         unsigned = tf.cast(a, tf.uint32)
-        return quotients + [tf.bitwise.left_shift(a, by), tf.bitwise.right_shift(a, by), tf.bitwise.right_shift(unsigned, tf.cast(by, tf.uint32))]
+        kinds = tf.int8, tf.int32, tf.int64
+        powers = [tf.cast(tf.cast(x, kind) ** tf.cast(y, kind), tf.int32) for kind in kinds for x, y in ((a, b), (b, a), (tf.ones_like(a), a), (-tf.ones_like(a), a))]
+        return quotients + powers + [tf.raw_ops.Reciprocal(x=a), tf.raw_ops.Reciprocal(x=tf.cast(b, tf.int64))] + [tf.bitwise.left_shift(a, by), tf.bitwise.right_shift(a, by), tf.bitwise.right_shift(unsigned, tf.cast(by, tf.uint32))]
 
     @compiled(ROWS, tf.TensorSpec([4], tf.int32))
     def losses(self, x, labels):

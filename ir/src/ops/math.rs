@@ -278,6 +278,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes `1 / x`; the older name of `Reciprocal`.",
         attrs: &[ty("T", NEGATABLE)],
         lowering: Lowering::Elementwise(|s| reciprocal(s.x(0))),
+        compiled: XlaFormula::Of(total::reciprocal),
         gradient: Gradient::Rule(|b| grads([call("ReciprocalGrad", [b.y(0), b.dy(0)])])),
         domain: Some((0.5, 1.5)),
         ..FUNCTION
@@ -401,6 +402,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes `1 / x`.",
         attrs: &[ty("T", NEGATABLE)],
         lowering: Lowering::Elementwise(|s| reciprocal(s.x(0))),
+        compiled: XlaFormula::Of(total::reciprocal),
         gradient: Gradient::Rule(|b| grads([call("ReciprocalGrad", [b.y(0), b.dy(0)])])),
         domain: Some((0.5, 1.5)),
         ..FUNCTION
@@ -836,6 +838,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes powers.",
         attrs: &[ty("T", NEGATABLE)],
         lowering: Lowering::Elementwise(pow),
+        compiled: XlaFormula::Of(total::power),
         gradient: Gradient::Broadcast(gradient::math::pow),
         ..OPERATOR
     },
@@ -1059,9 +1062,9 @@ fn sigmoid(x: Scalar<'_>) -> Scalar<'_> {
         return quotient;
     }
     // A part of an infinite number may be NaN.
-    [power.real(), power.imag()].into_iter().fold(quotient, |quotient, part| {
-        part.abs().eq(f64::INFINITY).select(x.like(0.0), quotient)
-    })
+    [power.real(), power.imag()]
+        .into_iter()
+        .fold(quotient, |quotient, part| part.abs().eq(f64::INFINITY).select(x.like(0.0), quotient))
 }
 
 /// `value`, but 0 where `x` is 0.

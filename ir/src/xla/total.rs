@@ -132,6 +132,31 @@ pub(crate) fn quotient<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     divided(c, |_, y| call("Invert", [y.like(0.0)]))
 }
 
+/// `Inv` and `Reciprocal`: the quotient of one.
+pub(crate) fn reciprocal<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
+    let x = c.x(0);
+    if !x.dtype().is_integer() {
+        return itself(c, c.attrs.clone(), &[x]);
+    }
+    let is_zero = x.equal(x.like(0.0));
+    let found = itself(c, c.attrs.clone(), &[is_zero.select(x.like(1.0), x)]);
+    found.into_iter().map(|found| is_zero.select(x.like(-1.0), found)).collect()
+}
+
+/// `Pow`: of integers to negative powers, 0 but for 1 and -1.
+pub(crate) fn power<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
+    let (x, y) = (c.x(0), c.x(1));
+    if !x.dtype().is_integer() {
+        return of_two(c, x, y);
+    }
+    let (zero, one, minus) = (x.like(0.0), x.like(1.0), x.like(-1.0));
+    let is_odd = call("BitwiseAnd", [y, one]).equal(one);
+    let of_minus = x.equal(minus).select(is_odd.select(minus, one), zero);
+    let below = x.equal(one).select(one, of_minus);
+    let found = of_two(c, x, y.maximum(zero));
+    found.into_iter().map(|found| y.less(zero).select(below, found)).collect()
+}
+
 /// Remainders.
 pub(crate) fn remainder<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     divided(c, |x, _| x)
