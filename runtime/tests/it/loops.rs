@@ -39,6 +39,32 @@ fn a_counter_counts() {
     }
 }
 
+/// A result of a call that nothing reads: a loop that counts.
+#[test]
+fn loops_that_nothing_reads_are_not_run() {
+    let body = function("body", &[("i", int()), ("n", int())], |b, args| {
+        let one = b.constant("one", HostTensor::scalar(1i32))?;
+        Ok(vec![b.call("AddV2", "next", &[args[0], one])?[0], args[1]])
+    });
+    let count = function("count", &[("n", int())], |b, args| {
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let attrs = while_attrs(&[DType::I32, DType::I32]);
+        let counted = b.call_with("While", "loop", attrs, &[zero, args[0]])?[0];
+        Ok(vec![counted, b.call("Neg", "negative", args)?[0]])
+    });
+    let caller = function("caller", &[("n", int())], |b, args| {
+        let attrs = call_attrs(&[DType::I32], &[DType::I32; 2], "count");
+        Ok(vec![b.call_with("PartitionedCall", "call", attrs, args)?[1]])
+    });
+    let caller = concrete(&context(), caller, vec![below(&[]), body, count], Vec::new());
+    let options = RunOptions { trace_level: TraceLevel::Ops };
+    let n = EagerTensor::scalar(7i32);
+    let (results, metadata) = caller.call_with_options(&options, &[&n]).unwrap();
+    assert_eq!(results[0].host().unwrap().as_scalar::<i32>().unwrap(), -7);
+    let ops: Vec<&str> = metadata.ops.iter().map(|op| &*op.op).collect();
+    assert_eq!(ops, ["Neg"]);
+}
+
 #[test]
 fn variables_that_swap_are_assigned_at_once() {
     let context = context();
