@@ -150,7 +150,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "Dawsn",
         summary: "Computes Dawson's integral, `exp(-x²)` times the integral of `exp(t²)` to `x`.",
         lowering: Lowering::Elementwise(|s| dawsn(s.x(0))),
-        gradient: Gradient::Rule(|b| b.times(1.0 - 2.0 * (b.x(0) * b.y(0)))),
+        gradient: Gradient::Rule(|b| b.times(1.0 - 2.0 * b.x(0) * b.y(0))),
         ..SPECIAL
     },
     OpDef {
