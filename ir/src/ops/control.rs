@@ -7,7 +7,6 @@ use crate::{
     gradient::{Gradient, only},
     infer::{self, OpContext},
     op::*,
-    xla::total,
 };
 
 pub(super) static OPS: &[OpDef] = &[
@@ -18,7 +17,6 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[types("T").at_least(1), int_or("summarize", 3)],
         infer: assertion,
         lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
-        compiled: XlaFormula::Of(total::unasserted),
         ..OpDef::STATEFUL
     },
     OpDef {
