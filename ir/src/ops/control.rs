@@ -7,6 +7,8 @@ use crate::{
     gradient::{Gradient, only},
     infer::{self, OpContext},
     op::*,
+    ops::names,
+    xla::total,
 };
 
 pub(super) static OPS: &[OpDef] = &[
@@ -17,6 +19,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[types("T").at_least(1), int_or("summarize", 3)],
         infer: assertion,
         lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
+        compiled: XlaFormula::Of(total::unasserted),
         ..OpDef::STATEFUL
     },
     OpDef {
@@ -77,6 +80,17 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg_of("ts", DType::F64)],
         infer: infer::scalar,
         lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    // Functions compiled by XLA keep it: without it an imported program would go on with wrong
+    // numbers. Files hold it as an `Assert`.
+    OpDef {
+        name: names::REQUIRE,
+        summary: "Fails, and shows tensors, if a condition of an import does not hold.",
+        inputs: &[arg_of("condition", DType::Bool), args_list("data", "T")],
+        attrs: &[types("T").at_least(1), int_or("summarize", 3)],
+        infer: assertion,
+        lowering: Lowering::HostKernel(HostReason::ShapesAndChecks),
         ..OpDef::STATEFUL
     },
 ];

@@ -102,6 +102,8 @@ pub const REAL_DIV: &str = "RealDiv";
 pub const REGION: &str = "_Region";
 /// `_ReplicatedCall`.
 pub const REPLICATED_CALL: &str = "_ReplicatedCall";
+/// `_Require`.
+pub const REQUIRE: &str = "_Require";
 /// `Reshape`.
 pub const RESHAPE: &str = "Reshape";
 /// `ResourceApplyAdadelta`.

@@ -3,7 +3,7 @@
 //! Indices out of range are taken for the nearest one where elements are read, and left out where
 //! elements are written. An integer divided by zero is all ones, and the remainder the dividend;
 //! bits shifted too far are gone. Floats are cast to the nearest integer and sorted by their total
-//! order. Sources: TensorFlow's `tf2xla/kernels/gather_op.cc`,
+//! order; nothing is asserted. Sources: TensorFlow's `tf2xla/kernels/gather_op.cc`,
 //! `scatter_nd_op.cc`, `segment_reduction_ops.cc`, `binary_ops.cc` and `softmax_op.cc`; XLA's
 //! semantics of operations.
 
@@ -237,6 +237,11 @@ pub(crate) fn cast<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
         return vec![convert(x, to)];
     }
     itself(c, c.attrs.clone(), &[x])
+}
+
+/// `Assert`: nothing is asserted (`assert_op.cc` of `tf2xla/kernels`).
+pub(crate) fn unasserted<'e>(_: &Composite<'e>) -> Vec<Value<'e>> {
+    Vec::new()
 }
 
 /// `CheckNumerics`: nothing is checked.

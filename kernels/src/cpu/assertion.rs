@@ -1,4 +1,4 @@
-//! `Assert`.
+//! `Assert` and `_Require`.
 
 use super::{Build, string::summary::summary};
 use crate::{
@@ -6,10 +6,10 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
 };
-use ferroflow_ir::{Code, Error};
+use ferroflow_ir::{Code, Error, ops::names};
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] = &[("Assert", assertion)];
+pub(super) const KERNELS: &[(&str, Build)] = &[("Assert", assertion), (names::REQUIRE, assertion)];
 
 fn assertion(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let data: Vec<OperandSpec> = call.inputs[1..].to_vec();

@@ -9,6 +9,7 @@ use crate::{
     graph::{Graph, NodeDef, NodeId, Outlet},
     host_tensor::HostTensor,
     op::OpDef,
+    ops::names,
     shape::{PartialShape, Shape},
     spec::ValueType,
 };
@@ -246,7 +247,7 @@ impl Copy<'_> {
             OutlinedResult::Fails(dtype, text) => {
                 let never = self.constant(HostTensor::scalar_bool(false))?;
                 let text = self.constant(HostTensor::scalar_string(text))?;
-                let op = super::record("Assert");
+                let op = super::record(names::REQUIRE);
                 let types: &[DType] = &[DType::String];
                 let attrs = op.complete_attrs(Attrs::new().with("T", types))?;
                 let name = self.graph.unique_name("dead");

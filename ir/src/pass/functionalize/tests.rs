@@ -297,7 +297,7 @@ fn branches_that_use_each_other_come_one_after_the_other() {
 fn a_side_may_be_asked_for() {
     let function = text(choice().finish(&["sum"], &[("one", &["^yes"])]));
     assert!(function.contains("the value of sum is dead"), "{function}");
-    assert!(function.contains("Assert("), "{function}");
+    assert!(function.contains("_Require("), "{function}");
 }
 
 #[test]

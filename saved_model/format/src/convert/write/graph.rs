@@ -147,7 +147,7 @@ fn tie(graph: &mut Graph, effects: &[NodeId], results: &mut [Outlet]) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferroflow_ir::{DType, PartialShape, TensorSpec, ValueType, build::GraphBuilder};
+    use ferroflow_ir::{Attrs, DType, PartialShape, TensorSpec, ValueType, build::GraphBuilder};
 
     fn scalar() -> ValueType {
         ValueType::new(DType::F32, PartialShape::scalar())
@@ -165,6 +165,19 @@ mod tests {
         let found = function_graph(function, &FunctionLibrary::new()).unwrap();
         assert_eq!(lines(&found.graph_def), nodes);
         assert_eq!(found.outputs, outputs);
+    }
+
+    #[test]
+    fn a_condition_of_an_import_is_an_assertion_in_files() {
+        let mut builder = GraphBuilder::new();
+        let holds = ValueType::new(DType::Bool, PartialShape::scalar());
+        let holds = builder.arg("holds", holds).unwrap();
+        let x = builder.arg("x", scalar()).unwrap();
+        let attrs = Attrs::new().with("T", vec![DType::F32]);
+        builder.call_with("_Require", "require", attrs, &[holds, x]).unwrap();
+        let function = builder.finish_function("f", &[("y", x)]);
+        let found = function_graph(&function, &FunctionLibrary::new()).unwrap();
+        assert!(lines(&found.graph_def).contains(&"require = Assert(holds, x)".into()));
     }
 
     #[test]

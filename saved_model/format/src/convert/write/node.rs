@@ -3,7 +3,9 @@
 use super::attr::attr_messages;
 use crate::{convert::OUTPUT_NAMES, proto};
 use ferroflow_ir::{
-    Attrs, Error, Graph, NodeDef, NodeId, Outlet, Result, gradient::LoadedGradient,
+    Attrs, Error, Graph, NodeDef, NodeId, Outlet, Result,
+    gradient::LoadedGradient,
+    ops::{is_internal, names},
 };
 use std::sync::Arc;
 
@@ -15,12 +17,11 @@ pub(super) fn node_message(
     control: impl Fn(NodeId) -> String,
 ) -> Result<proto::NodeDef> {
     let node = &graph[id];
-    refuse_internal(node)?;
     let data = node.inputs().iter().map(|&outlet| input(outlet));
     let controls = node.controls().iter().map(|&id| Ok(format!("^{}", control(id))));
     Ok(proto::NodeDef {
         name: node.name.to_string(),
-        op: node.op.name().into(),
+        op: name_in_files(node)?.into(),
         input: data.chain(controls).collect::<Result<_>>()?,
         device: node.device.to_string(),
         attr: attr_messages(&plain_attrs(&node.attrs))?,
@@ -28,13 +29,18 @@ pub(super) fn node_message(
     })
 }
 
-fn refuse_internal(node: &NodeDef) -> Result<()> {
-    let is_internal = node.op.def().is_some_and(|op| ferroflow_ir::ops::is_internal(op.name));
-    if !is_internal && node.expr.is_none() {
-        return Ok(());
+/// The name that TensorFlow knows the node's op by.
+fn name_in_files(node: &NodeDef) -> Result<&str> {
+    let name = node.op.name();
+    if name == names::REQUIRE {
+        return Ok("Assert");
     }
-    let op = node.op.name().to_string().into();
-    Err(Error::Unsupported { op, what: "internal ops have no meaning in files".into() })
+    let is_internal = node.op.def().is_some_and(|op| is_internal(op.name));
+    if is_internal || node.expr.is_some() {
+        let what = "internal ops have no meaning in files".into();
+        return Err(Error::Unsupported { op: name.to_string().into(), what });
+    }
+    Ok(name)
 }
 
 /// The attributes without what was noted when the node was read, or traced.

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use ferroflow_ir::{
     AttrValue, Attrs, DType, HostTensor, NameAttrList, Result,
     emit::{Value, call, call_with, calls_with},
+    ops::names,
     xla::{
         bits::threefry2x32,
         size::{Size, of_vector, rank, reshape, sizes, transpose},
@@ -112,7 +113,7 @@ impl Import<'_> {
             [scope.constant(text)].into_iter().chain(numbers.iter().copied()).collect();
         let types: Vec<DType> = data.iter().map(|value| value.dtype()).collect();
         let inputs: Vec<Value<'e>> = [holds].into_iter().chain(data).collect();
-        scope.call("Assert", Attrs::new().with("T", types), &inputs);
+        scope.call(names::REQUIRE, Attrs::new().with("T", types), &inputs);
         Ok(Vec::new())
     }
 
