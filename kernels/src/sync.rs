@@ -10,7 +10,7 @@ mod model;
 #[cfg(not(shuttle))]
 pub(crate) use {
     ferroflow_ir::clock::Instant,
-    rayon::{ThreadPool, ThreadPoolBuilder, Yield, yield_now},
+    rayon::{ThreadPool, ThreadPoolBuilder, Yield, current_thread_index, yield_now},
     std::{
         hint,
         sync::{Mutex, atomic},
@@ -19,7 +19,9 @@ pub(crate) use {
 };
 #[cfg(shuttle)]
 pub(crate) use {
-    model::{Instant, ThreadPool, ThreadPoolBuilder, Yield, thread, yield_now},
+    model::{
+        Instant, ThreadPool, ThreadPoolBuilder, Yield, current_thread_index, thread, yield_now,
+    },
     shuttle::{
         hint,
         sync::{Mutex, atomic},

@@ -160,6 +160,11 @@ impl ThreadPool {
     }
 }
 
+/// The index of this thread in its pool.
+pub(crate) fn current_thread_index() -> Option<usize> {
+    POOL.with(|pool| Some(pool.borrow().as_ref()?.1))
+}
+
 /// The outcome of looking for a job.
 pub(crate) enum Yield {
     Executed,

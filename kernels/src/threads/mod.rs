@@ -8,11 +8,12 @@ mod recess;
 use crate::sync::{
     Instant, Mutex, ThreadPool, ThreadPoolBuilder, Yield,
     atomic::{AtomicBool, AtomicUsize, Ordering},
-    hint, thread, thread_local, yield_now,
+    current_thread_index, hint, thread, thread_local, yield_now,
 };
 use ferroflow_ir::budget::{self, SharedBounds};
 use joint::Joint;
 use recess::Recess;
+use smallvec::SmallVec;
 use std::{
     cell::Cell,
     num::NonZeroUsize,
@@ -72,6 +73,9 @@ impl Drop for ActiveCall<'_> {
 /// Time that threads spin before they park, where there are processors for all.
 const PATIENCE: Duration = Duration::from_micros(100);
 
+/// Threads whose shares need no memory of their own.
+const FEW: usize = 8;
+
 impl Threads {
     /// A pool of `count` threads, the caller among them. Where the system refuses to start
     /// threads, the caller works alone.
@@ -117,57 +121,89 @@ impl Threads {
         }))
     }
 
-    /// Calls `work` once for each item; items are handed out in order. Between two items the call
-    /// in progress ends by unwinding, if its budget is over ([`budget::tick`]).
+    /// Calls `work` once for each item. Between two items the call in progress ends by unwinding, if its
+    /// budget is over ([`budget::tick`]).
+    ///
+    /// Each thread has a share of the items, one after the other: the caller the first. Who has done its own
+    /// takes the last ones of the others. So a thread reads of one op what it has written of the op before,
+    /// where both go through their elements in the same order, and its cache has it.
     pub fn for_each<I>(&self, items: I, work: impl Fn(I::Item) + Sync)
     where
         I: Iterator + Send,
         I::Item: Send,
     {
-        self.hand_out(items, &work);
-    }
-
-    /// [`for_each`](Threads::for_each), compiled once for each kind of items, whatever is done to
-    /// them.
-    fn hand_out<I>(&self, items: I, work: &(dyn Fn(I::Item) + Sync))
-    where
-        I: Iterator + Send,
-        I::Item: Send,
-    {
-        let (low, high) = items.size_hint();
-        if high == Some(1) {
-            return items.for_each(work);
-        }
-        let items = Mutex::new(items);
-        let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
-        self.repeat(low, &|| {
-            let item = next();
-            let is_some = item.is_some();
-            if let Some(item) = item {
+        if self.helpers.is_none() {
+            return items.for_each(|item| {
                 budget::tick();
                 work(item);
+            });
+        }
+        let mut items: Vec<I::Item> = items.collect();
+        let n = items.len();
+        let n_shares = self.participants(n);
+        let mut shares: SmallVec<[_; FEW]> = (1..n_shares)
+            .rev()
+            .map(|share| items.split_off(share * n / n_shares).into_iter())
+            .collect();
+        shares.push(items.into_iter());
+        self.hand_out(n, shares.into_iter().rev(), &work);
+    }
+
+    /// The threads that take part in work of so many items.
+    fn participants(&self, n_items: usize) -> usize {
+        match &self.helpers {
+            Some(team) if n_items > 1 && !team.recess.is_on() => {
+                let callers = team.calls.load(Ordering::Relaxed).max(1);
+                (self.count + 1).saturating_sub(callers).clamp(1, n_items)
             }
-            is_some
+            _ => 1,
+        }
+    }
+
+    /// Hands out the `n` items of all shares to as many threads. It is compiled once for each kind of items,
+    /// whatever is done to them.
+    fn hand_out<S>(
+        &self,
+        n: usize,
+        shares: impl ExactSizeIterator<Item = S>,
+        work: &(dyn Fn(S::Item) + Sync),
+    ) where
+        S: DoubleEndedIterator + Send,
+        S::Item: Send,
+    {
+        let tick = |item| {
+            budget::tick();
+            work(item);
+        };
+        if n == 1 {
+            return shares.for_each(|items| items.for_each(work));
+        }
+        if shares.len() == 1 {
+            return shares.for_each(|items| items.for_each(tick));
+        }
+        let shares: SmallVec<[Mutex<S>; FEW]> = shares.map(Mutex::new).collect();
+        let share = |index: usize| shares[index].lock().unwrap_or_else(PoisonError::into_inner);
+        self.repeat(shares.len() - 1, &|own| {
+            let mut others = (1..shares.len()).map(|other| (own + other) % shares.len());
+            let item = share(own).next();
+            let item = item.or_else(|| others.find_map(|other| share(other).next_back()));
+            item.map(tick).is_some()
         });
     }
 
-    /// Has threads call `step` until it returns false. There are at least `low` steps.
-    fn repeat(&self, low: usize, step: &(dyn Fn() -> bool + Sync)) {
+    /// Has threads call `step` with their number until it returns false: the caller is number 0, the
+    /// others are up to `helpers`.
+    fn repeat(&self, helpers: usize, step: &(dyn Fn(usize) -> bool + Sync)) {
         let Some(team) = &self.helpers else {
-            while step() {}
+            while step(0) {}
             return;
         };
-        let callers = team.calls.load(Ordering::Relaxed).max(1);
-        let helpers = self.count.saturating_sub(callers).min(low.max(2) - 1);
-        if helpers == 0 || team.recess.is_on() {
-            while step() {}
-            return;
-        }
         let (bounds, caller) = (SharedBounds::of_thread(), thread::current().id());
         let run = || {
-            let is_helper = !bounds.is_unbounded() && thread::current().id() != caller;
-            let _entered = is_helper.then(|| bounds.enter());
-            while step() {}
+            let is_helper = thread::current().id() != caller;
+            let _entered = (is_helper && !bounds.is_unbounded()).then(|| bounds.enter());
+            let index = if is_helper { current_thread_index().unwrap_or(0) + 1 } else { 0 };
+            while step(index % (helpers + 1)) {}
         };
         let mut were_spinning = false;
         let help = Joint::run(&run, team.patience, |joint| {
@@ -206,8 +242,12 @@ impl Threads {
             }
             return;
         }
-        let pieces = data.chunks_mut(piece).enumerate();
-        self.hand_out(pieces, &|(index, part)| work(index * piece, part));
+        let (len, n) = (data.len(), data.len().div_ceil(piece));
+        let share = n.div_ceil(self.participants(n)) * piece;
+        let shares = (0..len).step_by(share).zip(data.chunks_mut(share)).map(|(first, data)| {
+            (first..first + data.len()).step_by(piece).zip(data.chunks_mut(piece))
+        });
+        self.hand_out(n, shares, &|(first, part)| work(first, part));
     }
 
     /// As [`for_each_piece`](Threads::for_each_piece), for work that may fail: returns the error of
@@ -244,9 +284,13 @@ impl Threads {
 
     fn ranges(&self, len: usize, piece: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
         let piece = piece.max(1);
-        let ranges =
-            (0..len.div_ceil(piece)).map(|index| index * piece..len.min((index + 1) * piece));
-        self.hand_out(ranges, work);
+        let n = len.div_ceil(piece);
+        let share = n.div_ceil(self.participants(n)).max(1);
+        let shares = (0..n).step_by(share).map(|first| {
+            let of = |index: usize| index * piece..len.min((index + 1) * piece);
+            (first..n.min(first + share)).map(of)
+        });
+        self.hand_out(n, shares, work);
     }
 }
 

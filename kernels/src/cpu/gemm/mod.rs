@@ -281,6 +281,20 @@ impl GemmWeights<'_> {
     }
 }
 
+/// Whether threads had better share the rows than the columns: what they read of the left operand and write of
+/// the results comes from one another's caches then, and goes there, and is more than the right operand, which
+/// each of them reads.
+fn shares_rows(threads: &Threads, sizes: GemmSizes) -> bool {
+    let GemmSizes { m, k, n } = sizes;
+    let exchanged = m.saturating_mul(k.saturating_add(n));
+    threads.count() > 1
+        && m >= FEWEST_SHARED_ROWS.saturating_mul(threads.count())
+        && exchanged > k.saturating_mul(n)
+}
+
+/// The fewest rows of a thread, where threads share them.
+const FEWEST_SHARED_ROWS: usize = 48;
+
 /// Matmuls with less multiplications than this stay on the calling thread.
 const PARALLEL_WORK: u64 = 1 << 20;
 

@@ -14,6 +14,7 @@ use super::{
     linear::LinearEpilogue,
     pack::{pack, pack_columns},
     rect::Rect,
+    shares_rows,
     tile::{LeftOperand, Right, Span},
     vector::InstructionSet,
     weights::PackedMatrix,
@@ -174,7 +175,8 @@ impl Part<'_> {
             true => self.machine.cols(),
             false => DIRECT_COLS,
         };
-        m <= BLOCK_ROWS.saturating_mul(self.threads.count()) && n > least
+        let has_few = m <= BLOCK_ROWS.saturating_mul(self.threads.count()) && n > least;
+        has_few && !shares_rows(self.threads, self.sizes)
     }
 
     /// Whether contiguous rows of `a` are read without a copy. What packing them saves grows with

@@ -30,6 +30,7 @@ use super::{
     group_order::GroupOrder,
     packed::{self, Depth, RightOperand, depths},
     rect::Rect,
+    shares_rows,
     vector::InstructionSet,
     weights::PackedMatrix,
 };
@@ -250,7 +251,8 @@ impl Part<'_> {
         let GemmSizes { m, n, .. } = self.sizes;
         let most = (PACKED_ROWS / (size_of::<u32>() * self.panel_len())).max(1);
         let blocks = m.div_ceil(BLOCK);
-        if blocks <= most * self.threads.count() && n > BLOCK {
+        let has_few_rows = blocks <= most * self.threads.count() && n > BLOCK;
+        if has_few_rows && !shares_rows(self.threads, self.sizes) {
             self.by_columns(out);
         } else {
             self.by_rows(out, most);
