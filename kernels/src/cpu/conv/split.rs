@@ -271,8 +271,10 @@ impl Split<'_> {
             }
         }
         let single = Threads::single();
-        // With few bands the filters are what threads can share.
-        let shares = bands.len() < 2 * threads.count() && threads.count() > 1;
+        // With few bands the filters are what threads can share, if there are enough of them.
+        let (n_bands, count) = (bands.len(), threads.count());
+        let is_even = n_bands >= 2 * count || n_bands.is_multiple_of(count);
+        let shares = !is_even && filters.div_ceil(SHARED_PANELS * BLOCK) >= count;
         let (outer, inner) = if shares { (&single, threads) } else { (threads, &single) };
         outer.try_for_each_piece(&mut bands, 1, |_, bands| {
             bands.iter_mut().try_for_each(|(lines, out)| {

@@ -69,8 +69,12 @@ impl<'a> DepthwiseLines<'a> {
         if out.is_empty() {
             return;
         }
-        let pieces = if threads.count() > 1 { PIECES * threads.count() } else { 1 };
-        let lines = (out.len() / line).div_ceil(pieces).max(PIECE / line).max(1);
+        let (all, count) = (out.len() / line, threads.count());
+        let own = all.div_ceil(count);
+        let most = if count > 1 { own.div_ceil(PIECES).max(PIECE / line) } else { all };
+        // Pieces that a thread's share consists of.
+        let lines =
+            (1..=most.clamp(1, own)).rev().find(|&lines| own.is_multiple_of(lines)).unwrap_or(1);
         threads.for_each_piece(out, lines * line, |start, out| {
             self.compute(start / line, out, finish);
         });

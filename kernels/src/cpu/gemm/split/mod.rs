@@ -35,7 +35,7 @@ use super::{
     weights::PackedMatrix,
 };
 use crate::{scratch::Scratch, threads::Threads};
-use parts::{STEP, pack};
+use parts::{STEP, TILE, pack};
 use std::ops::Range;
 
 /// The most steps of a depth.
@@ -126,7 +126,7 @@ pub(in crate::cpu) fn pack_panels(
         for (start, packed) in runs {
             let (lines, depths) = (lines.clone(), start..start + run);
             let met = pack(unit, b.transposed(), lines, depths, GroupOrder::ByGroups, packed);
-            *magnitudes = magnitudes.and(met);
+            *magnitudes = met.into_iter().fold(*magnitudes, Magnitudes::and);
         }
     });
     magnitudes
@@ -193,10 +193,10 @@ struct Part<'a> {
     offsets: &'a [usize],
 }
 
-/// Packed rows of the left operand, in blocks that each have their magnitudes.
+/// Packed rows of the left operand, in blocks of two tiles that each have their magnitudes.
 struct PackedRows {
     groups: Scratch<u32>,
-    magnitudes: Vec<Magnitudes>,
+    magnitudes: Vec<[Magnitudes; 2]>,
 }
 
 impl PackedRows {
@@ -204,7 +204,7 @@ impl PackedRows {
     fn new(blocks: usize, len: usize) -> PackedRows {
         PackedRows {
             groups: Scratch::needed(blocks * len),
-            magnitudes: vec![Magnitudes::NONE; blocks],
+            magnitudes: vec![[Magnitudes::NONE; 2]; blocks],
         }
     }
 }
@@ -280,9 +280,10 @@ impl Part<'_> {
     /// Packs many columns; threads share the rows, up to so many blocks at a time.
     fn by_rows(&self, mut out: Rect<'_>, most: usize) {
         let GemmSizes { m, n, .. } = self.sizes;
-        let blocks = m.div_ceil(BLOCK);
+        let (blocks, tiles) = (m.div_ceil(BLOCK), m.div_ceil(LINES));
         let pieces = blocks.div_ceil(most).next_multiple_of(self.threads.count()).min(blocks);
-        let start = |piece: usize| m.min((piece * blocks).div_ceil(pieces) * BLOCK);
+        // Pieces of as many tiles, give or take one.
+        let start = |piece: usize| m.min((piece * tiles).div_ceil(pieces) * LINES);
         let len = self.panel_len();
         // Rows stay in the first-level cache where all columns are in the second-level one.
         let bytes = size_of::<u32>() * len;
@@ -397,35 +398,50 @@ impl Part<'_> {
                 if block.rows() == 0 {
                     break;
                 }
-                let row = first_row + index * BLOCK;
-                let suit = magnitudes.suit(panel.magnitudes);
-                let a = SplitRows::packed(groups, self.offsets);
                 let panel = panel.before(next, index);
-                let epilogue =
-                    self.depth.linear.map(|(epilogue, first)| epilogue.tile(first + row, col, 1));
-                match epilogue {
-                    Some(epilogue) if suit && !self.depth.add => {
-                        block::sum(registers, a, panel, (block.rows(), block.cols()), sums);
-                        epilogue.put(self.machine, sums, BLOCK, block);
-                        continue;
+                let suit = magnitudes.map(|magnitudes| magnitudes.suit(panel.magnitudes));
+                // Tiles of which only one can be split are multiplied one by one.
+                let is_even = block.rows() <= LINES || suit[0] == suit[1];
+                let tall = if is_even { BLOCK } else { LINES };
+                for (half, suit) in suit.into_iter().enumerate() {
+                    let part = block.take_rows(tall);
+                    if part.rows() > 0 {
+                        let row = first_row + index * BLOCK + half * LINES;
+                        let a = SplitRows::packed(&groups[half * TILE..], self.offsets);
+                        let a = suit.then_some(a);
+                        self.block(registers, a, panel, (row, cols.start), part, sums);
                     }
-                    _ if suit => {
-                        block::multiply(
-                            registers,
-                            a,
-                            panel,
-                            block.reborrow(),
-                            self.depth.add,
-                            sums,
-                        );
-                    }
-                    _ => self.in_vectors((row, col), block.reborrow(), sums),
-                }
-                if let Some(epilogue) = epilogue {
-                    epilogue.run(self.machine, block);
                 }
             }
             col = cols.end;
+        }
+    }
+
+    /// Multiplies a block of rows, or one tile of it, by a panel of columns; the first of both are these of all.
+    /// Without split rows it does so in vectors.
+    fn block(
+        &self,
+        registers: &Configured,
+        a: Option<SplitRows<'_>>,
+        panel: Panel<'_>,
+        (row, col): (usize, usize),
+        mut out: Rect<'_>,
+        sums: &mut Sums,
+    ) {
+        let epilogue =
+            self.depth.linear.map(|(epilogue, first)| epilogue.tile(first + row, col, 1));
+        match (a, epilogue) {
+            (Some(a), Some(epilogue)) if !self.depth.add => {
+                block::sum(registers, a, panel, (out.rows(), out.cols()), sums);
+                return epilogue.put(self.machine, sums, BLOCK, out);
+            }
+            (Some(a), _) => {
+                block::multiply(registers, a, panel, out.reborrow(), self.depth.add, sums);
+            }
+            (None, _) => self.in_vectors((row, col), out.reborrow(), sums),
+        }
+        if let Some(epilogue) = epilogue {
+            epilogue.run(self.machine, out);
         }
     }
 

@@ -14,7 +14,7 @@ pub(in crate::cpu) const LINES: usize = 16;
 pub(in crate::cpu) const DEPTH: usize = 32;
 
 /// 32-bit groups of a tile.
-const TILE: usize = LINES * DEPTH / 2;
+pub(super) const TILE: usize = LINES * DEPTH / 2;
 
 /// Parts of a number.
 pub(in crate::cpu) const PARTS: usize = 3;
@@ -79,7 +79,7 @@ impl Magnitudes {
 }
 
 /// Splits some rows of a matrix, called lines, whose elements of these depths are summed: two tiles of lines
-/// for each step of the depths, filled up with zeros.
+/// for each step of the depths, filled up with zeros. Returns the magnitudes of the lines of each tile.
 pub(super) fn pack(
     unit: TileUnit,
     matrix: Matrix<'_, f32>,
@@ -87,16 +87,16 @@ pub(super) fn pack(
     depths: Range<usize>,
     order: GroupOrder,
     packed: &mut [u32],
-) -> Magnitudes {
-    let mut all = Magnitudes::NONE;
+) -> [Magnitudes; 2] {
+    let mut all = [Magnitudes::NONE; 2];
     for (step, tiles) in packed.chunks_exact_mut(STEP).enumerate() {
         let first = depths.start + step * DEPTH;
         let depths = first..depths.end.min(first + DEPTH);
-        for half in 0..2 {
+        for (half, all) in all.iter_mut().enumerate() {
             let first = lines.start + half * LINES;
             let lines = first..lines.end.min(first + LINES).max(first);
             let tiles = &mut tiles[half * TILE..];
-            all = all.and(pack_tile(unit, matrix, lines, depths.clone(), order, tiles));
+            *all = all.and(pack_tile(unit, matrix, lines, depths.clone(), order, tiles));
         }
     }
     all
@@ -193,7 +193,7 @@ mod tests {
                 for order in [GroupOrder::ByLines, GroupOrder::ByGroups] {
                     let mut packed = vec![7; depth.div_ceil(DEPTH) * STEP];
                     let met = pack(unit, matrix, 0..lines, 0..depth, order, &mut packed);
-                    let mut all = Vec::new();
+                    let mut all = [Vec::new(), Vec::new()];
                     for (line, step) in (0..32).flat_map(|line| (0..depth).map(move |x| (line, x)))
                     {
                         let [high, middle, low] = parts(&packed, order, line, step);
@@ -209,9 +209,9 @@ mod tests {
                         );
                         assert!(middle.abs() <= high.abs() / 256.0);
                         assert!(low.abs() <= high.abs() / 65536.0);
-                        all.push(number);
+                        all[line / LINES].push(number);
                     }
-                    assert_eq!(met, magnitudes(&all));
+                    assert_eq!(met, all.map(|numbers| magnitudes(&numbers)));
                 }
             }
         }

@@ -216,3 +216,27 @@ fn every_element_is_finished_once() {
         }
     }
 }
+
+#[test]
+fn which_tiles_are_split_does_not_depend_on_the_threads() {
+    let Some(unit) = unit() else { return };
+    let sizes @ GemmSizes { m, k, n } = GemmSizes { m: 200, k: 64, n: 40 };
+    let (mut a, b) = (numbers(m * k, 3), numbers(k * n, 4));
+    for row in [20, 110, 180] {
+        a[row * k + 7] = 1e-38;
+    }
+    let (a, b) = (Matrix::row_major(&a[..], k), Matrix::row_major(&b[..], n));
+    let product = |count: usize| {
+        let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
+        let mut out = vec![0.0; m * n];
+        let output = GemmOutput::row_major(&mut out, n);
+        multiply(unit, &threads, sizes, a, b.into(), output, None);
+        out
+    };
+    let alone = product(1);
+    let error = error(sizes, a, b, &alone, n);
+    assert!(error < 1e-6, "{error}");
+    for count in [2, 3, 4] {
+        assert_eq!(product(count), alone, "{count} threads");
+    }
+}

@@ -113,7 +113,7 @@ impl Kernel for Chain {
         // Whole images where there are enough of them: what is between them is computed once.
         let lines = match all / rows >= pieces {
             true => rows,
-            false => all.div_ceil(pieces).next_multiple_of(self.strip),
+            false => all.div_ceil(pieces),
         };
         threads.try_for_each_piece(out, lines * line, |start, mut out| {
             let mut strips = Strips::new(self, &layers, input)?;
