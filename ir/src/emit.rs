@@ -214,9 +214,10 @@ impl<'a> Emitter<'a> {
         }
         let parts: Vec<Value<'a>> =
             (0..n).take_while(|_| self.error.borrow().is_none()).map(part).collect();
-        match parts.is_empty() {
-            true => Value { emitter: self, id: None },
-            false => Value::concat(&parts, axis),
+        match parts[..] {
+            [] => Value { emitter: self, id: None },
+            [part] => part,
+            _ => Value::concat(&parts, axis),
         }
     }
 

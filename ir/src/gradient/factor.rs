@@ -51,7 +51,7 @@ pub(crate) fn qr<'e>(b: &Backprop<'e>) -> Grads<'e> {
     if rows >= columns {
         return grads([deep(q, r, dq, dr)]);
     }
-    let rank = x.rank().unwrap_or(2);
+    let rank = x.rank().unwrap_or(2).max(2);
     let columns_of = |x: Value<'e>, from: i64| {
         let mut begin = vec![0; rank];
         let mut size = vec![-1; rank];

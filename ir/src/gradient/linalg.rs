@@ -28,7 +28,7 @@ pub(super) fn part(x: Value<'_>, lower: bool) -> Value<'_> {
 
 /// The conjugate transpose of each matrix.
 pub(super) fn adjoint_of(x: Value<'_>) -> Value<'_> {
-    let Some(rank) = x.rank() else {
+    let Some(rank) = x.rank().filter(|&rank| rank >= 2) else {
         let one = call("MatrixBandPart", [x.ones_like(), x.literal(0i64), x.literal(0i64)]);
         return x.batch_matmul(one, true, false);
     };
@@ -195,7 +195,7 @@ pub(crate) fn eig<'e>(b: &Backprop<'e>) -> Grads<'e> {
 /// in the direction `dy` is the gradient.
 pub(crate) fn exponential<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (adjoint, dy) = (adjoint_of(b.x(0)), b.dy(0));
-    let Some(dims) = adjoint.dims() else {
+    let Some(dims) = adjoint.dims().filter(|dims| dims.len() >= 2) else {
         return b.postponed("its gradient needs a known shape");
     };
     let (rank, n) = (dims.len() as i64, dims[dims.len() - 1]);

@@ -343,7 +343,11 @@ fn one_hot(context: &mut OpContext<'_>) -> Result<()> {
         return Err(context.wrong(1, "not negative", depth.unwrap_or(0)));
     }
     if let Some(dims) = context.shape(0).dims() {
-        let axis = normalize_axis(context.attrs.int("axis")?, dims.len() + 1)?;
+        let axis = context.attrs.int("axis")?;
+        if axis < -1 {
+            return Err(Error::argument(context.op.name, "axis", "at least -1", axis));
+        }
+        let axis = normalize_axis(axis, dims.len() + 1)?;
         let mut result: SmallVec<[Dim; 6]> = dims.into();
         result.insert(axis, depth.map(counted));
         context.set(0, PartialShape::Ranked(result));

@@ -322,7 +322,12 @@ fn strided_slice_grad(context: &mut OpContext<'_>) -> Result<()> {
 fn strided_slice_update(context: &mut OpContext<'_>) -> Result<()> {
     let known = (1..4).all(|index| context.value(index).is_some());
     if let (true, Some(shape)) = (known, context.shape(0).known()) {
-        check_slice_shape(context, &shape, 4)?;
+        let (_, sliced) = strided_slice(context, &shape)?;
+        let (value, sliced) = (context.shape(4), PartialShape::from(&sliced));
+        if !value.broadcast(&sliced).is_ok_and(|both| both.is_compatible_with(&sliced)) {
+            let expected = format!("of a shape that broadcasts to {sliced}, as the slice");
+            return Err(context.wrong(4, expected, value));
+        }
     }
     infer::unchanged(context)
 }

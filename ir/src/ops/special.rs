@@ -236,9 +236,11 @@ pub(super) static OPS: &[OpDef] = &[
         infer: infer::broadcast,
         lowering: Lowering::Composite(|c| {
             let (alpha, sample) = (c.x(0).cast(DType::F64), c.x(1).cast(DType::F64));
-            let density = (alpha - 1.0) * sample.log() - sample - call("Lgamma", [alpha]);
+            let power = call("Xlogy", [alpha - 1.0, sample]);
+            let density = (power - sample - call("Lgamma", [alpha])).exp();
+            // Where the density is too small for a number, so is the share.
             let share = call("IgammaGradA", [alpha, sample]);
-            vec![(-share / density.exp()).cast(c.dtype(0))]
+            vec![call("DivNoNan", [-share, density]).cast(c.dtype(0))]
         }),
         ..OpDef::PURE
     },

@@ -55,7 +55,10 @@ fn windows(call: &OpCall<'_>, input: &Shape) -> Result<Pool> {
         let format = call.attrs.string("data_format")?;
         return Err(call.wrong("data_format", "one with the channels last", format));
     }
-    debug_assert_eq!(input.rank(), windows.layout.rank(), "the shape function checked the rank");
+    if input.rank() != windows.layout.rank() {
+        let expected = format!("of length {}", input.rank());
+        return Err(call.wrong("ksize", expected, windows.layout.rank()));
+    }
     Ok(windows)
 }
 
@@ -225,10 +228,11 @@ pub(super) fn average_windows<T: WideElement>(
     fold_windows(threads, sweep, x, T::Acc::ZERO, &fold, out);
 }
 
-/// Starts from the lowest finite value and passes NaN over, as TensorFlow does.
+/// Starts from the lowest finite value, and passes all NaN over but that of the last position, as TensorFlow
+/// does.
 pub(super) fn largest(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: WideElement<Acc: Ordered> + Bounded>(sweep: Sweep) -> Arc<dyn Kernel> {
-        let combine = |a, b| if b > a { b } else { a };
+        let combine = |a, b| if a > b { a } else { b };
         fold::<T, _, _>(sweep, T::min_value().to_acc(), Fold { combine, finish: |x, _| x })
     }
     let sweep = any_windows(call, call.shape(0))?;

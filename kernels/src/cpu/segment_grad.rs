@@ -87,14 +87,18 @@ fn kernel<T: Number + Cell>(plan: Plan) -> Arc<dyn Kernel> {
         let grad: &[T] = io.input(0);
         let inner = plan.row.num_elements();
         let shape = Shape::new([n].into_iter().chain(plan.row.iter().copied()))?;
+        let mut sums = workspace::filled(T::Acc::ZERO, shape.num_elements())?;
         T::write(io, 0, plan.dtype, &shape, |out| {
-            out.fill(T::ZERO);
             for (&row, &id) in rows.iter().zip(&ids) {
                 let share: T::Acc = plan.share.of(counts[id]);
-                let (out, grad) = (&mut out[row * inner..][..inner], &grad[id * inner..][..inner]);
-                for (out, dy) in out.iter_mut().zip(grad) {
-                    *out = T::from_acc(out.to_acc().plus(dy.to_acc().times(share)));
+                let (sums, grad) =
+                    (&mut sums[row * inner..][..inner], &grad[id * inner..][..inner]);
+                for (sum, dy) in sums.iter_mut().zip(grad) {
+                    *sum = sum.plus(dy.to_acc().times(share));
                 }
+            }
+            for (out, sum) in out.iter_mut().zip(&sums) {
+                *out = T::from_acc(*sum);
             }
             Ok(())
         })

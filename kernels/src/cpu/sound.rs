@@ -139,7 +139,9 @@ fn mfcc(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         let slices = spectrum.chunks_exact(n_frequencies);
         for (slice, out) in slices.zip(out.chunks_exact_mut(n_coefficients)) {
             bands.energies(slice, &mut energies);
-            energies.iter_mut().for_each(|energy| *energy = energy.max(FLOOR).ln());
+            energies.iter_mut().for_each(|energy| {
+                *energy = if *energy < FLOOR { FLOOR.ln() } else { energy.ln() };
+            });
             for (out, cosines) in out.iter_mut().zip(cosines.chunks_exact(n_bands)) {
                 let terms = energies.iter().zip(cosines).map(|(energy, cosine)| energy * cosine);
                 *out = terms.sum::<f64>() as f32;

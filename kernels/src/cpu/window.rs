@@ -5,9 +5,11 @@ use crate::{
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
-    plan::strided,
+    plan::{broadcast, strided},
 };
-use ferroflow_ir::{DType, Shape, StridedView, strided_slice::strided_slice};
+use ferroflow_ir::{
+    DType, Shape, StridedView, strided_slice::strided_slice, view::ViewDim, workspace,
+};
 use std::{marker::PhantomData, sync::Arc};
 
 pub(super) const KERNELS: &[(&str, Build)] = &[
@@ -20,6 +22,8 @@ struct Window<T> {
     dtype: DType,
     shape: Shape,
     view: StridedView,
+    /// The elements as the window has them, where they are repeated.
+    repeated: Option<StridedView>,
     /// The input that is there before; zeros if none.
     before: Option<usize>,
     types: PhantomData<fn() -> T>,
@@ -30,16 +34,29 @@ const ELEMENTS: usize = 4;
 
 fn compile(call: &OpCall<'_>, before: Option<usize>) -> Result<Option<Arc<dyn Kernel>>> {
     let (dtype, shape) = (call.dtype(ELEMENTS), call.output_shape(0)?);
-    let (view, _) = call.with_context(|context| strided_slice(context, &shape))?;
+    let (view, sliced) = call.with_context(|context| strided_slice(context, &shape))?;
     let view = view.simplified();
+    let repeated = (*call.shape(ELEMENTS) != sliced).then(|| {
+        let strides = broadcast::strides(call.shape(ELEMENTS), &sliced);
+        let dims = sliced.iter().zip(strides);
+        let dims = dims.map(|(&size, stride)| ViewDim { size, stride: stride as isize }).collect();
+        StridedView { offset: 0, dims }.simplified()
+    });
     Ok(with_cell!(dtype, T => {
-        Arc::new(Window::<T> { dtype, shape, view, before, types: PhantomData }) as Arc<dyn Kernel>
+        let types = PhantomData;
+        Arc::new(Window::<T> { dtype, shape, view, repeated, before, types }) as Arc<dyn Kernel>
     }))
 }
 
 impl<T: Cell> Kernel for Window<T> {
     fn run(&self, io: &mut Io<'_>) -> Result<()> {
-        let elements = T::read(io, ELEMENTS)?;
+        let mut elements = T::read(io, ELEMENTS)?;
+        let mut all: Vec<T>;
+        if let Some(repeated) = &self.repeated {
+            all = workspace::filled(T::blank(), repeated.num_elements())?;
+            strided::read(repeated, elements, 0, &mut all);
+            elements = &all;
+        }
         let before = match self.before {
             Some(input) if !io.is_in_place(input) => Some(T::read(io, input)?),
             _ => None,

@@ -236,6 +236,10 @@ pub(crate) fn area(scaling: Scaling) -> Result<InterpolationWeights> {
 pub(crate) fn covered(scaling: Scaling, by: f32) -> Result<InterpolationWeights> {
     let scale = scaling.scale();
     InterpolationWeights::new(scaling.output, |index| {
+        // All outputs are of the one pixel where corners are aligned.
+        if scale == 0.0 {
+            return vec![(0, 1.0)];
+        }
         let (start, end) = (index as f32 * scale, (index + 1) as f32 * scale);
         let part = |position: i64| {
             let begin = if (position as f32) < start { start } else { position as f32 };

@@ -21,7 +21,10 @@ const ELEMENTS: usize = 4;
 /// Every element of the result asks whether the window covers it.
 fn put(call: &OpCall<'_>, caps: Caps, before: Option<usize>) -> Result<Option<Shader>> {
     let (shape, dtype) = (call.output_shape(0)?, call.dtype(ELEMENTS));
-    let (view, _) = call.with_context(|context| strided_slice(context, &shape))?;
+    let (view, sliced) = call.with_context(|context| strided_slice(context, &shape))?;
+    if *call.shape(ELEMENTS) != sliced {
+        return Ok(None);
+    }
     let k = KernelBuilder::new(caps);
     let before = before.map(|before| k.input(before, dtype));
     let (out, n) = (k.output(dtype), k.element());

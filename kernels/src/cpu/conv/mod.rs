@@ -304,9 +304,14 @@ fn backprop_filter(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         })
     }
     let geometry = Geometry::new(call, call.shape(0), &call.output_shape(0)?)?;
-    let images = call.op.name.starts_with("Conv2D");
-    Ok(with_real!(call.dtype(0), T => kernel::<T>(geometry, T::ROUND.filter(|_| images))))
+    let rounds =
+        call.op.name.starts_with("Conv2D") && geometry.sweep.n_windows() <= ROUNDED_WINDOWS;
+    Ok(with_real!(call.dtype(0), T => kernel::<T>(geometry, T::ROUND.filter(|_| rounds))))
 }
+
+/// The most windows over which TensorFlow's sums of 16-bit floats are rounded at every step. It takes more of them
+/// in blocks, where rounding at every step would stop at 256 ones.
+const ROUNDED_WINDOWS: usize = 360;
 
 /// Adds `[k, m]` transposed, times `[k, n]`, to sums: rows of both others are `stride` apart.
 fn add_rounded<A: GemmElement<Acc = A>>(
@@ -331,8 +336,8 @@ const ROWS_PER_PIECE: usize = 32;
 
 /// Computes the gradient by the filter: the kernel offsets of all windows, transposed, times the
 /// gradient of the output. Threads share the taps. With `round`, every sum is rounded at every
-/// step, as TensorFlow does for 16-bit floats (`conv_grad_filter_ops.cc`, by Eigen's scalar
-/// products).
+/// step, as TensorFlow does for 16-bit floats of few windows (`conv_grad_filter_ops.cc`, by Eigen's
+/// scalar products).
 fn sum_matmuls<A: GemmElement<Acc = A> + Default>(
     threads: &Threads,
     g: &Geometry,

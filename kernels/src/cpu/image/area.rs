@@ -23,7 +23,8 @@ pub(super) struct AreaResize {
 impl AreaResize {
     pub(super) fn new(call: &OpCall<'_>) -> Result<AreaResize> {
         let [rows, columns] = scalings(call, call.shape(0), &call.output_shape(0)?)?;
-        let scale = 1.0 / (rows.scale() * columns.scale());
+        let spans = [rows.scale(), columns.scale()].into_iter().filter(|&span| span != 0.0);
+        let scale = 1.0 / spans.product::<f32>();
         let (rows, columns) = (covered(rows, 1.0)?, covered(columns, 1.0)?);
         Ok(AreaResize { size: ImageSize::new(call.shape(0)), rows, columns, scale })
     }

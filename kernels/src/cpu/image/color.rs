@@ -86,7 +86,8 @@ fn to_rgb<A: Float>([hue, saturation, value]: [A; 3]) -> [A; 3] {
     let strengths =
         [(sixths - three).abs() - one, two - (sixths - two).abs(), two - (sixths - four).abs()];
     strengths.map(|strength| {
-        let strength = strength.max(A::zero()).min(one);
+        let is_known = !strength.is_nan();
+        let strength = if is_known { strength.max(A::zero()).min(one) } else { strength };
         (one - saturation + saturation * strength) * value
     })
 }
@@ -160,8 +161,11 @@ fn turned<A: Float>(pixel: [A; 3], by: A) -> [A; 3] {
 /// on its way to hues and back than those of the conversions
 /// (`tensorflow/core/kernels/image/adjust_saturation_op.cc`).
 fn saturated<A: Float>([red, green, blue]: [A; 3], by: A) -> [A; 3] {
-    let value = red.max(green.max(blue));
-    let range = value - red.min(green.min(blue));
+    // Of a NaN and a number, the first.
+    let larger = |a: A, b: A| if a < b { b } else { a };
+    let smaller = |a: A, b: A| if b < a { b } else { a };
+    let value = larger(red, larger(green, blue));
+    let range = value - smaller(red, smaller(green, blue));
     let saturation = if value > A::zero() { range / value } else { A::zero() };
     let part = A::one() / (number::<A>(6.0) * range);
     let after =

@@ -116,6 +116,10 @@ fn crop(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         Arc::new(move |io: &mut Io<'_>| {
             let images = sizes.images(io, 2)?;
             let (x, boxes) = (to_floats::<T>(io.input(0)), io.input::<f32>(1).as_chunks::<4>().0);
+            let numbers = boxes.as_flattened();
+            if let Some(number) = numbers.iter().find(|number| !number.is_finite()) {
+                return Err(Error::argument("CropAndResize", "boxes", "finite", number).into());
+            }
             let out: &mut [f32] = io.output(0);
             io.threads().for_each_piece(out, sizes.crop_len(), |start, out| {
                 let index = start / sizes.crop_len();

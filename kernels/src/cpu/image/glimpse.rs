@@ -67,7 +67,8 @@ fn build(call: &OpCall<'_>, start: Start) -> Result<Option<Arc<dyn Kernel>>> {
                 (index / (rows * columns), index / columns % rows, index % columns);
             let at = |axis: usize, place: usize, size: usize, window: usize| {
                 let offset = offsets[image * 2 + axis];
-                let first = start(meaning, offset, size as f32, window as f32) as i64;
+                let first = start(meaning, offset, size as f32, window as f32);
+                let first = (!first.is_nan()).then_some(first as i64)?;
                 let position = usize::try_from(first.saturating_add(place as i64)).ok();
                 position.filter(|&place| place < size)
             };

@@ -8,7 +8,7 @@ use crate::{
 };
 use bytes::Bytes;
 use ferroflow_ir::{Code, DType, Error, Shape};
-use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use flate2::{bufread::GzDecoder, read::ZlibDecoder};
 use std::{
     io::{ErrorKind, Read},
     sync::Arc,
@@ -38,7 +38,7 @@ fn decode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             decoded.push(match method {
                 Method::None => bytes.clone(),
                 Method::Zlib => read_all(io, ZlibDecoder::new(&bytes[..]))?,
-                Method::Gzip => read_all(io, MultiGzDecoder::new(&bytes[..]))?,
+                Method::Gzip => members(io, bytes)?,
             });
         }
         Bytes::write(io, 0, DType::String, &shape, |out| {
@@ -46,6 +46,29 @@ fn decode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             Ok(())
         })
     })))
+}
+
+/// The first bytes of a member of a gzip file.
+const MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// What the members of a gzip file hold, one after the other.
+fn members(io: &Io<'_>, bytes: &[u8]) -> Result<Bytes> {
+    let (mut rest, mut all) = (bytes, Vec::new());
+    while !rest.is_empty() {
+        if rest.iter().zip(MAGIC).any(|(found, expected)| *found != expected) {
+            return Err(data_loss("a member of a gzip file begins otherwise".into()));
+        }
+        let mut decoder = GzDecoder::new(rest);
+        let member = read_all(io, &mut decoder)?;
+        io.check_size(DType::U8, &Shape::new([all.len() + member.len()])?)?;
+        all.extend_from_slice(&member);
+        rest = decoder.into_inner();
+    }
+    Ok(all.into())
+}
+
+fn data_loss(detail: String) -> crate::Error {
+    Error::Status { code: Code::DataLoss, op: "DecodeCompressed".into(), detail }.into()
 }
 
 /// All bytes that can be read; bytes that are cut off return what they hold.
@@ -59,10 +82,7 @@ fn read_all(io: &Io<'_>, mut from: impl Read) -> Result<Bytes> {
                 all.extend_from_slice(&piece[..n]);
             }
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(all.into()),
-            Err(error) => {
-                let (op, detail) = ("DecodeCompressed".into(), error.to_string());
-                return Err(Error::Status { code: Code::DataLoss, op, detail }.into());
-            }
+            Err(error) => return Err(data_loss(error.to_string())),
         }
     }
 }

@@ -141,12 +141,7 @@ fn split(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Cell>(form: SparseInputs, dtype: DType, n: usize) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (coordinates, values) = (form.coordinates(io), T::read(io, form.values)?);
-            let axis: i64 = io.scalar(0);
-            let found = usize::try_from(axis).ok().filter(|&axis| axis < form.rank);
-            let Some(axis) = found else {
-                let (what, high) = ("axis".into(), form.rank as i64);
-                return Err(Error::Index { what, index: axis, low: 0, high }.into());
-            };
+            let axis = normalize_axis(io.scalar(0), form.rank)?;
             let parts = Parts { size: coordinates.dims[axis], n: n as i64 };
             if parts.size < parts.n {
                 let expected = format!("at most {}", parts.size);
