@@ -171,7 +171,7 @@ pub(crate) fn gemm<T: GemmElement>(
         output.fits(m, n) && (m < 2 || n <= out.row_stride),
         "the place of a product {sizes:?}"
     );
-    let least = if threads.count() == 1 { LONG_WORK } else { PARALLEL_WORK };
+    let least = if threads.count() == 1 { LONG_WORK } else { parallel_work(sizes) };
     if sizes.work() < least {
         T::multiply(sizes, a, b, out);
     } else {
@@ -239,7 +239,7 @@ pub(crate) fn gemm_by_weights(
         && factor::in_tiles(sizes, a, b)
     {
         let single = Threads::single();
-        let threads = if sizes.work() < PARALLEL_WORK { &single } else { threads };
+        let threads = if sizes.work() < parallel_work(sizes) { &single } else { threads };
         let packed = weights.packed(threads, machine, sizes, b);
         let unit = split::unit_for(sizes);
         let small = unit.is_none() && small::serves(machine, sizes, a, b);
@@ -295,8 +295,11 @@ fn shares_rows(threads: &Threads, sizes: GemmSizes) -> bool {
 /// The fewest rows of a thread, where threads share them.
 const FEWEST_SHARED_ROWS: usize = 48;
 
-/// Matmuls with less multiplications than this stay on the calling thread.
-const PARALLEL_WORK: u64 = 1 << 20;
+/// Matmuls with less multiplications than this stay on the calling thread: some microseconds, against nearly two
+/// for the call of another thread. Those of one row wait for memory, which each thread has its own way to.
+fn parallel_work(sizes: GemmSizes) -> u64 {
+    if sizes.m == 1 { 1 << 18 } else { 1 << 19 }
+}
 
 /// Matmuls with more multiplications than this are cut, if for one thread alone, so that a call can
 /// end between two parts: some tenths of a second, with the lanes that there are.

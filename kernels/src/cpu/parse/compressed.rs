@@ -51,7 +51,7 @@ fn decode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 /// The first bytes of a member of a gzip file.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// What the members of a gzip file hold, one after the other.
+/// Contents of the members of a gzip file, one after the other.
 fn members(io: &Io<'_>, bytes: &[u8]) -> Result<Bytes> {
     let (mut rest, mut all) = (bytes, Vec::new());
     while !rest.is_empty() {
