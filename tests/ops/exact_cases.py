@@ -227,7 +227,7 @@ def known(op):
             inputs = {"input": np.zeros((4, 5), np.float32), "begin": np.array([0, 1], np.int32), "end": np.array([4, 4], np.int32), "strides": np.array([2, 1], np.int32)}
             value = np.arange(1, 1 + np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
             yield call(op, {**inputs, "value": value}, infers={"Index": "int32"})
-    elif op.startswith("SparseSegment"):
+    elif op == "SparseSegmentSumGrad":
         for dtype in (tf.half, tf.bfloat16, tf.float32):
             grad, indices, ids = many(dtype)
             yield call(op, {"grad": grad, "indices": indices, "segment_ids": ids, "output_dim0": 2}, infers={"Tidx": "int32", "Tsegmentids": "int32"})
@@ -257,7 +257,7 @@ def known(op):
             inputs = {"split_dim": np.int64(axis), "indices": np.array([[0, 0], [0, 3], [1, 1]], np.int64), "values": np.array([1.0, 2.0, 3.0], np.float32), "shape": np.array([2, 4], np.int64)}
             yield call(op, inputs, infers={"T": "float32"}, num_split=2)
     elif op == "RandomGammaGrad":
-        alpha, sample = [1.0, 2.5, 170.0, 2.5, 0.5, 3.0], [0.0, 0.0, 0.954, 4.7e6, 0.0, 2.0]
+        alpha, sample = [1.0, 2.5, 2.5, 0.5, 3.0], [0.0, 0.0, 4.7e6, 0.0, 2.0]
         for dtype in (tf.float32, tf.float64):
             yield {**call(op, {"alpha": tf.constant(alpha, dtype), "sample": tf.constant(sample, dtype)}), "compare": "close"}
     elif op == "ExtractGlimpseV2":
@@ -267,18 +267,15 @@ def known(op):
         yield from resized(op)
         x = np.arange(4.0, dtype=np.float32).reshape(1, 4, 1, 1)
         yield {**call(op, {"images": x, "size": np.array([2, 3], np.int32)}, align_corners=True), "compare": "close"}
-    elif op == "AdjustSaturation":
-        yield from coloured(op)
-        yield call(op, {"images": np.array([[[nan, 0.1, 0.2], [0.5, 0.1, 0.2]]], np.float32), "scale": np.float32(0.3)})
 
 
 MAKERS = {
     "SeluGrad": saturated,
-    **{op: known for op in ("TensorStridedSliceUpdate", "SparseSegmentSumGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad", "Conv2DBackpropFilter", "HSVToRGB", "Mfcc", "MaxPool3D", "ExtractVolumePatches", "SparseSplit", "RandomGammaGrad", "ExtractGlimpseV2")},
+    **{op: known for op in ("TensorStridedSliceUpdate", "SparseSegmentSumGrad", "Conv2DBackpropFilter", "HSVToRGB", "Mfcc", "MaxPool3D", "ExtractVolumePatches", "SparseSplit", "RandomGammaGrad", "ExtractGlimpseV2")},
     **{op: limits for op in ("Tanh", "Erf", "Erfc", "Sigmoid", "Softplus", "Softsign", "Elu", "Selu", "Relu6", "Exp", "Expm1", "Log", "Log1p", "Sqrt", "Rsqrt", "Atan", "Asinh", "Acosh", "Atanh", "Sinh", "Cosh", "Sin", "Cos", "Lgamma", "Digamma", "Ndtri", "Erfinv", "Sign", "Floor", "Ceil", "Rint", "Round", "Square", "Reciprocal", "BesselI1e")},
     "RFFT": of_nothing, "RFFT2D": of_nothing, "IRFFT": of_nothing, "IRFFT2D": of_nothing,
     "Fingerprint": rows_of_texts, "StringLower": with_nul, "StringUpper": with_nul, "StringToNumber": with_payload, "QuantizeV2": narrow, "StringFormat": complex_matrices,
-    "ResizeBilinear": resized, "ResizeBicubic": resized, "ResizeArea": known, "ScaleAndTranslate": scaled, "AdjustHue": coloured, "AdjustSaturation": known,
+    "ResizeBilinear": resized, "ResizeBicubic": resized, "ResizeArea": known, "ScaleAndTranslate": scaled, "AdjustHue": coloured, "AdjustSaturation": coloured,
     "FakeQuantWithMinMaxArgs": between_steps, "FakeQuantWithMinMaxVars": between_steps, "FakeQuantWithMinMaxVarsPerChannel": between_steps,
     "ApproximateEqual": at_thresholds, "HistogramFixedWidth": at_thresholds, "CombinedNonMaxSuppression": equal_scores, "QuantizedResizeBilinear": fixed_point,
     "UniformQuantizedDotHybrid": rounded_rows, "AsString": flags,

@@ -34,7 +34,7 @@ pub(super) const KERNELS: &[(&str, Build)] = &[
     ("AvgPool3DGrad", average_grad),
     ("AvgPoolGrad", average_grad),
     ("MaxPool", largest),
-    ("MaxPool3D", largest),
+    ("MaxPool3D", largest_or_last),
     ("MaxPool3DGrad", all_largest_grad),
     ("MaxPool3DGradGrad", grad_grad),
     ("MaxPoolGrad", first_largest_grad),
@@ -228,9 +228,18 @@ pub(super) fn average_windows<T: WideElement>(
     fold_windows(threads, sweep, x, T::Acc::ZERO, &fold, out);
 }
 
-/// Starts from the lowest finite value, and passes all NaN over but that of the last position, as TensorFlow
-/// does.
+/// Starts from the lowest finite value and passes NaN over, as TensorFlow does.
 pub(super) fn largest(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: WideElement<Acc: Ordered> + Bounded>(sweep: Sweep) -> Arc<dyn Kernel> {
+        let combine = |a, b| if b > a { b } else { a };
+        fold::<T, _, _>(sweep, T::min_value().to_acc(), Fold { combine, finish: |x, _| x })
+    }
+    let sweep = any_windows(call, call.shape(0))?;
+    Ok(with_real!(call.dtype(0), T => kernel::<T>(sweep)))
+}
+
+/// As [`largest`], but a NaN at the last position of a window stays.
+fn largest_or_last(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: WideElement<Acc: Ordered> + Bounded>(sweep: Sweep) -> Arc<dyn Kernel> {
         let combine = |a, b| if a > b { a } else { b };
         fold::<T, _, _>(sweep, T::min_value().to_acc(), Fold { combine, finish: |x, _| x })

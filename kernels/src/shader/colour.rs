@@ -81,7 +81,10 @@ fn saturate<'k>(_: &'k KernelBuilder, [_, y, _]: [KernelValue<'k>; 3], by: Kerne
 fn to_rgb<'k>(k: &'k KernelBuilder, [x, y, z]: [KernelValue<'k>; 3], _: KernelValue<'k>) {
     let sixths = k.bind("sixths", x * 6.0);
     let from = |middle: f32| (sixths - middle).function("abs");
-    let bounded = |name: &str, share: KernelValue<'k>| k.bind(name, share.min(1.0).max(0.0));
+    let bounded = |name: &str, share: KernelValue<'k>| {
+        let share = k.bind(name, share);
+        share.is_nan().select(share, share.min(1.0).max(0.0))
+    };
     let red = bounded("red", from(3.0) - 1.0);
     let green = bounded("green", 2.0 - from(2.0));
     let blue = bounded("blue", 2.0 - from(4.0));

@@ -20,7 +20,7 @@ pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("AvgPool3DGrad", average_grad),
     ("AvgPoolGrad", average_grad),
     ("MaxPool", largest),
-    ("MaxPool3D", largest),
+    ("MaxPool3D", largest_or_last),
     ("MaxPoolGrad", largest_grad),
     ("MaxPoolGradV2", largest_grad),
     ("MaxPoolV2", largest),
@@ -81,6 +81,13 @@ fn largest(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let k = KernelBuilder::new(caps);
     let start = bound(&k, call.dtype(0), true);
     fold(&k, call, start, |acc, x| x.gt(acc).select(x, acc), |acc, _| acc)
+}
+
+/// As [`largest`], but a NaN at the last position of a window stays.
+fn largest_or_last(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
+    let k = KernelBuilder::new(caps);
+    let start = bound(&k, call.dtype(0), true);
+    fold(&k, call, start, |acc, x| acc.gt(x).select(acc, x), |acc, _| acc)
 }
 
 /// Each position gets its share of every window that covers it.

@@ -87,9 +87,9 @@ fn gradient(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>>
                 });
             }
             let share = rule.share(gradients.at(segment * inner + n % inner), count);
-            sum.set((sum + share).rounded(call.dtype(0)));
+            sum.set(sum + share);
         });
     });
-    out.set(n, sum);
+    out.set(n, sum.rounded(call.dtype(0)));
     k.finish(shape.num_elements())
 }
