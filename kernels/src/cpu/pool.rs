@@ -33,15 +33,15 @@ pub(super) const KERNELS: &[(&str, Build)] = &[
     ("AvgPool3D", average),
     ("AvgPool3DGrad", average_grad),
     ("AvgPoolGrad", average_grad),
-    ("MaxPool", largest),
-    ("MaxPool3D", largest_or_last),
+    ("MaxPool", largest::<false>),
+    ("MaxPool3D", largest::<true>),
     ("MaxPool3DGrad", all_largest_grad),
     ("MaxPool3DGradGrad", grad_grad),
     ("MaxPoolGrad", first_largest_grad),
     ("MaxPoolGradGrad", grad_grad),
     ("MaxPoolGradGradV2", grad_grad),
     ("MaxPoolGradV2", first_largest_grad),
-    ("MaxPoolV2", largest),
+    ("MaxPoolV2", largest::<false>),
     ("MaxPoolWithArgmax", argmax),
 ];
 
@@ -228,24 +228,22 @@ pub(super) fn average_windows<T: WideElement>(
     fold_windows(threads, sweep, x, T::Acc::ZERO, &fold, out);
 }
 
-/// Starts from the lowest finite value and passes NaN over, as TensorFlow does.
-pub(super) fn largest(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: WideElement<Acc: Ordered> + Bounded>(sweep: Sweep) -> Arc<dyn Kernel> {
-        let combine = |a, b| if b > a { b } else { a };
+/// Starts from the lowest finite value and passes NaN over, as TensorFlow does: all of them, or those that are not
+/// at the last position of a window.
+pub(super) fn largest<const KEEPS_LAST: bool>(
+    call: &OpCall<'_>,
+) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: WideElement<Acc: Ordered> + Bounded, const KEEPS_LAST: bool>(
+        sweep: Sweep,
+    ) -> Arc<dyn Kernel> {
+        let combine = |a, b| {
+            let takes = if KEEPS_LAST { !(a > b) } else { b > a };
+            if takes { b } else { a }
+        };
         fold::<T, _, _>(sweep, T::min_value().to_acc(), Fold { combine, finish: |x, _| x })
     }
     let sweep = any_windows(call, call.shape(0))?;
-    Ok(with_real!(call.dtype(0), T => kernel::<T>(sweep)))
-}
-
-/// As [`largest`], but a NaN at the last position of a window stays.
-fn largest_or_last(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: WideElement<Acc: Ordered> + Bounded>(sweep: Sweep) -> Arc<dyn Kernel> {
-        let combine = |a, b| if a > b { a } else { b };
-        fold::<T, _, _>(sweep, T::min_value().to_acc(), Fold { combine, finish: |x, _| x })
-    }
-    let sweep = any_windows(call, call.shape(0))?;
-    Ok(with_real!(call.dtype(0), T => kernel::<T>(sweep)))
+    Ok(with_real!(call.dtype(0), T => kernel::<T, KEEPS_LAST>(sweep)))
 }
 
 /// A window whose gradient is computed.

@@ -7,9 +7,7 @@ use crate::{
     kernel::{Io, Kernel},
     plan::{broadcast, strided},
 };
-use ferroflow_ir::{
-    DType, Shape, StridedView, strided_slice::strided_slice, view::ViewDim, workspace,
-};
+use ferroflow_ir::{DType, Shape, StridedView, strided_slice::strided_slice, workspace};
 use std::{marker::PhantomData, sync::Arc};
 
 pub(super) const KERNELS: &[(&str, Build)] = &[
@@ -36,12 +34,12 @@ fn compile(call: &OpCall<'_>, before: Option<usize>) -> Result<Option<Arc<dyn Ke
     let (dtype, shape) = (call.dtype(ELEMENTS), call.output_shape(0)?);
     let (view, sliced) = call.with_context(|context| strided_slice(context, &shape))?;
     let view = view.simplified();
-    let repeated = (*call.shape(ELEMENTS) != sliced).then(|| {
-        let strides = broadcast::strides(call.shape(ELEMENTS), &sliced);
-        let dims = sliced.iter().zip(strides);
-        let dims = dims.map(|(&size, stride)| ViewDim { size, stride: stride as isize }).collect();
-        StridedView { offset: 0, dims }.simplified()
-    });
+    let elements = call.shape(ELEMENTS);
+    if !elements.broadcast(&sliced).is_ok_and(|both| both == sliced) {
+        let expected = format!("of a shape that broadcasts to {sliced}, as the slice");
+        return Err(call.wrong("value", expected, elements));
+    }
+    let repeated = (*elements != sliced).then(|| broadcast::view(elements, &sliced));
     Ok(with_cell!(dtype, T => {
         let types = PhantomData;
         Arc::new(Window::<T> { dtype, shape, view, repeated, before, types }) as Arc<dyn Kernel>

@@ -23,18 +23,19 @@ pub fn access(input: &Shape, output: &Shape) -> InputAccess {
     if input.num_elements() == 1 {
         return InputAccess::Scalar;
     }
-    let strides = input.strides();
-    let missing = output.rank() - input.rank();
-    let dims = output.iter().enumerate().map(|(axis, &size)| {
-        let own = axis.checked_sub(missing).filter(|&axis| input[axis] != 1);
-        ViewDim { size, stride: own.map_or(0, |axis| strides[axis] as isize) }
-    });
-    let view = StridedView { offset: 0, dims: dims.collect() }.simplified();
+    let view = view(input, output);
     match view.dims.as_slice() {
         [] => InputAccess::Scalar,
         [dim] if dim.stride == 1 => InputAccess::Contiguous,
         _ => InputAccess::Strided(view),
     }
+}
+
+/// An input that broadcasts to `output`, as elements of that.
+pub fn view(input: &Shape, output: &Shape) -> StridedView {
+    let dims = output.iter().zip(strides(input, output));
+    let dims = dims.map(|(&size, stride)| ViewDim { size, stride: stride as isize });
+    StridedView { offset: 0, dims: dims.collect() }.simplified()
 }
 
 /// Strides in an input that broadcasts to `output`, along each dimension of that.

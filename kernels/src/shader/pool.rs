@@ -19,11 +19,11 @@ pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("AvgPool3D", average),
     ("AvgPool3DGrad", average_grad),
     ("AvgPoolGrad", average_grad),
-    ("MaxPool", largest),
-    ("MaxPool3D", largest_or_last),
+    ("MaxPool", largest::<false>),
+    ("MaxPool3D", largest::<true>),
     ("MaxPoolGrad", largest_grad),
     ("MaxPoolGradV2", largest_grad),
-    ("MaxPoolV2", largest),
+    ("MaxPoolV2", largest::<false>),
 ];
 
 /// The windows of a call; `None` for windows over channels, and channels before space.
@@ -77,17 +77,14 @@ fn average(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 }
 
 /// Starts from the lowest finite value and passes NaN over, as TensorFlow does.
-fn largest(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
+fn largest<const KEEPS_LAST: bool>(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let k = KernelBuilder::new(caps);
     let start = bound(&k, call.dtype(0), true);
-    fold(&k, call, start, |acc, x| x.gt(acc).select(x, acc), |acc, _| acc)
-}
-
-/// As [`largest`], but a NaN at the last position of a window stays.
-fn largest_or_last(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let k = KernelBuilder::new(caps);
-    let start = bound(&k, call.dtype(0), true);
-    fold(&k, call, start, |acc, x| acc.gt(x).select(acc, x), |acc, _| acc)
+    let largest = |acc, _| acc;
+    match KEEPS_LAST {
+        true => fold(&k, call, start, |acc, x| acc.gt(x).select(acc, x), largest),
+        false => fold(&k, call, start, |acc, x| x.gt(acc).select(x, acc), largest),
+    }
 }
 
 /// Each position gets its share of every window that covers it.

@@ -133,10 +133,7 @@ impl Threads {
         I::Item: Send,
     {
         if self.helpers.is_none() {
-            return items.for_each(|item| {
-                budget::tick();
-                work(item);
-            });
+            return items.for_each(ticking(&work));
         }
         let mut items: Vec<I::Item> = items.collect();
         let n = items.len();
@@ -146,7 +143,7 @@ impl Threads {
             .map(|share| items.split_off(share * n / n_shares).into_iter())
             .collect();
         shares.push(items.into_iter());
-        self.hand_out(n, shares.into_iter().rev(), &work);
+        self.hand_out(shares.into_iter().rev(), &work);
     }
 
     /// The threads that take part in work of so many items.
@@ -160,26 +157,15 @@ impl Threads {
         }
     }
 
-    /// Hands out the `n` items of all shares to as many threads. It is compiled once for each kind of items,
+    /// Hands out the items of all shares to as many threads. It is compiled once for each kind of items,
     /// whatever is done to them.
-    fn hand_out<S>(
-        &self,
-        n: usize,
-        shares: impl ExactSizeIterator<Item = S>,
-        work: &(dyn Fn(S::Item) + Sync),
-    ) where
+    fn hand_out<S>(&self, shares: impl ExactSizeIterator<Item = S>, work: &(dyn Fn(S::Item) + Sync))
+    where
         S: DoubleEndedIterator + Send,
         S::Item: Send,
     {
-        let tick = |item| {
-            budget::tick();
-            work(item);
-        };
-        if n == 1 {
-            return shares.for_each(|items| items.for_each(work));
-        }
         if shares.len() == 1 {
-            return shares.for_each(|items| items.for_each(tick));
+            return shares.for_each(|items| items.for_each(ticking(work)));
         }
         let shares: SmallVec<[Mutex<S>; FEW]> = shares.map(Mutex::new).collect();
         let share = |index: usize| shares[index].lock().unwrap_or_else(PoisonError::into_inner);
@@ -187,7 +173,7 @@ impl Threads {
             let mut others = (1..shares.len()).map(|other| (own + other) % shares.len());
             let item = share(own).next();
             let item = item.or_else(|| others.find_map(|other| share(other).next_back()));
-            item.map(tick).is_some()
+            item.map(ticking(work)).is_some()
         });
     }
 
@@ -247,7 +233,7 @@ impl Threads {
         let shares = (0..len).step_by(share).zip(data.chunks_mut(share)).map(|(first, data)| {
             (first..first + data.len()).step_by(piece).zip(data.chunks_mut(piece))
         });
-        self.hand_out(n, shares, &|(first, part)| work(first, part));
+        self.hand_out(shares, &|(first, part)| work(first, part));
     }
 
     /// As [`for_each_piece`](Threads::for_each_piece), for work that may fail: returns the error of
@@ -290,7 +276,15 @@ impl Threads {
             let of = |index: usize| index * piece..len.min((index + 1) * piece);
             (first..n.min(first + share)).map(of)
         });
-        self.hand_out(n, shares, work);
+        self.hand_out(shares, work);
+    }
+}
+
+/// The work, before which the call in progress ends if its budget is over.
+fn ticking<T>(work: &(impl Fn(T) + ?Sized)) -> impl Fn(T) {
+    |item| {
+        budget::tick();
+        work(item);
     }
 }
 
@@ -353,6 +347,24 @@ mod tests {
             let total = Mutex::new(0);
             threads.for_each_range(10, 3, |range| *total.lock().unwrap() += range.sum::<usize>());
             assert_eq!(total.into_inner().unwrap(), 45);
+        }
+    }
+
+    #[test]
+    fn threads_begin_with_their_shares() {
+        let threads = Threads::new(NonZeroUsize::new(2).unwrap());
+        for _ in 0..200 {
+            let firsts: Mutex<Vec<(thread::ThreadId, usize)>> = Mutex::new(Vec::new());
+            let note = |range: Range<usize>| {
+                let (mut firsts, own) = (firsts.lock().unwrap(), thread::current().id());
+                if firsts.iter().all(|(id, _)| *id != own) {
+                    firsts.push((own, range.start));
+                }
+            };
+            threads.for_each_range(64, 1, note);
+            for (id, first) in firsts.into_inner().unwrap() {
+                assert_eq!(first, if id == thread::current().id() { 0 } else { 32 });
+            }
         }
     }
 

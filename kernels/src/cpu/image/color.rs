@@ -7,7 +7,7 @@ use crate::{
     kernel::{Io, Kernel},
     wide::WideElement,
 };
-use num_traits::Float;
+use num_traits::{Float, clamp};
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[
@@ -86,8 +86,7 @@ fn to_rgb<A: Float>([hue, saturation, value]: [A; 3]) -> [A; 3] {
     let strengths =
         [(sixths - three).abs() - one, two - (sixths - two).abs(), two - (sixths - four).abs()];
     strengths.map(|strength| {
-        let is_known = !strength.is_nan();
-        let strength = if is_known { strength.max(A::zero()).min(one) } else { strength };
+        let strength = clamp(strength, A::zero(), one);
         (one - saturation + saturation * strength) * value
     })
 }

@@ -62,7 +62,9 @@ fn members(io: &Io<'_>, bytes: &[u8]) -> Result<Bytes> {
         let member = read_all(io, &mut decoder)?;
         io.check_size(DType::U8, &Shape::new([all.len() + member.len()])?)?;
         all.extend_from_slice(&member);
-        rest = decoder.into_inner();
+        let left = decoder.into_inner();
+        // A member that is cut off may have been read to no end.
+        rest = if left.len() < rest.len() { left } else { &[] };
     }
     Ok(all.into())
 }

@@ -214,7 +214,7 @@ fn relu6(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 fn max_pool(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    let Some(pool) = pool::largest(call)? else { return Ok(None) };
+    let Some(pool) = pool::largest::<false>(call)? else { return Ok(None) };
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         pool.run(io)?;
         Range::read(io, 1).write(io, 1);
