@@ -46,10 +46,9 @@ pub struct ContextOptions {
     /// Where calls run that have no other device, such as `WGPU:0`; on the CPU if `None`, or if
     /// there is no such device.
     pub device: Option<DeviceName>,
-    /// Precision of matmuls and convolutions of `float32` on devices: TensorFloat-32 where they
-    /// have it, as in TensorFlow, whose
-    /// `tf.config.experimental.enable_tensor_float_32_execution(False)` is [`Precision::Full`]. The
-    /// CPU always counts all bits.
+    /// Precision of matmuls and convolutions of `float32`: TensorFloat-32 on GPUs that have it, as
+    /// in TensorFlow, whose `tf.config.experimental.enable_tensor_float_32_execution(False)` is
+    /// [`Precision::Full`]. CPUs count all bits unless it is [`Precision::BFloat16`].
     pub precision: Precision,
     /// Switches of the compiler.
     pub compile: CompileOptions,
@@ -393,7 +392,7 @@ impl Context {
         &self.0.limits
     }
 
-    /// Precision of matmuls and convolutions of `float32` on devices.
+    /// Precision of matmuls and convolutions of `float32`.
     pub fn precision(&self) -> Precision {
         self.0.precision
     }

@@ -89,7 +89,7 @@ pub(crate) fn execute_in_place(
     for (index, other) in others.iter().enumerate() {
         specs.push(operand_spec(other, host.get(index + 1) == Some(&true))?);
     }
-    let call = OpCall::new(op, &attrs, &specs, None)?;
+    let call = OpCall::new(op, &attrs, &specs, None)?.with_precision(context.precision());
     let kernel = compile(context, &call)?;
     let same = ValueType::new(value.dtype(), value.shape());
     if !value.is_plain() || !kernel.in_place(0) || call.outputs.first() != Some(&same) {

@@ -48,7 +48,8 @@ impl KernelCall {
         for (index, input) in inputs.iter().enumerate() {
             specs.push(operand_spec(input, host.get(index) == Some(&true))?);
         }
-        KernelCall::of(context, &OpCall::new(op, attrs, &specs, None)?)
+        let call = OpCall::new(op, attrs, &specs, None)?;
+        KernelCall::of(context, &call.with_precision(context.precision()))
     }
 
     /// Compiles a call.

@@ -2,10 +2,10 @@
 
 use super::{
     ModelFolder, Report, chrome_trace, columns,
+    context::ContextArguments,
     latency::{Latencies, duration},
     one_line, progress,
     recognize::model_folder,
-    run::{self, thread_count},
     show,
 };
 use anyhow::{Context as _, Result, ensure};
@@ -46,12 +46,8 @@ pub(super) struct BenchArguments {
     /// The threads that call at once, as those of a server do; each calls as often.
     #[arg(long, value_name = "N", default_value = "1")]
     callers: NonZeroUsize,
-    /// The threads that share the work of one op; one per processor by default.
-    #[arg(long, value_name = "N", value_parser = thread_count)]
-    threads: Option<NonZeroUsize>,
-    /// Run on this device, such as `WGPU` or `/device:WGPU:0`.
-    #[arg(long, value_name = "DEVICE")]
-    device: Option<String>,
+    #[command(flatten)]
+    context: ContextArguments,
     /// The number of ops to list, those that take longest.
     #[arg(long, value_name = "N", default_value = "10")]
     ops: usize,
@@ -67,7 +63,7 @@ const MAX_CALLERS: usize = 1024;
 pub(super) fn bench(arguments: BenchArguments) -> Result<Report> {
     ensure!(arguments.callers.get() <= MAX_CALLERS, "more than {MAX_CALLERS} callers");
     let folder = model_folder(arguments.folder.path())?;
-    let context = run::context(arguments.device.as_deref(), arguments.threads)?;
+    let context = arguments.context.context()?;
     let tags = arguments.tag_set.as_deref().map(show::split_tags);
     let options = LoadOptions { tags, ..LoadOptions::default() };
     let model = progress::during("loading", || load(&context, &folder, &options))?;

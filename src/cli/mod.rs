@@ -7,6 +7,7 @@ mod array_json;
 mod bench;
 mod checkpoint;
 mod chrome_trace;
+mod context;
 mod convert;
 mod examples;
 mod file_kind;

@@ -2,6 +2,7 @@
 
 use super::{
     ModelFolder, Report, chrome_trace,
+    context::ContextArguments,
     file_kind::FileKind,
     graph_file, inputs,
     latency::Latencies,
@@ -13,8 +14,7 @@ use super::{
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use ferroflow::{
-    ir::device_name::DeviceName,
-    runtime::{CallOptions, Context, ContextOptions, EagerTensor, RunOptions, TraceLevel},
+    runtime::{CallOptions, Context, EagerTensor, RunOptions, TraceLevel},
     saved_model::{LoadOptions, Session, load},
 };
 use serde_json::json;
@@ -49,12 +49,8 @@ pub(super) struct RunArguments {
     /// Write each output to `NAME.npy` in this folder, besides printing it.
     #[arg(long, value_name = "DIR")]
     outdir: Option<PathBuf>,
-    /// Run on this device, such as `WGPU` or `/device:WGPU:0`.
-    #[arg(long, value_name = "DEVICE")]
-    device: Option<String>,
-    /// The threads that share the work of one op; one per processor by default.
-    #[arg(long, value_name = "N", value_parser = thread_count)]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    context: ContextArguments,
     /// Call so many times more, and tell how long the calls took.
     #[arg(long, value_name = "N", conflicts_with = "placement")]
     repeat: Option<NonZeroUsize>,
@@ -106,7 +102,7 @@ impl BudgetFlags {
 
 pub(super) fn run(arguments: RunArguments) -> Result<Report> {
     let path = arguments.folder.path();
-    let context = context(arguments.device.as_deref(), arguments.threads)?;
+    let context = arguments.context.context()?;
     if FileKind::of(path) == FileKind::GraphDef {
         return run_graph(&context, path, &arguments);
     }
@@ -205,29 +201,4 @@ fn run_graph(context: &Context, path: &Path, arguments: &RunArguments) -> Result
         add_placement(&mut report, &context.take_placements());
     }
     Ok(report)
-}
-
-/// A context that runs ops without a device of their own on this device, which must exist.
-pub(super) fn context(device: Option<&str>, threads: Option<NonZeroUsize>) -> Result<Context> {
-    let plain = ContextOptions { threads, ..ContextOptions::default() };
-    let Some(device) = device else { return Ok(Context::with_options(plain)) };
-    let name: DeviceName = device.parse()?;
-    let options = ContextOptions { device: Some(name.clone()), ..plain };
-    let context = Context::with_options(options);
-    if name.kind.as_deref() != Some("CPU") {
-        context.device(&name)?;
-    }
-    Ok(context)
-}
-
-/// The most threads that may be asked for: each is one of the operating system.
-const MOST_THREADS: usize = 1024;
-
-/// A number of threads on the command line.
-pub(super) fn thread_count(text: &str) -> Result<NonZeroUsize, String> {
-    let number: NonZeroUsize = text.parse().map_err(|_| "not a number from 1 on".to_string())?;
-    match number.get() <= MOST_THREADS {
-        true => Ok(number),
-        false => Err(format!("more than {MOST_THREADS} threads")),
-    }
 }

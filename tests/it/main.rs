@@ -38,6 +38,7 @@ mod loaded_models;
 mod loading;
 mod monitored;
 mod order;
+mod precision;
 mod random_programs;
 #[cfg(feature = "conformance")]
 mod recorded;

@@ -10,6 +10,7 @@ use super::{
     region::epilogue::ExprEpilogue,
 };
 use crate::{
+    Precision,
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
@@ -80,14 +81,16 @@ impl Side {
 struct Plan {
     sizes: GemmSizes,
     count: usize,
+    precision: Precision,
     a: Side,
     b: Side,
 }
 
 impl Plan {
-    fn new(a: Side, b: Side, batch: &[usize]) -> Plan {
+    fn new(a: Side, b: Side, batch: &[usize], precision: Precision) -> Plan {
         let ((m, k), (_, n)) = (a.rows_and_cols(), b.rows_and_cols());
-        let plan = Plan { sizes: GemmSizes { m, k, n }, count: batch.iter().product(), a, b };
+        let (sizes, count) = (GemmSizes { m, k, n }, batch.iter().product());
+        let plan = Plan { sizes, count, precision, a, b };
         plan.merged()
     }
 
@@ -176,7 +179,8 @@ impl Plan {
         finish: Option<&dyn BlockEpilogue>,
     ) {
         let (a, b): (&[f32], &[f32]) = (io.input(0), io.input(1));
-        let weights = GemmWeights { tensor: io.tensor(1).filter(|_| self.count == 1), kept };
+        let tensor = io.tensor(1).filter(|_| self.count == 1);
+        let weights = GemmWeights { tensor, kept, precision: self.precision };
         self.for_each_matmul(io.threads(), io.output(0), |threads, index, out| {
             let (a, b) = (self.a.matrix(a, index), self.b.matrix(b, index));
             let epilogue = finish.map(|finish| RowsFrom { finish, row: index * self.sizes.m });
@@ -226,7 +230,7 @@ fn matmul(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 fn plan_of_two(call: &OpCall<'_>) -> Result<Plan> {
     let a = Side::new(call.shape(0), call.attrs.bool("transpose_a")?, false, &[])?;
     let b = Side::new(call.shape(1), call.attrs.bool("transpose_b")?, false, &[])?;
-    Ok(Plan::new(a, b, &[]))
+    Ok(Plan::new(a, b, &[], call.precision))
 }
 
 fn batch_matmul(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
@@ -244,7 +248,7 @@ fn plan_of_batch(call: &OpCall<'_>) -> Result<Plan> {
     let (adj_x, adj_y) = (call.attrs.bool("adj_x")?, call.attrs.bool("adj_y")?);
     let x = Side::new(call.shape(0), adj_x, adj_x, batch)?;
     let y = Side::new(call.shape(1), adj_y, adj_y, batch)?;
-    Ok(Plan::new(x, y, batch))
+    Ok(Plan::new(x, y, batch, call.precision))
 }
 
 #[cfg(test)]
@@ -255,7 +259,7 @@ mod tests {
         let side = |dims: &[usize]| {
             Side::new(&Shape::new(dims.iter().copied()).unwrap(), false, false, batch).unwrap()
         };
-        let plan = Plan::new(side(a), side(b), batch);
+        let plan = Plan::new(side(a), side(b), batch, Precision::Full);
         assert_eq!((plan.count, plan.sizes.m), (count, m));
     }
 

@@ -53,7 +53,6 @@ pub(super) fn kernel(
     call: OpCall<'_>,
     device: usize,
 ) -> Result<()> {
-    let call = call.with_precision(planner.context.precision());
     let limit = planner.context.limits().tensor_bytes;
     for (index, ty) in call.outputs.iter().enumerate() {
         check_size(ty.dtype, &call.output_shape(index)?, limit)?;

@@ -23,6 +23,7 @@ pub(super) fn kernel(
     let Some(op) = node.op.def() else { return Ok(()) };
     let specs = body.specs(node)?;
     let call = OpCall::new(op, &node.attrs, &specs, node.expr.as_deref())?;
+    let call = call.with_precision(planner.context.precision());
     if let Some(device) = planner.device(&node.device) {
         return device::kernel(planner, body, id, node, call, device);
     }

@@ -10,7 +10,9 @@ use super::{
     Geometry, by_im2col,
     direct::{Direct, DirectPlan},
 };
-use crate::{device::OpCall, error::Result, kernel::Io, plan::window::Sweep, threads::Threads};
+use crate::{
+    Precision, device::OpCall, error::Result, kernel::Io, plan::window::Sweep, threads::Threads,
+};
 use ferroflow_ir::HostTensor;
 
 /// A pointwise convolution that is computed some rows of an image at a time.
@@ -27,7 +29,7 @@ impl PointwiseRows {
         if g.groups != 1 || !g.sweep.is_pointwise() {
             return Ok(None);
         }
-        let weights = RowsByWeights::new(g.pointwise());
+        let weights = RowsByWeights::new(g.pointwise(), call.precision);
         let Geometry { sweep, filters, .. } = g;
         Ok(weights.map(|weights| PointwiseRows { sweep, filters, weights }))
     }
@@ -48,6 +50,7 @@ impl PointwiseRows {
 /// Convolutions of one geometry.
 pub(super) struct FloatConvolution {
     g: Geometry,
+    precision: Precision,
     way: Way,
 }
 
@@ -67,9 +70,9 @@ impl Way {
         not(target_arch = "x86_64"),
         expect(unused_variables, reason = "the registers are those of one processor family")
     )]
-    fn of_areas(g: &Geometry, direct: DirectPlan) -> Way {
+    fn of_areas(g: &Geometry, direct: DirectPlan, precision: Precision) -> Way {
         #[cfg(target_arch = "x86_64")]
-        if let Some(split) = SplitPlan::new(g) {
+        if let Some(split) = SplitPlan::new(g, precision) {
             return Way::Split(split, direct);
         }
         Way::ByAreas(direct)
@@ -77,16 +80,16 @@ impl Way {
 }
 
 impl FloatConvolution {
-    pub(super) fn new(g: Geometry) -> FloatConvolution {
+    pub(super) fn new(g: Geometry, precision: Precision) -> FloatConvolution {
         let way = if g.groups == 1 && g.sweep.is_pointwise() {
             Way::Pointwise(PackedWeights::default())
         } else {
             match DirectPlan::new(&g) {
-                Some(direct) => Way::of_areas(&g, direct),
+                Some(direct) => Way::of_areas(&g, direct, precision),
                 None => Way::ByTaps,
             }
         };
-        FloatConvolution { g, way }
+        FloatConvolution { g, precision, way }
     }
 
     /// Convolves input 0 by input 1, and finishes the windows.
@@ -113,7 +116,7 @@ impl FloatConvolution {
             Way::Pointwise(kept) => {
                 let (a, b) =
                     (Matrix::row_major(input, g.depth()), Matrix::row_major(filter, g.filters));
-                let weights = GemmWeights { tensor, kept };
+                let weights = GemmWeights { tensor, kept, precision: self.precision };
                 gemm_by_weights(threads, g.pointwise(), a, b, weights, out, finish);
             }
             Way::ByAreas(plan) => {

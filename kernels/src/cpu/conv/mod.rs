@@ -22,6 +22,7 @@ use super::{
     gemm::{GemmElement, GemmOutput, GemmSizes, Matrix, gemm},
 };
 use crate::{
+    Precision,
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
@@ -124,7 +125,7 @@ fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     }
     let geometry = Geometry::new(call, call.shape(0), call.shape(1))?;
     if call.dtype(0) == ferroflow_ir::DType::F32 {
-        let convolution = FloatConvolution::new(geometry);
+        let convolution = FloatConvolution::new(geometry, call.precision);
         return Ok(Some(Arc::new(move |io: &mut Io<'_>| convolution.run(io, None))));
     }
     Ok(with_real!(call.dtype(0), T => kernel::<T>(geometry)))
@@ -142,7 +143,7 @@ pub(super) fn forward<A: GemmElement<Acc = A> + Default>(
     if let (Some(input), Some(filter)) = (A::floats(input), A::floats(filter))
         && let Some(out) = A::floats_mut(out)
     {
-        let convolution = FloatConvolution::new(g.clone());
+        let convolution = FloatConvolution::new(g.clone(), Precision::Full);
         return convolution.forward(threads, input, (filter, None), out, None);
     }
     by_im2col(threads, g, input, filter, out)
@@ -199,7 +200,8 @@ pub(super) fn with_epilogue(
     call: &OpCall<'_>,
     epilogue: ExprEpilogue,
 ) -> Result<Option<Arc<dyn Kernel>>> {
-    let convolution = FloatConvolution::new(Geometry::new(call, call.shape(0), call.shape(1))?);
+    let geometry = Geometry::new(call, call.shape(0), call.shape(1))?;
+    let convolution = FloatConvolution::new(geometry, call.precision);
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let epilogue = epilogue.on(io, 2);
         convolution.run(io, Some(&epilogue))

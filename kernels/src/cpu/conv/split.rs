@@ -9,18 +9,17 @@
 
 use super::super::gemm::{
     BlockEpilogue, Matrix,
-    amx::TileUnit,
     linear::{LinearEpilogue, LinearSteps},
     rect::Rect,
     split::{
-        BLOCK, DEPTH, LINES, Magnitudes, PARTS, Panel, SplitRows, has_rows, pack_panels, panel_len,
-        split_positions, sum,
+        BLOCK, DEPTH, LINES, Magnitudes, Panel, Parts, SplitRows, SplitUnit, has_rows, pack_panels,
+        panel_len, split_positions, sum,
     },
     vector::InstructionSet,
     weights::{PackedLayout, PackedMatrix, PackedWeights},
 };
 use super::{Geometry, direct::DirectPlan};
-use crate::{error::Result, scratch::Scratch, threads::Threads};
+use crate::{Precision, error::Result, scratch::Scratch, threads::Threads};
 use ferroflow_ir::{HostTensor, window::Slide};
 use std::ops::Range;
 
@@ -44,7 +43,7 @@ const SHARED_PANELS: usize = 2;
 
 /// Plan of the convolutions of a geometry.
 pub(super) struct SplitPlan {
-    unit: TileUnit,
+    unit: SplitUnit,
     machine: InstructionSet,
     /// Lines of windows in a band.
     lines: usize,
@@ -71,7 +70,7 @@ struct Band {
 
 impl Band {
     /// The layout for so many lines; `None` where they are too many.
-    fn new(g: &Geometry, lines: usize) -> Option<Band> {
+    fn new(g: &Geometry, lines: usize, parts: Parts) -> Option<Band> {
         let slides = &g.sweep.slides;
         let windows = [1, lines, slides[2].output];
         let extent = |slide: &Slide, windows: usize| {
@@ -97,7 +96,7 @@ impl Band {
         // The last tiles of windows read beyond the last position.
         let n = dims[0].checked_mul(dims[1])?.checked_mul(dims[2])?.checked_mul(used)?;
         let part = n.checked_add(BLOCK)?.checked_mul(groups)?;
-        let bytes = part.checked_mul(PARTS * size_of::<u32>())?;
+        let bytes = part.checked_mul(parts.count() * size_of::<u32>())?;
         (bytes <= LARGEST_BAND).then_some(Band { positions, dims, slots, groups, part })
     }
 
@@ -147,8 +146,9 @@ fn phase_index(slides: &[Slide; 3], [x, y, z]: [usize; 3]) -> usize {
 
 impl SplitPlan {
     /// The way, where it is a good one.
-    pub(super) fn new(g: &Geometry) -> Option<SplitPlan> {
-        let (unit, machine) = TileUnit::detect().zip(InstructionSet::detect())?;
+    pub(super) fn new(g: &Geometry, precision: Precision) -> Option<SplitPlan> {
+        let (unit, machine) = SplitUnit::detect(precision).zip(InstructionSet::detect())?;
+        let parts = unit.parts;
         let Geometry { sweep, groups, filters } = g;
         let [_, b, c] = &sweep.slides;
         let channels = sweep.channels;
@@ -161,8 +161,10 @@ impl SplitPlan {
         // As many lines as there is room for, and bands of as many, give or take one.
         let mut lines = b.output;
         let band = loop {
-            match Band::new(g, lines) {
-                Some(band) if lines == 1 || PARTS * size_of::<u32>() * band.part <= BAND => {
+            match Band::new(g, lines, parts) {
+                Some(band)
+                    if lines == 1 || parts.count() * size_of::<u32>() * band.part <= BAND =>
+                {
                     break band;
                 }
                 None if lines == 1 => return None,
@@ -170,7 +172,7 @@ impl SplitPlan {
             }
         };
         let even = b.output.div_ceil(b.output.div_ceil(lines));
-        let (lines, band) = (even, if even == lines { band } else { Band::new(g, even)? });
+        let (lines, band) = (even, if even == lines { band } else { Band::new(g, even, parts)? });
         let windows = (lines - 1) * band.dims[2] + c.output;
         let padded = |len: usize, to: usize| len.next_multiple_of(to) as f64 / len as f64;
         let waste = padded(channels, DEPTH)
@@ -286,7 +288,7 @@ impl Split<'_> {
     /// Packs the filter.
     fn pack(&self, threads: &Threads) -> Result<Panels<'static>> {
         let (depth, channels) = (self.g.depth(), self.g.sweep.channels);
-        let len = depth / channels * panel_len(channels);
+        let len = depth / channels * panel_len(self.plan.unit, channels);
         let mut groups = Scratch::new(self.g.filters.div_ceil(BLOCK) * len)?;
         let filter = Matrix::row_major(self.filter, self.g.filters);
         let (with, cols) = ((self.plan.unit, threads), 0..self.g.filters);
@@ -338,7 +340,7 @@ impl Split<'_> {
         let (plane, line) = (lines.first / b.output, lines.first % b.output);
         let (image, plane) = (plane / a.output, plane % a.output);
         let firsts = [a.first(plane), b.first(line), c.first(0)];
-        let mut groups = Scratch::new(PARTS * band.part)?;
+        let mut groups = Scratch::new(plan.unit.parts.count() * band.part)?;
         let mut magnitudes = Magnitudes::NONE;
         let [n_a, _, n_c] = band.positions;
         let n_b = (lines.count - 1) * b.stride + (b.size - 1) * b.dilation + 1;
@@ -354,7 +356,7 @@ impl Split<'_> {
                 let first = band.at(slot, [x / a.stride, y / b.stride, 0]);
                 let n = (n_c - z).div_ceil(c.stride);
                 let own = at.map_or(0..0, |_| positions_inside(c, firsts[2] + z as isize, n));
-                for part in 0..PARTS {
+                for part in 0..plan.unit.parts.count() {
                     let line = &mut groups[part * band.part + first..][..band.line()];
                     line[..own.start * band.groups].fill(0);
                     line[own.end * band.groups..].fill(0);
@@ -402,6 +404,7 @@ impl Split<'_> {
                 let first = index * BLOCK;
                 let rows = (windows - first).min(BLOCK);
                 let a = SplitRows {
+                    parts: plan.unit.parts,
                     data: &band.groups[first * groups..],
                     steps,
                     row: bytes * groups,

@@ -55,7 +55,7 @@ fn by_weights(
     what: &str,
 ) {
     let tensor = ferroflow_ir::HostTensor::vector(filter).unwrap();
-    let convolution = FloatConvolution::new(g.clone());
+    let convolution = FloatConvolution::new(g.clone(), Precision::Full);
     for call in 0..3 {
         let mut out = vec![f32::NAN; expected.len()];
         let filter = (tensor.as_slice().unwrap(), Some(&tensor));
@@ -148,7 +148,7 @@ fn in_tile_registers() -> Vec<(Geometry, String)> {
 fn convolutions_in_tile_registers_are_right() {
     for (g, what) in in_tile_registers() {
         assert_eq!(
-            split::SplitPlan::new(&g).is_some(),
+            split::SplitPlan::new(&g, Precision::Full).is_some(),
             super::super::gemm::amx::TileUnit::detect().is_some(),
             "{what}"
         );

@@ -11,7 +11,7 @@ use super::{
 use super::{line, packed, small, split, vector::InstructionSet};
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Vectorized, vectorize};
-use crate::{number::Number, threads::Threads, wide::WideElement};
+use crate::{Precision, number::Number, threads::Threads, wide::WideElement};
 use gemm::Parallelism;
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -73,7 +73,7 @@ fn by_vectors<'o>(
         if !in_tiles(sizes, a, b) {
             return Some(out);
         }
-        if let Some(unit) = split::unit_for(sizes) {
+        if let Some(unit) = split::unit_for(sizes, Precision::Full) {
             split::multiply((unit, machine), threads, sizes, a, b.into(), out, None);
         } else if small::serves(machine, sizes, a, b) {
             small::multiply(machine, threads, sizes, a, b, out);

@@ -36,7 +36,7 @@ pub(super) mod tile;
 pub(super) mod vector;
 pub(super) mod weights;
 
-use crate::{threads::Threads, wide::WideElement};
+use crate::{Precision, threads::Threads, wide::WideElement};
 pub(super) use bytes::{Byte, gemm_of_bytes};
 use panels::by_panels;
 use {ferroflow_ir::HostTensor, std::sync::Arc};
@@ -241,9 +241,9 @@ pub(crate) fn gemm_by_weights(
         let single = Threads::single();
         let threads = if sizes.work() < parallel_work(sizes) { &single } else { threads };
         let packed = weights.packed(threads, machine, sizes, b);
-        let unit = split::unit_for(sizes);
+        let unit = split::unit_for(sizes, weights.precision);
         let small = unit.is_none() && small::serves(machine, sizes, a, b);
-        if packed.is_some() || (finish.is_some() && !small) {
+        if packed.is_some() || unit.is_some() || (finish.is_some() && !small) {
             assert!(a.fits(m, k) && b.fits(k, n), "the operands of a product of sizes {sizes:?}");
             let b = packed::RightOperand { matrix: b, packed: packed.as_deref() };
             let output = GemmOutput::row_major(out, n);
@@ -266,6 +266,7 @@ pub(crate) fn gemm_by_weights(
 pub(crate) struct GemmWeights<'a> {
     pub(crate) tensor: Option<&'a HostTensor>,
     pub(crate) kept: &'a weights::PackedWeights,
+    pub(crate) precision: Precision,
 }
 
 impl GemmWeights<'_> {
@@ -276,7 +277,7 @@ impl GemmWeights<'_> {
         sizes: GemmSizes,
         b: Matrix<'_, f32>,
     ) -> Option<Arc<weights::PackedMatrix>> {
-        let layout = weights::PackedLayout::of_matmul(machine, sizes, b);
+        let layout = weights::PackedLayout::of_matmul(machine, (sizes, self.precision), b);
         self.kept.of(threads, sizes.m, self.tensor, layout)
     }
 }

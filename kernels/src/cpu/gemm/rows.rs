@@ -10,7 +10,7 @@ use super::{
     vector::InstructionSet,
     weights::{PackedLayout, PackedMatrix, PackedWeights},
 };
-use crate::threads::Threads;
+use crate::{Precision, threads::Threads};
 use ferroflow_ir::HostTensor;
 use std::sync::Arc;
 
@@ -19,17 +19,19 @@ pub(in crate::cpu) struct RowsByWeights {
     machine: InstructionSet,
     /// Those of the whole matmul, by which its sums are cut.
     sizes: GemmSizes,
+    precision: Precision,
     kept: PackedWeights,
 }
 
 impl RowsByWeights {
     /// The operand of a matmul; `None` where it is none for tiles.
-    pub(in crate::cpu) fn new(sizes: GemmSizes) -> Option<RowsByWeights> {
+    pub(in crate::cpu) fn new(sizes: GemmSizes, precision: Precision) -> Option<RowsByWeights> {
         let machine = InstructionSet::detect()?;
         let (a, b) = (Matrix::row_major(&[], sizes.k), Matrix::row_major(&[], sizes.n));
         in_tiles(sizes, a, b).then(|| RowsByWeights {
             machine,
             sizes,
+            precision,
             kept: PackedWeights::default(),
         })
     }
@@ -42,7 +44,7 @@ impl RowsByWeights {
         tensor: Option<&HostTensor>,
     ) -> Option<Arc<PackedMatrix>> {
         let matrix = Matrix::row_major(weights, self.sizes.n);
-        let layout = PackedLayout::of_matmul(self.machine, self.sizes, matrix);
+        let layout = PackedLayout::of_matmul(self.machine, (self.sizes, self.precision), matrix);
         self.kept.of(threads, 1, tensor, layout)
     }
 
@@ -70,7 +72,7 @@ impl RowsByWeights {
         let finish = finish.map(|finish| RowsFrom { finish, row });
         let finish = finish.as_ref().map(|finish| finish as &dyn BlockEpilogue);
         let single = Threads::single();
-        if let Some(unit) = split::unit_for(self.sizes) {
+        if let Some(unit) = split::unit_for(self.sizes, self.precision) {
             return split::multiply((unit, self.machine), &single, sizes, a, b, output, finish);
         }
         let sizes = (sizes, depth(self.sizes));

@@ -9,10 +9,10 @@ use super::{
     GemmSizes, Matrix,
     pack::pack_columns,
     packed::depth,
-    split::{self, BLOCK, Magnitudes, TileUnit},
+    split::{self, BLOCK, Magnitudes, SplitUnit},
     vector::InstructionSet,
 };
-use crate::{pages::prefer_large, threads::Threads};
+use crate::{Precision, pages::prefer_large, threads::Threads};
 use ferroflow_ir::{HostTensor, TensorIdentity, memory::HostMemory};
 use parking_lot::Mutex;
 use std::{
@@ -54,19 +54,19 @@ pub(in crate::cpu) struct PackedLayout {
     /// Steps of a block.
     depth: usize,
     /// Contiguous steps that tile registers take, where numbers are split into parts.
-    run: Option<(TileUnit, usize)>,
+    run: Option<(SplitUnit, usize)>,
 }
 
 impl PackedLayout {
     /// The layout of the right operand of a matmul.
     pub(in crate::cpu) fn of_matmul(
         machine: InstructionSet,
-        sizes: GemmSizes,
+        (sizes, precision): (GemmSizes, Precision),
         b: Matrix<'_, f32>,
     ) -> PackedLayout {
         let Matrix { row_stride, col_stride, .. } = b;
         let GemmSizes { k, n, .. } = sizes;
-        let run = split::unit_for(sizes).map(|unit| (unit, k));
+        let run = split::unit_for(sizes, precision).map(|unit| (unit, k));
         // In parts, a panel has all steps, whatever the rows: kernels for other numbers of them share it.
         let depth = if run.is_some() { k } else { depth(sizes) };
         PackedLayout { machine, steps: k, cols: n, row_stride, col_stride, depth, run }
@@ -85,7 +85,7 @@ impl PackedLayout {
     /// As [`whole`](PackedLayout::whole), for tile registers that take runs of so many steps.
     #[cfg(target_arch = "x86_64")]
     pub(in crate::cpu) fn split(
-        (unit, machine): (TileUnit, InstructionSet),
+        (unit, machine): (SplitUnit, InstructionSet),
         steps: usize,
         cols: usize,
         run: usize,
@@ -98,14 +98,14 @@ impl PackedLayout {
     }
 
     /// The 32-bit words of a panel of these runs of steps.
-    fn panel_len(&self, run: usize) -> usize {
-        self.steps / run.max(1) * split::panel_len(run)
+    fn panel_len(&self, (unit, run): (SplitUnit, usize)) -> usize {
+        self.steps / run.max(1) * split::panel_len(unit, run)
     }
 
     /// The 32-bit words of all blocks or panels.
     fn len(&self) -> Option<usize> {
         match self.run {
-            Some((_, run)) => self.panel_len(run).checked_mul(self.cols.div_ceil(BLOCK)),
+            Some(run) => self.panel_len(run).checked_mul(self.cols.div_ceil(BLOCK)),
             None => self.steps.checked_mul(self.padded()),
         }
     }
@@ -178,7 +178,7 @@ impl PackedMatrix {
     #[cfg(target_arch = "x86_64")]
     pub(in crate::cpu) fn split_panel(&self, first: usize) -> split::Panel<'_> {
         debug_assert!(first.is_multiple_of(BLOCK), "the first of a panel");
-        let (_, run) = self.layout.run.expect("numbers are split");
+        let run = self.layout.run.expect("numbers are split");
         let len = self.layout.panel_len(run);
         let packed: &[u32] = bytemuck::cast_slice(self.memory.bytes());
         let index = first / BLOCK;
@@ -315,7 +315,8 @@ mod tests {
                 let kept = PackedWeights::default();
                 for _ in 0..3 {
                     let mut found = vec![f32::NAN; m * n];
-                    let weights = GemmWeights { tensor: Some(&b), kept: &kept };
+                    let (tensor, precision) = (Some(&b), Precision::Full);
+                    let weights = GemmWeights { tensor, kept: &kept, precision };
                     gemm_by_weights(&threads, sizes, a, matrix, weights, &mut found, None);
                     assert_eq!(found, expected, "{sizes:?} {transposed}");
                 }

@@ -99,7 +99,7 @@ fn anchored(call: &OpCall<'_>) -> Result<Option<RegionKernel>> {
         return Ok(None);
     };
     let n = op.input_dtypes(&anchor.attrs)?.len();
-    let own = OpCall::new(op, &anchor.attrs, &call.inputs[..n], None)?;
+    let own = call.part(op, &anchor.attrs, &call.inputs[..n], None)?;
     let space = own.output_shape(0)?;
     if own.outputs[0].dtype != DType::F32 || space.num_elements() == 0 {
         return Ok(None);

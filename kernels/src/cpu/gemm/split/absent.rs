@@ -3,26 +3,26 @@
 use super::{
     BlockEpilogue, GemmOutput, GemmSizes, Matrix, packed::RightOperand, vector::InstructionSet,
 };
-use crate::threads::Threads;
+use crate::{Precision, threads::Threads};
 use std::ops::Range;
 
 /// Tile registers, and magnitudes of split numbers, of which there are none.
-pub(in crate::cpu) use std::convert::{Infallible as TileUnit, Infallible as Magnitudes};
+pub(in crate::cpu) use std::convert::{Infallible as SplitUnit, Infallible as Magnitudes};
 
 /// Columns of a panel.
 pub(in crate::cpu) const BLOCK: usize = 32;
 
 /// The unit for matmuls of these sizes: none.
-pub(in crate::cpu) fn unit_for(_: GemmSizes) -> Option<TileUnit> {
+pub(in crate::cpu) fn unit_for(_: GemmSizes, _: Precision) -> Option<SplitUnit> {
     None
 }
 
-pub(in crate::cpu) fn panel_len(depth: usize) -> usize {
-    depth
+pub(in crate::cpu) fn panel_len(unit: SplitUnit, _: usize) -> usize {
+    match unit {}
 }
 
 pub(in crate::cpu) fn pack_panels(
-    (unit, _): (TileUnit, &Threads),
+    (unit, _): (SplitUnit, &Threads),
     _: Matrix<'_, f32>,
     _: Range<usize>,
     _: Range<usize>,
@@ -33,7 +33,7 @@ pub(in crate::cpu) fn pack_panels(
 }
 
 pub(super) fn multiply(
-    (unit, _): (TileUnit, InstructionSet),
+    (unit, _): (SplitUnit, InstructionSet),
     _: &Threads,
     _: GemmSizes,
     _: Matrix<'_, f32>,

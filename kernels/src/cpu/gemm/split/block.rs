@@ -5,7 +5,7 @@
 use super::{
     super::{amx::Configured, rect::Rect},
     Panel,
-    parts::{LINES, PART, STEP},
+    unit::{LINES, PART, Parts},
 };
 use std::{arch::asm, mem::offset_of};
 
@@ -18,9 +18,10 @@ const ROW: usize = 64;
 /// Bytes of a 32-bit group.
 const GROUP: usize = size_of::<u32>();
 
-/// Rows of a split left operand in memory: two tiles for each step, and each of them in three parts.
+/// Rows of a split left operand in memory: two tiles for each step, and each of them in all parts.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cpu) struct SplitRows<'a> {
+    pub(in crate::cpu) parts: Parts,
     /// Groups of two `bfloat16`.
     pub(in crate::cpu) data: &'a [u32],
     /// Where the first row of the first tile is in each step, in bytes.
@@ -35,16 +36,16 @@ pub(in crate::cpu) struct SplitRows<'a> {
 
 impl<'a> SplitRows<'a> {
     /// A packed block, of which these are the steps.
-    pub(super) fn packed(data: &'a [u32], steps: &'a [usize]) -> SplitRows<'a> {
-        SplitRows { data, steps, row: ROW, part: GROUP * PART, tile: ROW * LINES }
+    pub(super) fn packed(parts: Parts, data: &'a [u32], steps: &'a [usize]) -> SplitRows<'a> {
+        SplitRows { parts, data, steps, row: ROW, part: GROUP * PART, tile: ROW * LINES }
     }
 }
 
-/// Adds six matmuls of parts to the four tile registers that hold sums, those that are small first.
-/// `$rows` and `$cols` are [`all`] where there are two tiles of rows or columns, and [`none`] where
-/// there is one. Meanwhile it asks for memory, a quarter of a step of the right operand in each step.
+/// Adds matmuls of parts to the four tile registers that hold sums: `$step` for each step, which begins with the first
+/// part of the first tile of the left operand in `at`. `$rows` and `$cols` are [`all`] where there are two tiles
+/// of rows or columns, and [`none`] where there is one.
 macro_rules! sums {
-    ($rows:ident, $cols:ident, $call:expr) => {
+    ($rows:ident, $cols:ident, $call:expr, $($step:expr,)*) => {
         asm!(
             "mov {stride}, [{call} + {OUT_ROW}]",
             "mov {at}, [{call} + {OUT}]",
@@ -68,6 +69,47 @@ macro_rules! sums {
             "mov {at}, [{steps}]",
             "add {steps}, 8",
             "add {at}, {a}",
+            $($step,)*
+            "cmp {steps}, [{call} + {END}]",
+            "jne 2b",
+            "mov {stride}, [{call} + {OUT_ROW}]",
+            "mov {at}, [{call} + {OUT}]",
+            "tilestored [{at} + {stride}*1], tmm0",
+            $cols!("tilestored [{at} + {stride}*1 + 64], tmm1"),
+            $rows!("mov {at}, [{call} + {LOW}]"),
+            $rows!("tilestored [{at} + {stride}*1], tmm2"),
+            $rows!($cols!("tilestored [{at} + {stride}*1 + 64], tmm3")),
+            "/* {tile}, {LOW}: for two tiles of rows alone, {part}: for three parts */",
+            call = in(reg) &raw const $call,
+            a = in(reg) $call.a,
+            b = inout(reg) $call.b => _,
+            steps = inout(reg) $call.steps => _,
+            row = in(reg) $call.row,
+            part = in(reg) $call.part,
+            tile = in(reg) $call.tile,
+            ahead = inout(reg) $call.ahead => _,
+            add = inout(reg) usize::from($call.add) => _,
+            at = out(reg) _,
+            stride = out(reg) _,
+            OUT = const offset_of!(Call, out),
+            LOW = const offset_of!(Call, low),
+            OUT_ROW = const offset_of!(Call, out_row),
+            END = const offset_of!(Call, end),
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+            options(nostack),
+        )
+    };
+}
+
+/// Adds six matmuls of three parts, those that are small first. Meanwhile it asks for memory, a quarter of a step of the
+/// right operand in each step.
+macro_rules! sums_of_three {
+    ($rows:ident, $cols:ident, $call:expr) => {
+        sums!(
+            $rows,
+            $cols,
+            $call,
             "lea {at}, [{at} + 2*{part}]",
             "tileloadd tmm4, [{at} + {row}*1]",
             "tileloadd tmm6, [{b} + {add}*1]",
@@ -140,34 +182,36 @@ macro_rules! sums {
             "prefetcht1 [{ahead} + 1472]",
             "add {b}, 6144",
             "add {ahead}, 1536",
-            "cmp {steps}, [{call} + {END}]",
-            "jne 2b",
-            "mov {stride}, [{call} + {OUT_ROW}]",
-            "mov {at}, [{call} + {OUT}]",
-            "tilestored [{at} + {stride}*1], tmm0",
-            $cols!("tilestored [{at} + {stride}*1 + 64], tmm1"),
-            $rows!("mov {at}, [{call} + {LOW}]"),
-            $rows!("tilestored [{at} + {stride}*1], tmm2"),
-            $rows!($cols!("tilestored [{at} + {stride}*1 + 64], tmm3")),
-            "/* {tile}, {LOW}: for two tiles of rows alone */",
-            call = in(reg) &raw const $call,
-            a = in(reg) $call.a,
-            b = inout(reg) $call.b => _,
-            steps = inout(reg) $call.steps => _,
-            row = in(reg) $call.row,
-            part = in(reg) $call.part,
-            tile = in(reg) $call.tile,
-            ahead = inout(reg) $call.ahead => _,
-            add = inout(reg) usize::from($call.add) => _,
-            at = out(reg) _,
-            stride = out(reg) _,
-            OUT = const offset_of!(Call, out),
-            LOW = const offset_of!(Call, low),
-            OUT_ROW = const offset_of!(Call, out_row),
-            END = const offset_of!(Call, end),
-            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-            options(nostack),
+        )
+    };
+}
+
+/// As [`sums_of_three`], one matmul of the only part.
+macro_rules! sums_of_one {
+    ($rows:ident, $cols:ident, $call:expr) => {
+        sums!(
+            $rows,
+            $cols,
+            $call,
+            "tileloadd tmm4, [{at} + {row}*1]",
+            "tileloadd tmm6, [{b} + {add}*1]",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            "prefetcht1 [{ahead} + 0]",
+            $cols!("tileloadd tmm7, [{b} + {add}*1 + 1024]"),
+            $cols!("tdpbf16ps tmm1, tmm4, tmm7"),
+            "prefetcht1 [{ahead} + 64]",
+            "prefetcht1 [{ahead} + 128]",
+            "prefetcht1 [{ahead} + 192]",
+            $rows!("add {at}, {tile}"),
+            $rows!("tileloadd tmm5, [{at} + {row}*1]"),
+            $rows!("tdpbf16ps tmm2, tmm5, tmm6"),
+            "prefetcht1 [{ahead} + 256]",
+            "prefetcht1 [{ahead} + 320]",
+            $rows!($cols!("tdpbf16ps tmm3, tmm5, tmm7")),
+            "prefetcht1 [{ahead} + 384]",
+            "prefetcht1 [{ahead} + 448]",
+            "add {b}, 2048",
+            "add {ahead}, 512",
         )
     };
 }
@@ -266,10 +310,11 @@ pub(super) fn put(sums: &[f32], stride: usize, out: &mut Rect<'_>, add: bool) {
 fn run(_: &Configured, a: SplitRows<'_>, b: Panel<'_>, out: Rect<'_>, add: bool) {
     let two = [out.rows() == BLOCK, out.cols() == BLOCK];
     let second = if two[0] { a.tile } else { 0 };
-    let beyond = second + 2 * a.part + (LINES - 1) * a.row + ROW;
+    let step = a.parts.step();
+    let beyond = second + (a.parts.count() - 1) * a.part + (LINES - 1) * a.row + ROW;
     let last = a.steps.iter().copied().max().unwrap_or_default();
     assert!(!a.steps.is_empty() && last + beyond <= a.data.len() * GROUP, "the left operand");
-    assert!(b.groups.len() >= a.steps.len() * STEP && STEP * GROUP == 6144 && PART * GROUP == 2048);
+    assert!(b.groups.len() >= a.steps.len() * step && PART * GROUP == 2048, "the right one");
     let ends = a.steps.as_ptr_range();
     let (data, stride) = (out.as_ptr(), out.row_stride());
     let call = Call {
@@ -287,16 +332,20 @@ fn run(_: &Configured, a: SplitRows<'_>, b: Panel<'_>, out: Rect<'_>, add: bool)
         ahead: b.ahead,
     };
     // SAFETY: the registers are configured as 16 rows of 64 bytes on this thread, as there is a `Configured`.
-    // Every step reads two tiles at most of each of three parts of the left operand, of which the last byte is
-    // inside (see the first assertion), and three kilobytes of groups of the right one for each of its tiles (see
-    // the second). What is written, and read before where it is added to, are the rows of `out`, an exclusive
+    // Every step reads two tiles at most of each part of the left operand, of which the last byte is
+    // inside (see the first assertion), and a kilobyte of groups of each part of the right one for each of its tiles
+    // (see the second). What is written, and read before where it is added to, are the rows of `out`, an exclusive
     // borrow: sixteen or thirty-two of as many columns.
     unsafe {
-        match two {
-            [true, true] => sums!(all, all, call),
-            [true, false] => sums!(all, none, call),
-            [false, true] => sums!(none, all, call),
-            [false, false] => sums!(none, none, call),
+        match (a.parts, two) {
+            (Parts::Three, [true, true]) => sums_of_three!(all, all, call),
+            (Parts::Three, [true, false]) => sums_of_three!(all, none, call),
+            (Parts::Three, [false, true]) => sums_of_three!(none, all, call),
+            (Parts::Three, [false, false]) => sums_of_three!(none, none, call),
+            (Parts::One, [true, true]) => sums_of_one!(all, all, call),
+            (Parts::One, [true, false]) => sums_of_one!(all, none, call),
+            (Parts::One, [false, true]) => sums_of_one!(none, all, call),
+            (Parts::One, [false, false]) => sums_of_one!(none, none, call),
         }
     }
 }

@@ -8,6 +8,8 @@
 //! numbers that three parts do not have, as infinities, or whose products come near overflow or so near to
 //! underflow that those of parts are subnormal ([`parts::Magnitudes`]), are multiplied in those registers.
 //!
+//! Where [`Precision::BFloat16`] is asked for, numbers have one part, which is rounded, and there is one product.
+//!
 //! The summed dimension is cut into depths by its length alone, and the order of the sums of an element is that of
 //! its depths: how blocks are shared among threads does not change the bits.
 
@@ -16,13 +18,13 @@ mod parts;
 mod registers;
 #[cfg(test)]
 mod tests;
+mod unit;
 
 use block::put;
 pub(in crate::cpu) use block::{BLOCK, SplitRows, Sums, sum};
-pub(in crate::cpu) use parts::{DEPTH, LINES, Magnitudes, PARTS};
+pub(in crate::cpu) use parts::Magnitudes;
 pub(in crate::cpu) use registers::split_positions;
-
-pub(in crate::cpu) use super::amx::TileUnit;
+pub(in crate::cpu) use unit::{DEPTH, LINES, Parts, SplitUnit};
 
 use super::{
     BlockEpilogue, GemmOutput, GemmSizes, Matrix,
@@ -34,9 +36,10 @@ use super::{
     vector::InstructionSet,
     weights::PackedMatrix,
 };
-use crate::{scratch::Scratch, threads::Threads};
-use parts::{STEP, TILE, pack};
+use crate::{Precision, scratch::Scratch, threads::Threads};
+use parts::pack;
 use std::ops::Range;
+use unit::TILE;
 
 /// The most steps of a depth.
 const MOST_STEPS: usize = 32;
@@ -78,8 +81,13 @@ const LARGE: usize = 1 << 19;
 /// The least multiplications.
 const LEAST_WORK: u64 = 1 << 18;
 
+/// Groups of two tiles of lines for the steps of a depth.
+pub(in crate::cpu) fn panel_len(unit: SplitUnit, depth: usize) -> usize {
+    depth.div_ceil(DEPTH) * unit.parts.step()
+}
+
 /// The unit for matmuls of these sizes, where it is the better way.
-pub(in crate::cpu) fn unit_for(sizes: GemmSizes) -> Option<TileUnit> {
+pub(in crate::cpu) fn unit_for(sizes: GemmSizes, precision: Precision) -> Option<SplitUnit> {
     let GemmSizes { m, k, n } = sizes;
     let padded = |len: usize, to: usize| len.checked_next_multiple_of(to).unwrap_or(len);
     let padded = GemmSizes { m: padded(m, LINES), k: padded(k, DEPTH), n: padded(n, LINES) };
@@ -88,7 +96,7 @@ pub(in crate::cpu) fn unit_for(sizes: GemmSizes) -> Option<TileUnit> {
         && k >= SHORTEST
         && sizes.work() >= LEAST_WORK
         && padded.work() / 3 <= sizes.work() / 2;
-    TileUnit::detect().filter(|_| serves)
+    SplitUnit::detect(precision).filter(|_| serves)
 }
 
 /// Whether so many rows are enough for a right operand of so many elements.
@@ -102,15 +110,10 @@ pub(in crate::cpu) fn depth(k: usize) -> usize {
     steps.div_ceil(steps.div_ceil(MOST_STEPS)) * DEPTH
 }
 
-/// Groups of two tiles of lines for the steps of a depth.
-pub(in crate::cpu) fn panel_len(depth: usize) -> usize {
-    depth.div_ceil(DEPTH) * STEP
-}
-
 /// Packs some columns of the right operand, and returns the magnitudes of each panel. Of these steps of the summed
 /// dimension, runs of so many are each filled up with zeros.
 pub(in crate::cpu) fn pack_panels(
-    (unit, threads): (TileUnit, &Threads),
+    (unit, threads): (SplitUnit, &Threads),
     b: Matrix<'_, f32>,
     cols: Range<usize>,
     steps: Range<usize>,
@@ -118,11 +121,12 @@ pub(in crate::cpu) fn pack_panels(
     packed: &mut [u32],
 ) -> Vec<Magnitudes> {
     let mut magnitudes = vec![Magnitudes::NONE; cols.len().div_ceil(BLOCK)];
-    let panels = packed.chunks_exact_mut(steps.len() / run * panel_len(run)).zip(&mut magnitudes);
+    let panels =
+        packed.chunks_exact_mut(steps.len() / run * panel_len(unit, run)).zip(&mut magnitudes);
     threads.for_each(panels.enumerate(), |(index, (packed, magnitudes))| {
         let first = cols.start + index * BLOCK;
         let lines = first..cols.end.min(first + BLOCK);
-        let runs = steps.clone().step_by(run).zip(packed.chunks_exact_mut(panel_len(run)));
+        let runs = steps.clone().step_by(run).zip(packed.chunks_exact_mut(panel_len(unit, run)));
         for (start, packed) in runs {
             let (lines, depths) = (lines.clone(), start..start + run);
             let met = pack(unit, b.transposed(), lines, depths, GroupOrder::ByGroups, packed);
@@ -160,7 +164,7 @@ const QUARTERS: usize = 4;
 
 /// Computes a matmul, and applies the epilogue to blocks of it.
 pub(super) fn multiply(
-    (unit, machine): (TileUnit, InstructionSet),
+    (unit, machine): (SplitUnit, InstructionSet),
     threads: &Threads,
     sizes: GemmSizes,
     a: Matrix<'_, f32>,
@@ -171,7 +175,7 @@ pub(super) fn multiply(
     let GemmOutput { data, row_stride, accumulate } = out;
     let mut out = Rect::new(data, sizes.m, sizes.n, row_stride);
     let depth = depth(sizes.k);
-    let step = STEP * size_of::<u32>();
+    let step = unit.parts.step() * size_of::<u32>();
     let offsets: Vec<usize> = (0..depth / DEPTH).map(|index| index * step).collect();
     for depth in depths(sizes.k, depth, accumulate, finish) {
         let offsets = &offsets[..depth.steps.len().div_ceil(DEPTH)];
@@ -182,7 +186,7 @@ pub(super) fn multiply(
 
 /// A matmul over a part of the summed dimension.
 struct Part<'a> {
-    unit: TileUnit,
+    unit: SplitUnit,
     machine: InstructionSet,
     threads: &'a Threads,
     sizes: GemmSizes,
@@ -226,7 +230,7 @@ impl Panels<'_> {
         match self {
             Panels::Kept(packed) => {
                 let panel = packed.split_panel(cols.start);
-                let groups = &panel.groups[panel_len(part.depth.steps.start)..][..len];
+                let groups = &panel.groups[panel_len(part.unit, part.depth.steps.start)..][..len];
                 (Panel::new(groups, panel.magnitudes), panel.groups.len())
             }
             Panels::Shared { first, groups, magnitudes } => {
@@ -244,7 +248,7 @@ impl Panels<'_> {
 impl Part<'_> {
     /// Groups of a packed block of rows or panel of columns.
     fn panel_len(&self) -> usize {
-        self.offsets.len() * STEP
+        self.offsets.len() * self.unit.parts.step()
     }
 
     fn multiply(&self, out: Rect<'_>) {
@@ -407,7 +411,11 @@ impl Part<'_> {
                     let part = block.take_rows(tall);
                     if part.rows() > 0 {
                         let row = first_row + index * BLOCK + half * LINES;
-                        let a = SplitRows::packed(&groups[half * TILE..], self.offsets);
+                        let a = SplitRows::packed(
+                            self.unit.parts,
+                            &groups[half * TILE..],
+                            self.offsets,
+                        );
                         let a = suit.then_some(a);
                         self.block(registers, a, panel, (row, cols.start), part, sums);
                     }

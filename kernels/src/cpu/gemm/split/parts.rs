@@ -1,29 +1,11 @@
 //! Numbers of `f32` as sums of three numbers of `bfloat16`, in the order in which tiles are loaded.
 
 use super::{
-    super::{Matrix, amx::TileUnit, group_order::GroupOrder},
+    super::{Matrix, group_order::GroupOrder},
     registers::{Rows, split_tile, transpose},
+    unit::{DEPTH, LINES, PART, SplitUnit, TILE},
 };
 use std::ops::Range;
-
-/// Lines of a tile.
-pub(in crate::cpu) const LINES: usize = 16;
-
-/// Elements of the summed dimension that one step of a tile takes: the first half of them are in the lower
-/// halves of the groups, the second half in the upper ones.
-pub(in crate::cpu) const DEPTH: usize = 32;
-
-/// 32-bit groups of a tile.
-pub(super) const TILE: usize = LINES * DEPTH / 2;
-
-/// Parts of a number.
-pub(in crate::cpu) const PARTS: usize = 3;
-
-/// 32-bit groups of a part of two tiles.
-pub(super) const PART: usize = 2 * TILE;
-
-/// 32-bit groups of two tiles for one step: all parts, the highest first.
-pub(super) const STEP: usize = PARTS * PART;
 
 /// The magnitudes of some numbers, as bits of `f32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +63,7 @@ impl Magnitudes {
 /// Splits some rows of a matrix, called lines, whose elements of these depths are summed: two tiles of lines
 /// for each step of the depths, filled up with zeros. Returns the magnitudes of the lines of each tile.
 pub(super) fn pack(
-    unit: TileUnit,
+    unit: SplitUnit,
     matrix: Matrix<'_, f32>,
     lines: Range<usize>,
     depths: Range<usize>,
@@ -89,7 +71,7 @@ pub(super) fn pack(
     packed: &mut [u32],
 ) -> [Magnitudes; 2] {
     let mut all = [Magnitudes::NONE; 2];
-    for (step, tiles) in packed.chunks_exact_mut(STEP).enumerate() {
+    for (step, tiles) in packed.chunks_exact_mut(unit.parts.step()).enumerate() {
         let first = depths.start + step * DEPTH;
         let depths = first..depths.end.min(first + DEPTH);
         for (half, all) in all.iter_mut().enumerate() {
@@ -104,7 +86,7 @@ pub(super) fn pack(
 
 /// Splits the elements of a tile.
 fn pack_tile(
-    unit: TileUnit,
+    unit: SplitUnit,
     matrix: Matrix<'_, f32>,
     lines: Range<usize>,
     depths: Range<usize>,
@@ -141,7 +123,7 @@ fn pack_tile(
         (GroupOrder::ByLines, split_tile(unit, &aside, by_lines(DEPTH), tiles))
     };
     if natural != order {
-        for part in tiles.chunks_mut(PART).take(PARTS) {
+        for part in tiles.chunks_mut(PART).take(unit.parts.count()) {
             part.first_chunk_mut().into_iter().for_each(|tile| transpose(unit, tile));
         }
     }
@@ -150,7 +132,9 @@ fn pack_tile(
 
 #[cfg(test)]
 mod tests {
+    use super::super::unit::Parts;
     use super::{super::registers::split_positions, *};
+    use crate::Precision;
 
     fn magnitudes(numbers: &[f32]) -> Magnitudes {
         let all = numbers.iter().map(|number| number.abs().to_bits());
@@ -169,7 +153,7 @@ mod tests {
     }
 
     /// The parts at an element of a packed operand.
-    fn parts(packed: &[u32], order: GroupOrder, line: usize, depth: usize) -> [f32; PARTS] {
+    fn parts(packed: &[u32], order: GroupOrder, line: usize, depth: usize) -> [f32; 3] {
         let (step, depth) = (depth / DEPTH, depth % DEPTH);
         let (half, line) = (line / LINES, line % LINES);
         let (group, shift) = (depth % LINES, 16 * (depth / LINES));
@@ -178,20 +162,20 @@ mod tests {
             GroupOrder::ByGroups => group * LINES + line,
         };
         [0, 1, 2].map(|part| {
-            let group = packed[step * STEP + part * PART + half * TILE + within];
+            let group = packed[step * Parts::Three.step() + part * PART + half * TILE + within];
             f32::from_bits(group >> shift << 16)
         })
     }
 
     #[test]
     fn three_parts_are_the_number() {
-        let Some(unit) = TileUnit::detect() else { return };
+        let Some(unit) = SplitUnit::detect(Precision::Full) else { return };
         for (lines, depth) in [(32, 32), (32, 96), (17, 50), (3, 70), (16, 16)] {
             for (row_stride, col_stride) in [(depth, 1), (1, lines), (2 * depth + 1, 2)] {
                 let data = numbers((lines - 1) * row_stride + (depth - 1) * col_stride + 1);
                 let matrix = Matrix { data: &data[..], row_stride, col_stride, conjugate: false };
                 for order in [GroupOrder::ByLines, GroupOrder::ByGroups] {
-                    let mut packed = vec![7; depth.div_ceil(DEPTH) * STEP];
+                    let mut packed = vec![7; depth.div_ceil(DEPTH) * unit.parts.step()];
                     let met = pack(unit, matrix, 0..lines, 0..depth, order, &mut packed);
                     let mut all = [Vec::new(), Vec::new()];
                     for (line, step) in (0..32).flat_map(|line| (0..depth).map(move |x| (line, x)))
@@ -219,7 +203,7 @@ mod tests {
 
     #[test]
     fn positions_are_split_side_by_side() {
-        let Some(unit) = TileUnit::detect() else { return };
+        let Some(unit) = SplitUnit::detect(Precision::Full) else { return };
         for (channels, stride, count) in [(32, 32, 5), (24, 24, 3), (40, 90, 4), (100, 100, 1)] {
             let data = numbers((count - 1) * stride + channels);
             let groups = channels.div_ceil(DEPTH) * LINES;

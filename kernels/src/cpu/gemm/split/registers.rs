@@ -3,8 +3,8 @@
 #![expect(unsafe_code, reason = "the registers are filled through pointers")]
 
 use super::{
-    super::amx::TileUnit,
-    parts::{LINES, Magnitudes, PART, PARTS},
+    parts::Magnitudes,
+    unit::{LINES, PART, Parts, SplitUnit},
 };
 use std::arch::x86_64::*;
 
@@ -42,12 +42,23 @@ impl Rows {
 /// # Panics
 ///
 /// When there are not so many numbers, more than a tile has, or no room.
-pub(super) fn split_tile(_: TileUnit, numbers: &[f32], rows: Rows, out: &mut [u32]) -> Magnitudes {
+pub(super) fn split_tile(
+    unit: SplitUnit,
+    numbers: &[f32],
+    rows: Rows,
+    out: &mut [u32],
+) -> Magnitudes {
     assert!(rows.fit(numbers.len()) && rows.counts.iter().all(|&count| count <= LINES), "rows");
-    assert!(out.len() >= (PARTS - 1) * PART + LINES * LINES, "room for a tile");
-    // SAFETY: tile registers come with AVX-512; the numbers of all rows are inside, and `out` has room for three
-    // parts of a tile.
-    unsafe { tile(numbers.as_ptr(), rows, out.as_mut_ptr()) }
+    assert!(out.len() >= (unit.parts.count() - 1) * PART + LINES * LINES, "room for a tile");
+    let (numbers, out) = (numbers.as_ptr(), out.as_mut_ptr());
+    // SAFETY: tile registers come with AVX-512; the numbers of all rows are inside, and `out` has room for a tile
+    // in each part.
+    unsafe {
+        match unit.parts {
+            Parts::One => tile::<1>(numbers, rows, out),
+            Parts::Three => tile::<3>(numbers, rows, out),
+        }
+    }
 }
 
 /// Splits the numbers of some positions, so many floats apart. Parts are `part` groups apart; in each of them
@@ -57,7 +68,7 @@ pub(super) fn split_tile(_: TileUnit, numbers: &[f32], rows: Rows, out: &mut [u3
 ///
 /// When there is no room.
 pub(in crate::cpu) fn split_positions(
-    _: TileUnit,
+    unit: SplitUnit,
     numbers: &[f32],
     (channels, stride): (usize, usize),
     out: &mut [u32],
@@ -66,15 +77,22 @@ pub(in crate::cpu) fn split_positions(
     let groups = channels.div_ceil(2 * LINES) * LINES;
     let count = numbers.len().div_ceil(stride);
     assert!(channels <= stride && numbers.len() + stride >= count * stride + channels, "positions");
-    let end = count.checked_mul(groups).and_then(|own| own.checked_add((PARTS - 1) * part));
+    let end =
+        count.checked_mul(groups).and_then(|own| own.checked_add((unit.parts.count() - 1) * part));
     assert!(end.is_some_and(|end| end <= out.len()), "room for parts");
+    let (numbers, out) = (numbers.as_ptr(), out.as_mut_ptr());
     // SAFETY: tile registers come with AVX-512; `count` positions of `channels` numbers are inside, and `out` has
     // room for as many of `groups` in each part.
-    unsafe { positions(numbers.as_ptr(), (count, channels, stride), part, out.as_mut_ptr()) }
+    unsafe {
+        match unit.parts {
+            Parts::One => positions::<1>(numbers, (count, channels, stride), part, out),
+            Parts::Three => positions::<3>(numbers, (count, channels, stride), part, out),
+        }
+    }
 }
 
 /// Exchanges rows and columns of a tile.
-pub(super) fn transpose(_: TileUnit, tile: &mut [u32; LINES * LINES]) {
+pub(super) fn transpose(_: SplitUnit, tile: &mut [u32; LINES * LINES]) {
     // SAFETY: tile registers come with AVX-512.
     unsafe { transposed(tile) }
 }
@@ -109,14 +127,16 @@ impl Met {
 }
 
 /// The parts of numbers, the highest first: each is the `bfloat16` nearest to what is left, in the upper half of
-/// its lane. Eight bits each, they have all 24 of a number whose lowest part is not subnormal.
+/// its lane. Eight bits each, three have all 24 of a number whose lowest part is not subnormal.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-fn parts(numbers: __m512i) -> [__m512i; PARTS] {
-    let high = nearest(numbers);
-    let rest = minus(numbers, high);
-    let middle = nearest(rest);
-    [high, middle, minus(rest, middle)]
+fn parts<const PARTS: usize>(numbers: __m512i) -> [__m512i; PARTS] {
+    let (mut all, mut rest) = ([_mm512_setzero_si512(); PARTS], numbers);
+    for part in &mut all {
+        *part = nearest(rest);
+        rest = minus(rest, *part);
+    }
+    all
 }
 
 #[inline]
@@ -135,11 +155,14 @@ fn minus(a: __m512i, b: __m512i) -> __m512i {
 /// Splits the numbers of two vectors into groups.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-fn groups(first: __m512i, second: __m512i, met: &mut Met) -> [__m512i; PARTS] {
+fn groups<const PARTS: usize>(first: __m512i, second: __m512i, met: &mut Met) -> [__m512i; PARTS] {
     met.add(first);
     met.add(second);
-    let (first, second) = (parts(first), parts(second));
-    [joined(first[0], second[0]), joined(first[1], second[1]), joined(first[2], second[2])]
+    let (mut groups, second) = (parts::<PARTS>(first), parts::<PARTS>(second));
+    for (first, second) in groups.iter_mut().zip(second) {
+        *first = joined(*first, second);
+    }
+    groups
 }
 
 /// The upper halves of lanes: those of the first vector below those of the second.
@@ -156,10 +179,10 @@ fn mask(len: usize) -> __mmask16 {
 
 /// # Safety
 ///
-/// `numbers` points to those of all rows, and `out` to three parts, [`PART`] groups apart, of 16 rows of as many
+/// `numbers` points to those of all rows, and `out` to so many parts, [`PART`] groups apart, of 16 rows of as many
 /// groups.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-unsafe fn tile(numbers: *const f32, rows: Rows, out: *mut u32) -> Magnitudes {
+unsafe fn tile<const PARTS: usize>(numbers: *const f32, rows: Rows, out: *mut u32) -> Magnitudes {
     let mut met = Met::none();
     let masks = rows.lens.map(mask);
     for row in 0..LINES {
@@ -170,11 +193,11 @@ unsafe fn tile(numbers: *const f32, rows: Rows, out: *mut u32) -> Magnitudes {
         unsafe {
             let first = _mm512_maskz_loadu_epi32(first, at.cast());
             let second = _mm512_maskz_loadu_epi32(second, at.wrapping_add(rows.second).cast());
-            let [high, middle, low] = groups(first, second, &mut met);
+            let groups = groups::<PARTS>(first, second, &mut met);
             let out = out.add(row * LINES);
-            _mm512_storeu_si512(out.cast(), high);
-            _mm512_storeu_si512(out.add(PART).cast(), middle);
-            _mm512_storeu_si512(out.add(2 * PART).cast(), low);
+            for (index, groups) in groups.into_iter().enumerate() {
+                _mm512_storeu_si512(out.add(index * PART).cast(), groups);
+            }
         }
     }
     met.magnitudes()
@@ -183,9 +206,9 @@ unsafe fn tile(numbers: *const f32, rows: Rows, out: *mut u32) -> Magnitudes {
 /// # Safety
 ///
 /// `numbers` points to `count` positions of `channels` numbers, `stride` apart, and `out` to as many, of whole vectors
-/// of groups, in each of three parts, `part` groups apart.
+/// of groups, in each of so many parts, `part` groups apart.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-unsafe fn positions(
+unsafe fn positions<const PARTS: usize>(
     numbers: *const f32,
     (count, channels, stride): (usize, usize, usize),
     part: usize,
@@ -202,10 +225,10 @@ unsafe fn positions(
                 let second = mask(left.saturating_sub(LINES));
                 let first = _mm512_maskz_loadu_epi32(mask(left), at.cast());
                 let second = _mm512_maskz_loadu_epi32(second, at.wrapping_add(LINES).cast());
-                let [high, middle, low] = groups(first, second, &mut met);
-                _mm512_storeu_si512(out.cast(), high);
-                _mm512_storeu_si512(out.add(part).cast(), middle);
-                _mm512_storeu_si512(out.add(2 * part).cast(), low);
+                let groups = groups::<PARTS>(first, second, &mut met);
+                for (index, groups) in groups.into_iter().enumerate() {
+                    _mm512_storeu_si512(out.add(index * part).cast(), groups);
+                }
                 out = out.add(LINES);
             }
         }

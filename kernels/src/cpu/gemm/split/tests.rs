@@ -3,8 +3,12 @@
 use super::{super::packed::tests::Mark, *};
 use std::num::NonZeroUsize;
 
-fn unit() -> Option<(TileUnit, InstructionSet)> {
-    TileUnit::detect().zip(InstructionSet::detect())
+fn unit() -> Option<(SplitUnit, InstructionSet)> {
+    unit_of(Precision::Full)
+}
+
+fn unit_of(precision: Precision) -> Option<(SplitUnit, InstructionSet)> {
+    SplitUnit::detect(precision).zip(InstructionSet::detect())
 }
 
 /// Numbers of no pattern with all their bits, from -1 to 1.
@@ -199,7 +203,13 @@ fn extreme_numbers_are_multiplied_whole() {
 
 #[test]
 fn every_element_is_finished_once() {
-    let Some(unit) = unit() else { return };
+    for precision in [Precision::Full, Precision::BFloat16] {
+        let Some(unit) = unit_of(precision) else { return };
+        every_element_is_finished_once_by(unit);
+    }
+}
+
+fn every_element_is_finished_once_by(unit: (SplitUnit, InstructionSet)) {
     for (m, k, n) in [(40, 70, 33), (290, 1100, 150), (1200, 200, 40), (40, 40, 1000)] {
         let sizes = GemmSizes { m, k, n };
         let (a, b) = (numbers(m * k, 1), numbers(k * n, 5));
@@ -238,5 +248,36 @@ fn which_tiles_are_split_does_not_depend_on_the_threads() {
     assert!(error < 1e-6, "{error}");
     for count in [2, 3, 4] {
         assert_eq!(product(count), alone, "{count} threads");
+    }
+}
+
+/// The nearest number of eight bits.
+fn rounded(x: f32) -> f32 {
+    f32::from_bits((x.to_bits() + 0x8000) & !0xffff)
+}
+
+#[test]
+fn the_only_part_is_the_number_rounded_whatever_the_threads() {
+    let Some(unit) = unit_of(Precision::BFloat16) else { return };
+    for (m, k, n) in [(1, 1, 1), (16, 32, 48), (33, 31, 50), (130, 1100, 70), (600, 64, 90)] {
+        let sizes = GemmSizes { m, k, n };
+        let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+        let near: [Vec<f32>; 2] = [&a, &b].map(|all| all.iter().copied().map(rounded).collect());
+        for (transposed_a, transposed_b) in [(false, false), (true, false), (false, true)] {
+            let product = |count: usize, a: &[f32], b: &[f32]| {
+                let (a, b) = (view(a, m, k, transposed_a), view(b, k, n, transposed_b));
+                let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
+                let mut out = vec![-1.0; m * n];
+                let output = GemmOutput::row_major(&mut out, n);
+                multiply(unit, &threads, sizes, a, b.into(), output, None);
+                out
+            };
+            let found = product(1, &a, &b);
+            let (near_a, near_b) =
+                (view(&near[0], m, k, transposed_a), view(&near[1], k, n, transposed_b));
+            let off = error(sizes, near_a, near_b, &found, n);
+            assert!(off < 1e-6 * (k as f64).sqrt(), "{sizes:?}: {off}");
+            assert_eq!(product(3, &near[0], &near[1]), found, "{sizes:?}");
+        }
     }
 }

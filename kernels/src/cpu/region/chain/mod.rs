@@ -57,7 +57,7 @@ impl Chain {
             let own = op.input_dtypes(attrs)?.len() - fed;
             let others = call.inputs[taken..taken + own].iter().cloned();
             let inputs: SmallVec<[OperandSpec; 6]> = result.into_iter().chain(others).collect();
-            let own_call = OpCall::new(op, attrs, &inputs, expr.as_deref())?;
+            let own_call = call.part(op, attrs, &inputs, expr.as_deref())?;
             let Some(layer) = ChainedConvolution::new(&own_call, taken + 1 - fed)? else {
                 return Ok(None);
             };

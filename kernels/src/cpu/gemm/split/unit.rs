@@ -1,0 +1,60 @@
+//! Tile registers, and the form that numbers have for them.
+
+use super::super::amx::{Configured, TileUnit};
+use crate::Precision;
+
+/// Lines of a tile.
+pub(in crate::cpu) const LINES: usize = 16;
+
+/// Elements of the summed dimension that one step of a tile takes: the first half of them are in the lower
+/// halves of the groups, the second half in the upper ones.
+pub(in crate::cpu) const DEPTH: usize = 32;
+
+/// 32-bit groups of a tile.
+pub(super) const TILE: usize = LINES * DEPTH / 2;
+
+/// Parts of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cpu) enum Parts {
+    /// The `bfloat16` that is nearest.
+    One,
+    /// All bits of the number.
+    Three,
+}
+
+impl Parts {
+    pub(in crate::cpu) const fn count(self) -> usize {
+        match self {
+            Parts::One => 1,
+            Parts::Three => 3,
+        }
+    }
+
+    /// 32-bit groups of two tiles for one step: all parts, the highest first.
+    pub(super) const fn step(self) -> usize {
+        self.count() * PART
+    }
+}
+
+/// 32-bit groups of a part of two tiles.
+pub(super) const PART: usize = 2 * TILE;
+
+/// The tile registers, and how numbers become `bfloat16` for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cpu) struct SplitUnit {
+    tiles: TileUnit,
+    pub(in crate::cpu) parts: Parts,
+}
+
+impl SplitUnit {
+    /// The unit, if there is one.
+    pub(in crate::cpu) fn detect(precision: Precision) -> Option<SplitUnit> {
+        let parts = if precision == Precision::BFloat16 { Parts::One } else { Parts::Three };
+        TileUnit::detect().map(|tiles| SplitUnit { tiles, parts })
+    }
+
+    /// The registers of this thread, configured.
+    pub(in crate::cpu) fn registers(self) -> Configured {
+        self.tiles.registers()
+    }
+}

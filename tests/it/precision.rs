@@ -1,0 +1,107 @@
+//! Precision of matmuls and convolutions that was asked for.
+
+use ferroflow::{
+    ir::{Attrs, DType, HostTensor, PartialShape, Shape, ValueType, build::GraphBuilder},
+    kernels::instructions::{InstructionLevel, allowed},
+    runtime::{CallableFunction, Context, ContextOptions, EagerTensor, Precision, execute},
+};
+use std::{error::Error, fs};
+
+/// An op of a tensor of equal numbers and another one, on the CPU.
+fn computed(
+    (op, attrs): (&str, &Attrs),
+    dims: [&[usize]; 2],
+    [x, y]: [f32; 2],
+    precision: Precision,
+) -> Result<Vec<f32>, Box<dyn Error>> {
+    let context = Context::with_options(ContextOptions { precision, ..Default::default() });
+    let tensor = |dims: &[usize], x: f32| {
+        let shape = Shape::new(dims.iter().copied())?;
+        HostTensor::from_slice(shape.clone(), &vec![x; shape.num_elements()])
+    };
+    let inputs = [tensor(dims[0], x)?.into(), tensor(dims[1], y)?.into()];
+    // Weights are packed when they come again.
+    let mut results = Vec::new();
+    for _ in 0..4 {
+        let result = execute(&context, op, attrs.clone(), &inputs)?.remove(0);
+        results.push(result.host()?.as_slice::<f32>()?.to_vec());
+    }
+    assert!(
+        results.iter().all(|result| *result == results[0]),
+        "packed weights have the same bits"
+    );
+    Ok(results.remove(0))
+}
+
+#[test]
+fn bfloat16_is_used_where_it_was_asked_for_and_there_are_tiles() -> Result<(), Box<dyn Error>> {
+    let matmul = (("MatMul", Attrs::new()), [&[100, 128][..], &[128, 96]], 128);
+    let same = |attrs: Attrs| attrs.with("padding", "VALID").with("strides", vec![1, 1, 1, 1]);
+    let convolution =
+        (("Conv2D", same(Attrs::new())), [&[1, 20, 20, 32][..], &[3, 3, 32, 64]], 288);
+    let pointwise =
+        (("Conv2D", same(Attrs::new())), [&[1, 12, 12, 128][..], &[1, 1, 128, 96]], 128);
+    // Twelve bits, of which bfloat16 has eight: rounded to one.
+    let x = 1.0 + f32::exp2(-11.0);
+    for ((op, attrs), dims, n) in [matmul, convolution, pointwise] {
+        let computed = |numbers, precision| computed((op, &attrs), dims, numbers, precision);
+        let exact = n as f32 * x * x;
+        for precision in [Precision::Full, Precision::TensorFloat32] {
+            let whole = computed([x, x], precision)?;
+            assert!(whole.iter().all(|y| (y - exact).abs() < 1e-3), "{op}: {}", whole[0]);
+        }
+        let rounded = computed([x, x], Precision::BFloat16)?;
+        let expected = if has_tiles() { n as f32 } else { exact };
+        assert!(rounded.iter().all(|y| (y - expected).abs() < 1e-3), "{op}: {}", rounded[0]);
+        let infinite = computed([x, f32::INFINITY], Precision::BFloat16)?;
+        assert!(infinite.iter().all(|&y| y == f32::INFINITY), "{op}: {}", infinite[0]);
+    }
+    Ok(())
+}
+
+/// A function of an image that has three convolutions, the last two pointwise, each with a bias and an activation.
+fn convolutions(precision: Precision, x: f32) -> Result<Vec<f32>, Box<dyn Error>> {
+    let context = Context::with_options(ContextOptions { precision, ..Default::default() });
+    let mut builder = GraphBuilder::new();
+    let dims: [&[usize]; 5] =
+        [&[1, 24, 24, 32], &[3, 3, 32, 64], &[1, 1, 64, 96], &[1, 1, 96, 128], &[1, 1, 1, 1]];
+    let numbers = [x, x, 1.0, 1.0, 0.0];
+    let (mut args, mut tensors) = (Vec::new(), Vec::new());
+    for (index, (dims, x)) in dims.iter().zip(numbers).enumerate() {
+        let shape = Shape::new(dims.iter().copied())?;
+        let ty = ValueType::new(DType::F32, PartialShape::from(&shape));
+        args.push(builder.arg(&format!("x{index}"), ty)?);
+        let values = vec![x; shape.num_elements()];
+        tensors.push(EagerTensor::from(HostTensor::from_slice(shape, &values)?));
+    }
+    let mut y = args[0];
+    for layer in 1..4 {
+        let attrs = Attrs::new().with("strides", vec![1i64; 4]).with("padding", "VALID");
+        let operands = [y, args[layer]];
+        y = builder.call_with("Conv2D", &format!("conv{layer}"), attrs, &operands)?[0];
+        y = builder.call("AddV2", &format!("sum{layer}"), &[y, args[4]])?[0];
+        y = builder.call("Relu", &format!("relu{layer}"), &[y])?[0];
+    }
+    let function = builder.finish_function("convolutions", &[("y", y)]);
+    let function = CallableFunction::new(&context, function)?;
+    Ok(function.call(&tensors)?[0].host()?.as_slice::<f32>()?.to_vec())
+}
+
+#[test]
+fn parts_of_fused_calls_have_the_precision_of_the_call() -> Result<(), Box<dyn Error>> {
+    let x = 1.0 + f32::exp2(-11.0);
+    for (precision, is_exact) in [(Precision::Full, true), (Precision::BFloat16, !has_tiles())] {
+        let factors = if is_exact { x * x } else { 1.0 };
+        let expected = (288 * 64 * 96) as f32 * factors;
+        let found = convolutions(precision, x)?;
+        let near = |y: &f32| (y - expected).abs() <= 1e-5 * expected;
+        assert!(found.iter().all(near), "{precision:?}: {} instead of {expected}", found[0]);
+    }
+    Ok(())
+}
+
+/// Whether the system names tile registers of this processor, and they may be used.
+fn has_tiles() -> bool {
+    let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    processor.contains(" amx_bf16") && allowed() >= InstructionLevel::Amx
+}
