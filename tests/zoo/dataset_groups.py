@@ -37,7 +37,15 @@ class Groups(tf.Module):
         padded = data.bucket_by_sequence_length(lambda row, n: tf.shape(row)[0], [3, 5], [2, 2, 2])
         return padded.reduce(tf.zeros([0], tf.int64), lambda s, e: tf.concat([s, tf.reshape(e[0], [-1]), e[1]], 0))
 
+    @function(NUMBERS)
+    def sparse_rows(self, v):
+        """Sparse batches, the last of them of one row."""
+        rows = D.from_tensor_slices(v).map(lambda n: tf.fill([n], n))
+        batches = rows.apply(tf.data.experimental.dense_to_sparse_batch(3, [9]))
+        start = (tf.zeros([0], tf.int64), tf.zeros([0, 2], tf.int64), tf.zeros([0], tf.int64))
+        return batches.reduce(start, lambda s, e: (tf.concat([s[0], e.values], 0), tf.concat([s[1], e.indices], 0), tf.concat([s[2], e.dense_shape], 0)))
+
 
 if __name__ == "__main__":
     v = np.array([3, 1, 4, 1, 5, 9, 2, 6])
-    case("ds_groups", "windows of keys and lengths, of elements with several components", Groups(), [("windows", v), ("lengths", v), ("windows", v[:0])])
+    case("ds_groups", "windows of keys and lengths, of elements with several components", Groups(), [("windows", v), ("lengths", v), ("windows", v[:0]), ("sparse_rows", v[:4]), ("sparse_rows", v[:1])])
