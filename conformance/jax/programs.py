@@ -40,10 +40,10 @@ def spd(n, seed=0):
     return (x @ x.T + n * np.eye(n)).astype(np.float32)
 
 
-def program(*args, gradient=True, rtol=None, atol=None, sizes=None):
+def program(*args, gradient=True, rtol=None, atol=None, sizes=None, doubles=False):
     """`sizes`: the shapes of the arguments, with letters for sizes that the artifact leaves open."""
     def add(function):
-        PROGRAMS[function.__name__] = (function, args, gradient, rtol, atol, sizes)
+        PROGRAMS[function.__name__] = (function, args, gradient, rtol, atol, sizes, doubles)
         return function
     return add
 
@@ -381,6 +381,45 @@ def systems_of_any_size(a, b):
     return jnp.linalg.cholesky(a), jnp.linalg.solve(a, b), jnp.linalg.det(a), jnp.linalg.inv(a), jnp.linalg.eigvalsh(a), jnp.abs(jnp.linalg.qr(b)[1]), jnp.linalg.svd(b, compute_uv=False)
 
 
+@program(f32(1, 2, 3), f32(3, 2, 5), f32(2, 1, 4, 4), f32(3, 1, 2, 2), gradient=False)
+def windows_that_are_too_long(lines, filters, images, squares):
+    lines_of = lambda **options: lax.conv_general_dilated(lines, filters, (1,), **options)
+    dilated = lax.conv_general_dilated(images, squares, (1, 1), "VALID", rhs_dilation=(5, 1))
+    return lines_of(padding="VALID"), lines_of(padding=[(1, 1)]), lines_of(padding=[(-2, 0)], lhs_dilation=(2,)), dilated
+
+
+@program(np.array([0, 1, 2j, 2 - 1j, -3], np.complex64), gradient=False)
+def complex_limits(z):
+    cut = jnp.array([complex(-1, -0.0), complex(-1, 0.0), complex(-4, -1e-20), 3 + 4j, -2j], jnp.complex64)
+    return lax.pow(z, z * 0), jnp.power(z[1:], z[1:]), lax.rsqrt(cut), lax.atan2(cut[2:], z[1:4])
+
+
+@program(np.stack([spd(3) + 1j * np.triu(f32(3, 3), 1) - 1j * np.triu(f32(3, 3), 1).T, spd(3, 1)]), f32(2, 4, 3) + 1j * f32(2, 4, 3, seed=3), gradient=False, rtol=1e-9, atol=1e-9, doubles=True)
+def complex_doubles(a, b):
+    a, b = a.astype(jnp.complex128), b.astype(jnp.complex128)
+    values, vectors = jnp.linalg.eigh(a)
+    u, s, vh = jnp.linalg.svd(b, full_matrices=False)
+    singular = jnp.linalg.svd(b, compute_uv=False)
+    return values, vectors * values[:, None] @ jnp.conj(jnp.swapaxes(vectors, 1, 2)), jnp.linalg.eigvalsh(a), s, u * s[:, None] @ vh, singular, jnp.linalg.pinv(b), jnp.linalg.norm(b[0], 2), jnp.linalg.matrix_rank(b)
+
+
+@program(np.array([3, 1.1, -2, 1000, -0.0, 1e-3, 0.3, -500], np.float32), gradient=False)
+def bits_of_narrow_floats(x):
+    types = [jnp.float8_e4m3fn, jnp.float8_e5m2, jnp.float8_e4m3b11fnuz, jnp.float8_e4m3fnuz, jnp.float8_e5m2fnuz]
+    bits = [lax.bitcast_convert_type(x.astype(dtype), jnp.uint8) for dtype in types]
+    back = [lax.bitcast_convert_type(own, dtype).astype(jnp.float32) for own, dtype in zip(bits, types)]
+    four = lax.bitcast_convert_type(x.astype(jnp.float4_e2m1fn), jnp.uint4)
+    again = lax.bitcast_convert_type(four ^ jnp.uint4(9), jnp.float4_e2m1fn)
+    after = [lax.nextafter(x.astype(dtype), jnp.ones_like(x, dtype)).astype(jnp.float32) for dtype in types[:2]]
+    return *bits, *back, four.astype(jnp.int32), again.astype(jnp.float32), *after
+
+
+@program(f32(5, 3), np.array([[2, 0, 3], [0, 0, -1]], np.float32), i32(1, 2) + np.array([3, 1], np.int32), rtol=1e-5)
+def products_of_rows(x, factors, at):
+    rows = x.at[at].multiply(factors, unique_indices=True)
+    return rows, x.at[:, 1].multiply(2.5, unique_indices=True)
+
+
 @program(f32(4, 3), gradient=False)
 def sharded(x):
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("x",))
@@ -399,7 +438,12 @@ def stored(folder, name, value):
 
 
 def write(root, name):
-    function, args, gradient, rtol, atol, sizes = PROGRAMS[name]
+    with jax.enable_x64(PROGRAMS[name][-1]):
+        write_in_this_precision(root, name)
+
+
+def write_in_this_precision(root, name):
+    function, args, gradient, rtol, atol, sizes, _ = PROGRAMS[name]
     folder = f"{root}/jax_{name}"
     os.makedirs(f"{folder}/io", exist_ok=True)
     jitted = jax.jit(function)

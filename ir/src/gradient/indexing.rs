@@ -124,6 +124,22 @@ pub(crate) fn scatter_extreme<'e>(b: &Backprop<'e>) -> Grads<'e> {
     vec![Some((share * is_own).into()), None, Some(by_updates.into())]
 }
 
+/// An update has the product of all other factors of its element: those that are not zero, if no other one is.
+pub(crate) fn scatter_mul<'e>(b: &Backprop<'e>) -> Grads<'e> {
+    let (x, indices, updates) = (b.x(0), b.x(1), b.x(2));
+    let of_x = b.with_attrs("_TensorScatterMul", [b.dy(0), indices, updates.adjoint()]);
+    let is_zero = updates.equal(updates.zeros_like());
+    let factors = is_zero.select(updates.like(1.0), updates).adjoint();
+    let product = b.with_attrs("_TensorScatterMul", [b.dy(0) * x.adjoint(), indices, factors]);
+    let count = is_zero.cast(DType::F32);
+    let shape = x.shape_vector().cast(indices.dtype());
+    let zeros = b.with_attrs("ScatterNd", [indices, count, shape]);
+    let gathered = |x: Value<'e>| b.with_attrs("GatherNd", [x, indices]);
+    let is_last = gathered(zeros).equal(count);
+    let others = gathered(product) / factors;
+    vec![Some(of_x.into()), None, Some(is_last.select(others, others.zeros_like()).into())]
+}
+
 pub(crate) fn dynamic_partition<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, parts) = (b.x(0), b.x(1));
     let numbers = shapes::range(shapes::size(parts).cast(DType::I32)).reshape_like(parts);

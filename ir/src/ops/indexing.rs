@@ -232,6 +232,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "_TensorScatterMul",
         summary: "Multiplies by slices at the places that vectors of indices name.",
+        gradient: Gradient::Rule(gradient::indexing::scatter_mul),
         ..TENSOR_SCATTER
     },
 ];

@@ -133,7 +133,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Reads the bytes of elements as elements of another dtype.",
         inputs: &[arg("input", "T")],
         outputs: &[arg("output", "type")],
-        attrs: &[ty("T", NUMBERS), ty("type", NUMBERS)],
+        attrs: &[ty("T", REINTERPRETED), ty("type", REINTERPRETED)],
         infer: bitcast,
         lowering: Lowering::Alias(AliasKind::Reinterpret),
         gradient: Gradient::Zero,

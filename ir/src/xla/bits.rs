@@ -11,6 +11,7 @@ use crate::{
 pub fn width(dtype: DType) -> i64 {
     match dtype {
         DType::Bool => 1,
+        DType::F4E2M1FN => 4,
         dtype => match dtype.narrow_bits() {
             Some(bits) => bits.into(),
             None => dtype.size().unwrap_or(1) as i64 * 8,
@@ -70,6 +71,9 @@ pub enum Shift {
 
 /// The bits of elements narrower than a byte as bytes, zeros above them; `None` for wider elements.
 fn narrow_bits(x: Value<'_>) -> Option<Value<'_>> {
+    if x.dtype() == DType::F4E2M1FN {
+        return Some(same_bits(x, DType::U8));
+    }
     let bits = x.dtype().narrow_bits()?;
     Some(call("BitwiseAnd", [x.cast(DType::U8), x.literal((1u8 << bits) - 1)]))
 }
@@ -85,6 +89,9 @@ fn sign_extended(bits: Value<'_>, width: i64) -> Value<'_> {
 /// `dtype`, so that no compiler that a graph is written for has to take bits away.
 fn of_bits(bytes: Value<'_>, dtype: DType) -> Value<'_> {
     let width = width(dtype);
+    if dtype == DType::F4E2M1FN {
+        return same_bits(call("BitwiseAnd", [bytes, bytes.literal((1u8 << width) - 1)]), dtype);
+    }
     let numbers = match dtype.is_signed_integer() {
         true => sign_extended(bytes, width),
         false => call("BitwiseAnd", [bytes, bytes.literal((1u8 << width) - 1)]),

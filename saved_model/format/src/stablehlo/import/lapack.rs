@@ -8,6 +8,7 @@ use super::{
         constant::{malformed, unsupported},
         module::{Attr, HloOp},
     },
+    elementwise::part,
     exactly,
     linalg::{MatrixOf, Triangle, transposed, turned},
 };
@@ -83,9 +84,7 @@ impl Routine {
                 let attrs = Attrs::new().with("compute_v", vectors);
                 let found = calls_with("SelfAdjointEigV2", attrs, &[lower]);
                 // Eigenvalues are real, and the op has them in the type of the matrix.
-                let values =
-                    if a.dtype().is_complex() { call("Real", [found.at(0)]) } else { found.at(0) };
-                Ok(vec![if vectors { found.at(1) } else { a }, values, success(a)])
+                Ok(vec![if vectors { found.at(1) } else { a }, real(found.at(0)), success(a)])
             }
             Routine::SingularValues => {
                 let [a] = *exactly(op, x)?;
@@ -220,7 +219,7 @@ fn letter(op: &HloOp, name: &str) -> Result<u8> {
 
 /// Eigenvalues and singular values are real; ops may have them in the type of the matrix.
 fn real(values: Value<'_>) -> Value<'_> {
-    if values.dtype().is_complex() { call("Real", [values]) } else { values }
+    part(values, "Real")
 }
 
 /// Sizes of matrices, of which the program declares some.
