@@ -100,6 +100,37 @@ fn parts_of_fused_calls_have_the_precision_of_the_call() -> Result<(), Box<dyn E
     Ok(())
 }
 
+/// Attention of queries and keys that are all equal: the values themselves, each a sum of products by 1.
+fn attention(precision: Precision, x: f32) -> Result<Vec<f32>, Box<dyn Error>> {
+    let context = Context::with_options(ContextOptions { precision, ..Default::default() });
+    let mut builder = GraphBuilder::new();
+    let shape = Shape::new([2, 8, 128, 64])?;
+    let values = HostTensor::from_slice(shape.clone(), &vec![x; shape.num_elements()])?;
+    let ty = ValueType::new(DType::F32, PartialShape::from(&shape));
+    let args = ["query", "key", "value"].map(|name| builder.arg(name, ty.clone()));
+    let [query, key, value] = args;
+    let turned = Attrs::new().with("adj_y", true);
+    let scores = builder.call_with("BatchMatMulV2", "scores", turned, &[query?, key?])?[0];
+    let weights = builder.call("Softmax", "weights", &[scores])?[0];
+    let y = builder.call("BatchMatMulV2", "y", &[weights, value?])?[0];
+    let function = builder.finish_function("attention", &[("y", y)]);
+    let function = CallableFunction::new(&context, function)?;
+    let tensors = [(); 3].map(|()| EagerTensor::from(values.clone()));
+    Ok(function.call(&tensors)?[0].host()?.as_slice::<f32>()?.to_vec())
+}
+
+#[test]
+fn attention_has_the_precision_of_the_call() -> Result<(), Box<dyn Error>> {
+    let x = 1.0 + f32::exp2(-11.0);
+    for (precision, is_exact) in [(Precision::Full, true), (Precision::BFloat16, !has_tiles())] {
+        let expected = if is_exact { x } else { 1.0 };
+        let found = attention(precision, x)?;
+        let near = |y: &f32| (y - expected).abs() <= 1e-6;
+        assert!(found.iter().all(near), "{precision:?}: {} instead of {expected}", found[0]);
+    }
+    Ok(())
+}
+
 /// Whether the system names tile registers of this processor, and they may be used.
 fn has_tiles() -> bool {
     let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

@@ -3,7 +3,7 @@
 use super::{
     super::{
         exp::Exp,
-        gemm::{GemmElement, GemmOutput, GemmSizes, Matrix, gemm},
+        gemm::{GemmElement, GemmOutput, GemmSizes, Matrix, gemm_in},
         softmax::{LANES, Largest, Scale, total},
     },
     Plan,
@@ -69,7 +69,14 @@ impl<T: WideElement<Acc: Exp + GemmElement>> AttentionInputs<'_, T> {
             let scores = &mut scores[..n * keys];
             let sizes = GemmSizes { m: n, k: depth, n: keys };
             let output = GemmOutput::row_major(&mut *scores, keys);
-            gemm(&single, sizes, query.matrix(), key.matrix().transposed(), output);
+            gemm_in(
+                plan.precision,
+                &single,
+                sizes,
+                query.matrix(),
+                key.matrix().transposed(),
+                output,
+            );
             self.map(block, first, scores)?;
             for (row, scores) in scores.chunks_mut(keys).enumerate() {
                 let sums = &mut sums[row * width..][..width];
@@ -79,7 +86,7 @@ impl<T: WideElement<Acc: Exp + GemmElement>> AttentionInputs<'_, T> {
             let sizes = GemmSizes { m: n, k: keys, n: width };
             let weights = Matrix::row_major(&*scores, keys);
             let output = GemmOutput { data: &mut sums, row_stride: width, accumulate: first > 0 };
-            gemm(&single, sizes, weights, value.matrix(), output);
+            gemm_in(plan.precision, &single, sizes, weights, value.matrix(), output);
         }
         for (row, out) in block.rows.iter_mut().enumerate() {
             // Rows of which no weight counts are sums of nothing, whatever the weights are.

@@ -10,6 +10,7 @@ mod block;
 
 use super::{Build, dispatch::with_float, exp::Exp, gemm::GemmElement};
 use crate::{
+    Precision,
     device::OpCall,
     elementwise,
     error::Result,
@@ -21,7 +22,7 @@ use crate::{
     wide::WideElement,
 };
 use block::{AttentionInputs, QueryBlock};
-use ferroflow_ir::{StridedView, view::ViewDim};
+use ferroflow_ir::{DType, StridedView, view::ViewDim};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) const KERNELS: &[(&str, Build)] = &[("_FusedAttention", attention)];
@@ -76,6 +77,7 @@ fn rows(attention: &Attention) -> usize {
 
 struct Plan {
     attention: Attention,
+    precision: Precision,
     /// Queries of a block.
     rows: usize,
     /// Keys of a block.
@@ -133,7 +135,10 @@ impl Plan {
                 }
             }
         }
-        Ok(Some(Plan { attention, rows, keys, mapped, matrices, others }))
+        // Weights of 16-bit floats are not theirs.
+        let is_whole = call.dtype(0) == DType::F32;
+        let precision = if is_whole { call.precision } else { Precision::Full };
+        Ok(Some(Plan { attention, precision, rows, keys, mapped, matrices, others }))
     }
 }
 

@@ -12,7 +12,7 @@ use super::super::gemm::{
     linear::{LinearEpilogue, LinearSteps},
     rect::Rect,
     split::{
-        BLOCK, DEPTH, LINES, Magnitudes, Panel, Parts, SplitRows, SplitUnit, has_rows, pack_panels,
+        BLOCK, DEPTH, LINES, Magnitudes, Panel, Parts, SplitRows, SplitUnit, pack_panels,
         panel_len, split_positions, sum,
     },
     vector::InstructionSet,
@@ -184,7 +184,7 @@ impl SplitPlan {
             .saturating_mul(*filters as u64);
         let rows = sweep.windows_per_image();
         let serves = waste <= 1.7
-            && has_rows(rows, g.depth().saturating_mul(*filters))
+            && rows >= parts.fewest_rows(g.depth().saturating_mul(*filters))
             && work >= LEAST_WORK;
         serves.then(|| {
             let (steps, packed) = (band.steps(g), PackedWeights::default());

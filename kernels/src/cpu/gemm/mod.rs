@@ -152,6 +152,14 @@ pub(crate) trait GemmElement: WideElement {
     }
 }
 
+impl<'a, T: GemmElement> Matrix<'a, T> {
+    /// The matrix with elements of `f32`, if that is what they are.
+    fn floats(self) -> Option<Matrix<'a, f32>> {
+        let Matrix { data, row_stride, col_stride, conjugate } = self;
+        Some(Matrix { data: T::floats(data)?, row_stride, col_stride, conjugate })
+    }
+}
+
 /// Computes `a × b`.
 ///
 /// # Panics
@@ -177,6 +185,33 @@ pub(crate) fn gemm<T: GemmElement>(
     } else {
         T::multiply_on(threads, sizes, a, b, out);
     }
+}
+
+/// As [`gemm`], with the factors of `f32` rounded where that is asked for.
+///
+/// # Panics
+///
+/// As [`gemm`].
+pub(crate) fn gemm_in<T: GemmElement>(
+    precision: Precision,
+    threads: &Threads,
+    sizes: GemmSizes,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    out: GemmOutput<'_, T>,
+) {
+    if precision == Precision::BFloat16
+        && let Some(unit) = split::unit_for(sizes, precision).zip(vector::InstructionSet::detect())
+        && let Some((a, b)) = a.floats().zip(b.floats())
+    {
+        let GemmOutput { data, row_stride, accumulate } = out;
+        let GemmSizes { m, k, n } = sizes;
+        assert!(a.fits(m, k) && b.fits(k, n), "the operands of a product of sizes {sizes:?}");
+        let data = T::floats_mut(data).expect("of the same type as the operands");
+        let out = GemmOutput { data, row_stride, accumulate };
+        return split::multiply(unit, threads, sizes, a, b.into(), out, None);
+    }
+    gemm(threads, sizes, a, b, out);
 }
 
 /// Epilogue of a block of results.

@@ -62,21 +62,8 @@ const PASSING_COLS: usize = 128;
 /// The most columns that are finished together, as rows that are contiguous.
 const FINISHED_ROW: usize = 256;
 
-/// The fewest rows: tiles would be mostly empty.
-const FEWEST_ROWS: usize = 24;
-
-/// The fewest columns: splitting rows costs more than tiles save.
-const FEWEST_COLS: usize = 80;
-
 /// The shortest summed dimension.
 const SHORTEST: usize = DEPTH;
-
-/// The fewest rows by which large right operands are multiplied: their parts are half as large again as they are, and
-/// come from memory.
-const FEWEST_BY_LARGE: usize = 40;
-
-/// The elements of a large right operand.
-const LARGE: usize = 1 << 19;
 
 /// The least multiplications.
 const LEAST_WORK: u64 = 1 << 18;
@@ -91,17 +78,13 @@ pub(in crate::cpu) fn unit_for(sizes: GemmSizes, precision: Precision) -> Option
     let GemmSizes { m, k, n } = sizes;
     let padded = |len: usize, to: usize| len.checked_next_multiple_of(to).unwrap_or(len);
     let padded = GemmSizes { m: padded(m, LINES), k: padded(k, DEPTH), n: padded(n, LINES) };
-    let serves = has_rows(m, k.saturating_mul(n))
-        && n >= FEWEST_COLS
-        && k >= SHORTEST
-        && sizes.work() >= LEAST_WORK
-        && padded.work() / 3 <= sizes.work() / 2;
-    SplitUnit::detect(precision).filter(|_| serves)
-}
-
-/// Whether so many rows are enough for a right operand of so many elements.
-pub(in crate::cpu) fn has_rows(rows: usize, elements: usize) -> bool {
-    rows >= if elements > LARGE { FEWEST_BY_LARGE } else { FEWEST_ROWS }
+    SplitUnit::detect(precision).filter(|unit| {
+        m >= unit.parts.fewest_rows(k.saturating_mul(n))
+            && n >= unit.parts.fewest_cols()
+            && k >= SHORTEST
+            && sizes.work() >= LEAST_WORK
+            && padded.work() / 2 <= sizes.work() / 4 * unit.parts.most_padded()
+    })
 }
 
 /// Length of the part of the summed dimension that is taken at a time.

@@ -13,6 +13,9 @@ pub(in crate::cpu) const DEPTH: usize = 32;
 /// 32-bit groups of a tile.
 pub(super) const TILE: usize = LINES * DEPTH / 2;
 
+/// The elements of a large right operand.
+const LARGE: usize = 1 << 19;
+
 /// Parts of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cpu) enum Parts {
@@ -26,6 +29,32 @@ impl Parts {
     pub(in crate::cpu) const fn count(self) -> usize {
         match self {
             Parts::One => 1,
+            Parts::Three => 3,
+        }
+    }
+
+    /// The fewest rows by which a right operand of so many elements is multiplied: tiles would be mostly empty, and three
+    /// parts of a large operand are half as large again as it is, and come from memory.
+    pub(in crate::cpu) fn fewest_rows(self, elements: usize) -> usize {
+        match self {
+            Parts::One => 8,
+            Parts::Three if elements > LARGE => 40,
+            Parts::Three => 24,
+        }
+    }
+
+    /// The fewest columns: splitting rows costs more than tiles save.
+    pub(super) fn fewest_cols(self) -> usize {
+        match self {
+            Parts::One => 32,
+            Parts::Three => 80,
+        }
+    }
+
+    /// The most multiplications, zeros included, for two that are asked for.
+    pub(super) fn most_padded(self) -> u64 {
+        match self {
+            Parts::One => 4,
             Parts::Three => 3,
         }
     }
