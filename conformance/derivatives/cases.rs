@@ -334,6 +334,7 @@ pub(super) static CASES: &[(&str, &str, &str)] = &[
     ("Svd", "f[2,5]", "{}"),
     ("Svd", "f[3,3]", r#"{"full_matrices": true}"#),
     ("Svd", "f[2,3,4]", r#"{"compute_uv": false, "counted": [0]}"#),
+    ("_TensorScatterMul", "f[4] i[3,1]:2,0,2 f[3]", "{}"),
     ("TensorScatterAdd", "f[4] i[2,1]:2,0 f[2]", "{}"),
     ("TensorScatterMax", "f[4] i[2,1]:2,0 f[2]", "{}"),
     ("TensorScatterMin", "f[4] i[2,1]:2,0 f[2]", "{}"),

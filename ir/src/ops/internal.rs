@@ -59,6 +59,17 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "_Bitcast",
+        summary: "Reads the bytes of elements as elements of another dtype, as narrow floats, too.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("output", "type")],
+        attrs: &[any_ty("T"), any_ty("type")],
+        infer: super::math::bitcast,
+        lowering: Lowering::Alias(AliasKind::Reinterpret),
+        gradient: Gradient::Zero,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "_DeferredGradient",
         summary: "Computes the gradients of a call, once shapes are known.",
         inputs: &[

@@ -133,7 +133,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Reads the bytes of elements as elements of another dtype.",
         inputs: &[arg("input", "T")],
         outputs: &[arg("output", "type")],
-        attrs: &[ty("T", REINTERPRETED), ty("type", REINTERPRETED)],
+        attrs: &[ty("T", NUMBERS), ty("type", NUMBERS)],
         infer: bitcast,
         lowering: Lowering::Alias(AliasKind::Reinterpret),
         gradient: Gradient::Zero,
@@ -1103,7 +1103,7 @@ fn clip(context: &mut OpContext<'_>) -> Result<()> {
 }
 
 /// Elements of several smaller ones take a last dimension away, elements cut into several add one.
-fn bitcast(context: &mut OpContext<'_>) -> Result<()> {
+pub(super) fn bitcast(context: &mut OpContext<'_>) -> Result<()> {
     let (from, to) = (context.dtype(0).size().unwrap_or(1), context.output_dtype(0).size());
     let to = to.unwrap_or(1);
     let shape = context.shape(0);

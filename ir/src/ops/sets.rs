@@ -22,34 +22,6 @@ pub(crate) const NUMBERS: &[DType] = &[
     BF16, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, C64, C128, QI8, QU8, QI16, QU16,
     QI32,
 ];
-/// All types of numbers of whole bytes, and `float4_e2m1fn`, which has one here.
-pub(crate) const REINTERPRETED: &[DType] = &[
-    BF16,
-    F16,
-    F32,
-    F64,
-    I8,
-    I16,
-    I32,
-    I64,
-    U8,
-    U16,
-    U32,
-    U64,
-    C64,
-    C128,
-    QI8,
-    QU8,
-    QI16,
-    QU16,
-    QI32,
-    F8E5M2,
-    F8E4M3FN,
-    F8E4M3FNUZ,
-    F8E4M3B11FNUZ,
-    F8E5M2FNUZ,
-    F4E2M1FN,
-];
 /// The quantised types.
 pub(crate) const QUANTIZED: &[DType] = &[QI8, QU8, QI16, QU16, QI32];
 /// Single and double precision.

@@ -39,12 +39,24 @@ pub fn unsigned(dtype: DType) -> DType {
     }
 }
 
+const NARROW_FLOATS: [DType; 6] = [
+    DType::F8E5M2,
+    DType::F8E4M3FN,
+    DType::F8E4M3FNUZ,
+    DType::F8E4M3B11FNUZ,
+    DType::F8E5M2FNUZ,
+    DType::F4E2M1FN,
+];
+
 /// The same bits as another type of the same width.
 pub fn same_bits<'e>(x: Value<'e>, dtype: DType) -> Value<'e> {
     if x.dtype() == dtype {
         return x;
     }
-    call_with("Bitcast", Attrs::new().with("type", dtype), [x])
+    // TensorFlow's has no floats that are narrower than 16 bits.
+    let is_narrow = [x.dtype(), dtype].iter().any(|dtype| NARROW_FLOATS.contains(dtype));
+    let op = if is_narrow { "_Bitcast" } else { "Bitcast" };
+    call_with(op, Attrs::new().with("type", dtype), [x])
 }
 
 /// Integers in the total order of floats: -NaN, -inf, …, -0, +0, …, inf, NaN.
