@@ -390,8 +390,8 @@ def windows_that_are_too_long(lines, filters, images, squares):
 
 @program(np.array([0, 1, 2j, 2 - 1j, -3], np.complex64), gradient=False)
 def complex_limits(z):
-    cut = jnp.array([complex(-1, -0.0), complex(-1, 0.0), complex(-4, -1e-20), 3 + 4j, -2j], jnp.complex64)
-    return lax.pow(z, z * 0), jnp.power(z[1:], z[1:]), lax.rsqrt(cut), lax.atan2(cut[2:], z[1:4])
+    cut = jnp.array([complex(-1, -0.0), complex(-1, 0.0), complex(-4, -1e-20), 3 + 4j, -2j, 0, complex(-np.inf, 2)], jnp.complex64)
+    return lax.pow(z, z * 0), jnp.power(z[1:], z[1:]), lax.rsqrt(cut), lax.atan2(cut[2:5], z[1:4])
 
 
 @program(np.stack([spd(3) + 1j * np.triu(f32(3, 3), 1) - 1j * np.triu(f32(3, 3), 1).T, spd(3, 1)]), f32(2, 4, 3) + 1j * f32(2, 4, 3, seed=3), gradient=False, rtol=1e-9, atol=1e-9, doubles=True)

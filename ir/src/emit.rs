@@ -691,6 +691,9 @@ impl<'e> Value<'e> {
     #[must_use]
     pub fn concat(parts: &[Value<'e>], axis: i64) -> Value<'e> {
         let first = parts[0];
+        if parts.len() == 1 {
+            return first;
+        }
         let id = first.emitter.emit.borrow_mut().constant(HostTensor::scalar(axis));
         let axis = Value { emitter: first.emitter, id: first.emitter.note(id) };
         let attrs = Attrs::new().with("N", parts.len() as i64).with("Tidx", DType::I64);

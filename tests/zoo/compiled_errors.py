@@ -1,5 +1,5 @@
-"""Makes the cases xla_total and xla_order: functions compiled by XLA, with elements for which TensorFlow's own kernels give errors
-or another order.
+"""Makes the cases xla_total, xla_order and xla_complex: functions compiled by XLA, with elements for which TensorFlow's own kernels give errors,
+another order or another side of a cut.
 
 Run with TensorFlow 2.21: python compiled_errors.py FOLDER
 """
@@ -76,6 +76,13 @@ class Order(tf.Module):
         return [tf.cast(tf.cast(y, kind), tf.int64) for y in (x, tf.cast(x, tf.float64), tf.cast(x, tf.bfloat16)) for kind in kinds] + [tf.cast(x, tf.bool)]
 
 
+class ComplexNumbers(tf.Module):
+    @compiled(tf.TensorSpec([6], tf.complex64), tf.TensorSpec([6], tf.complex64))
+    def functions(self, x, y):
+        wide = tf.cast(x, tf.complex128)
+        return x**y, wide ** tf.cast(y, tf.complex128), tf.math.rsqrt(x + y), tf.math.rsqrt(wide - 1), tf.sqrt(x), tf.exp(x), tf.tanh(y), tf.math.log(x + 5)
+
+
 if __name__ == "__main__":
     random = np.random.RandomState(0)
     x = random.randn(4, 3).astype(np.float32)
@@ -86,3 +93,6 @@ if __name__ == "__main__":
     large = np.array([[3e9, -3e9, 300.7], [-1.5, -200.0, 1e20], [np.nan, np.inf, -np.inf], [65536.0, -0.7, 127.9]], np.float32)
     calls = [("largest", x), ("largest", signed), ("found", x * 3), ("found", signed), ("integers", large)]
     case("xla_order", "compiled functions that order zeros and NaN by their signs, and cast to the nearest integer", Order(), calls)
+    z = np.array([0, 0, 2j, -1 - 1e-20j, -4, 3 + 4j], np.complex64)
+    w = np.array([0, 2, 0, 0.5, -1e-20j, 1 - 2j], np.complex64)
+    case("xla_complex", "compiled functions of complex numbers at zero and at cuts", ComplexNumbers(), [("functions", z, w)])

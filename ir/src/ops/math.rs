@@ -427,6 +427,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "Rsqrt",
         summary: "Computes `1 / sqrt(x)`.",
         lowering: Lowering::Elementwise(|s| s.x(0).rsqrt()),
+        compiled: XlaFormula::Of(total::rsqrt),
         gradient: Gradient::Rule(|b| grads([call("RsqrtGrad", [b.y(0), b.dy(0)])])),
         domain: Some((0.5, 1.5)),
         ..FUNCTION

@@ -1,6 +1,9 @@
 //! Primitives that look at bits: shifts, counts, the order and the precision of floats.
 
-use super::size::{Size, rank, reshape, sizes};
+use super::{
+    carrier::carrier,
+    size::{Size, rank, reshape, sizes},
+};
 use crate::{
     attr::Attrs,
     dtype::DType,
@@ -39,23 +42,14 @@ pub fn unsigned(dtype: DType) -> DType {
     }
 }
 
-const NARROW_FLOATS: [DType; 6] = [
-    DType::F8E5M2,
-    DType::F8E4M3FN,
-    DType::F8E4M3FNUZ,
-    DType::F8E4M3B11FNUZ,
-    DType::F8E5M2FNUZ,
-    DType::F4E2M1FN,
-];
-
 /// The same bits as another type of the same width.
 pub fn same_bits<'e>(x: Value<'e>, dtype: DType) -> Value<'e> {
     if x.dtype() == dtype {
         return x;
     }
     // TensorFlow's has no floats that are narrower than 16 bits.
-    let is_narrow = [x.dtype(), dtype].iter().any(|dtype| NARROW_FLOATS.contains(dtype));
-    let op = if is_narrow { "_Bitcast" } else { "Bitcast" };
+    let is_narrow = |dtype: DType| carrier(dtype) == Some(DType::F32);
+    let op = if is_narrow(x.dtype()) || is_narrow(dtype) { "_Bitcast" } else { "Bitcast" };
     call_with(op, Attrs::new().with("type", dtype), [x])
 }
 

@@ -6,7 +6,7 @@ use super::{
     bits::{Shift, same_bits, shift, unsigned, width},
     dot::sum_type,
     pad::{AxisPadding, pad},
-    size::{Size, reshape, sizes_of_rank, transpose},
+    size::{Size, broadcast, reshape, sizes_of_rank, transpose},
     slice::reverse,
 };
 use crate::{
@@ -94,6 +94,10 @@ pub fn convolution<'e>(
     if axes.input_spatial.len() > 3 || groups > MOST_GROUPS {
         return None;
     }
+    let sizes = result_sizes(lhs, rhs, axes, window);
+    if sizes.iter().any(|size| size.known() == Some(0)) {
+        return Some(broadcast(lhs.like(0.0).cast(result), &sizes));
+    }
     let of = |lhs: Value<'e>, rhs: Value<'e>, sum: DType| {
         let image = image(lhs.cast(sum), axes, window);
         let kernel = kernel(rhs.cast(sum), axes, window);
@@ -104,6 +108,30 @@ pub fn convolution<'e>(
         dtype if dtype.is_float() => Some(of(lhs, rhs, dtype).cast(result)),
         _ => Some(integers(lhs, rhs, result, &|lhs, rhs| of(lhs, rhs, DType::F64))),
     }
+}
+
+/// The sizes of the result; 0 along an axis whose windows are longer than the image with its padding.
+fn result_sizes<'e>(
+    lhs: Value<'e>,
+    rhs: Value<'e>,
+    axes: &ConvAxes,
+    window: &ConvWindow<'e>,
+) -> Vec<Size<'e>> {
+    let n = axes.output_spatial.len();
+    let (image, kernel) = (sizes_of_rank(lhs, n + 2), sizes_of_rank(rhs, n + 2));
+    let mut sizes = vec![Size::Known(0); n + 2];
+    sizes[axes.output[0]] = image[axes.input[0]].divided(window.batch_groups);
+    sizes[axes.output[1]] = kernel[axes.kernel[1]];
+    for (axis, &output) in axes.output_spatial.iter().enumerate() {
+        let spread = |size: Size<'e>, step: i64| size.minus(1).times(step).plus(1).at_least(0);
+        let own = spread(image[axes.input_spatial[axis]], window.lhs_dilation[axis]);
+        let reach = spread(kernel[axes.kernel_spatial[axis]], window.rhs_dilation[axis]);
+        let (low, high) = window.padding[axis];
+        let stride = window.stride[axis];
+        let beyond = own.plus(low).plus(high).minus(reach);
+        sizes[output] = beyond.plus(stride).divided(stride).at_least(0);
+    }
+    sizes
 }
 
 /// A sum of products of integers, modulo the range of `result`, from sums of products of their parts

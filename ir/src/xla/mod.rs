@@ -12,6 +12,7 @@
 
 pub mod bits;
 pub mod carrier;
+pub mod complex;
 pub mod conv;
 pub mod convert;
 pub mod dot;

@@ -9,6 +9,7 @@
 
 use super::{
     bits::{total_order, width},
+    complex,
     convert::convert,
     size,
 };
@@ -144,9 +145,20 @@ pub(crate) fn reciprocal<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     found.into_iter().map(|found| is_zero.select(x.like(-1.0), found)).collect()
 }
 
+/// `Rsqrt`.
+pub(crate) fn rsqrt<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
+    match c.x(0).dtype().is_complex() {
+        true => vec![complex::rsqrt(c.x(0))],
+        false => itself(c, c.attrs.clone(), &[c.x(0)]),
+    }
+}
+
 /// `Pow`: of integers to negative powers, 0 but for 1 and -1.
 pub(crate) fn power<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let (x, y) = (c.x(0), c.x(1));
+    if x.dtype().is_complex() {
+        return vec![complex::power(x, y)];
+    }
     if !x.dtype().is_integer() {
         return of_two(c, x, y);
     }

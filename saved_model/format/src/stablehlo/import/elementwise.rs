@@ -13,6 +13,7 @@ use ferroflow_ir::{
     xla::{
         bits::{self, Shift},
         carrier::{carrier, widened},
+        complex,
         convert::convert,
         size,
     },
@@ -68,10 +69,9 @@ fn plain<'e>(scope: ImportScope<'e>, op: &HloOp, x: &[Value<'e>]) -> Result<Opti
         ("divide", &[a, b]) => divide(a, b),
         ("remainder", &[a, b]) => remainder(a, b),
         ("power", &[a, b]) => power(a, b),
-        ("atan2", &[a, b]) if a.dtype().is_complex() => complex_angle(a, b),
+        ("atan2", &[a, b]) if a.dtype().is_complex() => complex::angle(a, b),
         ("atan2", &[a, b]) => call("Atan2", [a, b]),
-        // Unlike TensorFlow's, on the side of the cut that the square root is on.
-        ("rsqrt", &[a]) if a.dtype().is_complex() => call("Reciprocal", [call("Sqrt", [a])]),
+        ("rsqrt", &[a]) if a.dtype().is_complex() => complex::rsqrt(a),
         ("rsqrt", &[a]) => call("Rsqrt", [a]),
         ("negate", &[a]) if a.dtype().is_unsigned_integer() => a.like(0.0) - a,
         ("negate", &[a]) => a.neg(),
@@ -210,22 +210,11 @@ fn remainder<'e>(a: Value<'e>, b: Value<'e>) -> Value<'e> {
     zero.select(a, of(zero.select(b.like(1.0), b)))
 }
 
-/// Angles of complex coordinates: `-i log((x + iy) / sqrt(x² + y²))`.
-fn complex_angle<'e>(y: Value<'e>, x: Value<'e>) -> Value<'e> {
-    let real = x.dtype().real_type();
-    let numbers = [0.0, 1.0].map(|part| x.literal(part).cast(real));
-    let i = call_with("Complex", Attrs::new().with("Tout", x.dtype()), numbers);
-    let distance = call("Sqrt", [x * x + y * y]);
-    (i * call("Log", [(x + i * y) / distance])).neg()
-}
-
-/// Powers; of integers, those with a negative exponent are 0 but for 1 and -1; of complex numbers, 0 to the power of 0 is
-/// 1, where TensorFlow's is NaN.
+/// Powers; of integers, those with a negative exponent are 0 but for 1 and -1.
 fn power<'e>(a: Value<'e>, b: Value<'e>) -> Value<'e> {
     let dtype = a.dtype();
     if dtype.is_complex() {
-        let zeros = call("LogicalAnd", [a.equal(a.zeros_like()), b.equal(b.zeros_like())]);
-        return zeros.select(a.like(1.0), call("Pow", [a, b]));
+        return complex::power(a, b);
     }
     if !dtype.is_integer() {
         return call("Pow", [a, b]);

@@ -181,12 +181,6 @@ fn conv<'e>(op: &HloOp, x: &[Value<'e>]) -> Result<Value<'e>> {
         return Err(malformed(op, "its axes are those of its operands"));
     }
     let result = dtype(op.result_type(0)?.element)?;
-    // Windows may be longer than what they slide over, and are none then.
-    let dims = op.result_type(0)?.dims.iter();
-    let dims: Option<Vec<Size<'e>>> = dims.map(|dim| Some(Size::Known((*dim)? as i64))).collect();
-    if let Some(dims) = dims.filter(|dims| dims.iter().any(|size| size.known() == Some(0))) {
-        return Ok(size::broadcast(a.like(0.0).cast(result), &dims));
-    }
     let found = convolution(a, b, &axes, &window, result);
     found.ok_or_else(|| unsupported(op, "more than three spatial axes, or very many groups"))
 }
