@@ -83,7 +83,7 @@ pub(in crate::cpu) fn unit_for(sizes: GemmSizes, precision: Precision) -> Option
             && n >= unit.parts.fewest_cols()
             && k >= SHORTEST
             && sizes.work() >= LEAST_WORK
-            && padded.work() / 2 <= sizes.work() / 4 * unit.parts.most_padded()
+            && padded.work() / unit.parts.most_padded() <= sizes.work() / 2
     })
 }
 
