@@ -20,7 +20,9 @@ const MODELS: &[&str] = &[
 /// Clients and servers of both sides.
 pub(super) fn run(root: &Path, runner: &Runner) -> Result<Vec<(String, Result<()>)>> {
     let client = example(root, "remote")?;
-    let build = ["build", "--workspace", "--all-features", "--bin", "ferroflow"];
+    // With an example, the crates have the features that they have in tests: they are built already.
+    let build =
+        ["build", "--workspace", "--all-features", "--example", "remote", "--bin", "ferroflow"];
     let program = command::built(command::cargo(root, &build), "ferroflow")?;
     let ours = |address: &str| {
         let mut server = Command::new(&program);
