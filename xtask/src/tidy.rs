@@ -54,6 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// The files that may hold `unsafe` code.
 const UNSAFE_FILES: &[&str] = &[
     "kernels/src/cpu/depthwise/tile.rs",
+    "kernels/src/cpu/gemm/dots.rs",
     "kernels/src/cpu/gemm/factor.rs",
     "kernels/src/cpu/gemm/interleave.rs",
     "kernels/src/cpu/gemm/line.rs",
@@ -107,6 +108,7 @@ const VECTOR_SETS: &[&str] = &[
     "avx2,fma,f16c",
     "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c",
     "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c",
+    "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c",
 ];
 
 /// Macros that are for work in progress.

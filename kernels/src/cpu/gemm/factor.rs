@@ -7,6 +7,7 @@ use super::{
 use super::{
     amx::TileUnit,
     blocks::{self, SummedBlock, TileKind},
+    dots::DotUnit,
 };
 use super::{line, packed, small, split, vector::InstructionSet};
 #[cfg(target_arch = "x86_64")]
@@ -203,14 +204,16 @@ fn by_tiles<'o>(
     out: GemmOutput<'o, bf16>,
 ) -> Option<GemmOutput<'o, bf16>> {
     #[cfg(target_arch = "x86_64")]
-    if let Some(unit) = TileUnit::detect()
-        && blocks::serves::<bf16>(sizes)
-        && sizes.m >= blocks::FEWEST
-        && !out.accumulate
-    {
+    if blocks::serves::<bf16>(sizes) && sizes.m >= blocks::FEWEST && !out.accumulate {
         let store = |block: SummedBlock<'_, bf16>| vectorize(Rounded(block));
-        blocks::multiply((unit, TileKind::Brain), threads, sizes, a, b, out, store);
-        return None;
+        if let Some(unit) = TileUnit::detect() {
+            blocks::multiply((unit, TileKind::Brain), threads, sizes, a, b, out, store);
+            return None;
+        }
+        if let Some(unit) = DotUnit::detect() {
+            blocks::multiply((unit, ()), threads, sizes, a, b, out, store);
+            return None;
+        }
     }
     Some(out)
 }

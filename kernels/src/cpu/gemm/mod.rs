@@ -16,6 +16,8 @@ pub(super) mod amx;
 #[cfg(target_arch = "x86_64")]
 mod blocks;
 mod bytes;
+#[cfg(target_arch = "x86_64")]
+mod dots;
 mod factor;
 #[cfg(target_arch = "x86_64")]
 mod group_order;

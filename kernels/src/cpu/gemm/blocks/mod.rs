@@ -1,10 +1,11 @@
 //! Matmuls of bytes and of `bfloat16` by blocks of 32 by 32 sums.
 //!
 //! Sums are in registers while a chunk of the summed dimension passes: in the tile registers of AMX, or
-//! those of AVX-512 with dot products of bytes (VNNI). Operands are packed into groups of 32 bits
+//! those of AVX-512 with dot products of bytes (VNNI) or of `bfloat16`. Operands are packed into groups of 32 bits
 //! along that dimension, in the order in which tiles are loaded, with zeros where a matrix ends. A chunk of
 //! rows stays in the first-level cache while all packed columns pass.
 
+mod dots;
 mod pack;
 mod tiles;
 mod vnni;
@@ -24,7 +25,7 @@ const ROWS: usize = 16;
 const GROUPS: usize = 16;
 
 /// 32-bit groups of the two tiles of an operand for one step.
-const STEP: usize = 2 * ROWS * GROUPS;
+const STEP: usize = super::dots::STEP;
 
 /// Rows and columns of a block of sums, four tiles.
 const BLOCK: usize = 2 * ROWS;
@@ -175,7 +176,7 @@ pub(super) fn multiply<U: BlockUnit, A: Grouped, B: Grouped, R: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::gemm::{Byte, amx::TileUnit};
+    use crate::cpu::gemm::{Byte, amx::TileUnit, dots::DotUnit};
     use std::num::NonZeroUsize;
 
     /// Views of a matrix: by rows, by columns, and with elements apart.
@@ -271,8 +272,16 @@ mod tests {
 
     #[test]
     fn matmuls_of_brain_floats_are_summed_in_float32() {
+        if let Some(unit) = TileUnit::detect() {
+            brain_floats_by((unit, TileKind::Brain));
+        }
+        if let Some(unit) = DotUnit::detect() {
+            brain_floats_by((unit, ()));
+        }
+    }
+
+    fn brain_floats_by<U: BlockUnit>(unit: (U, U::Kind)) {
         use half::bf16;
-        let Some(unit) = TileUnit::detect() else { return };
         for (m, k, n) in SIZES {
             let make = |index: usize| bf16::from_f32((index.wrapping_mul(7919) % 64) as f32 / 4.0);
             for (a, b) in views(m, k, make).into_iter().zip(views(k, n, make)) {
@@ -281,7 +290,7 @@ mod tests {
                 let sizes = GemmSizes { m, k, n };
                 let output = GemmOutput::row_major(&mut out, n);
                 let threads = Threads::single();
-                multiply((unit, TileKind::Brain), &threads, sizes, a, b, output, |block| {
+                multiply(unit, &threads, sizes, a, b, output, |block| {
                     for (sums, out) in block.rows() {
                         out.copy_from_slice(bytemuck::cast_slice(sums));
                     }

@@ -1,11 +1,15 @@
-//! Blocks of 32 by 32 sums of a matmul of split operands, in tile registers.
+//! Blocks of 32 by 32 sums of a matmul of split operands.
 
 #![expect(unsafe_code, reason = "instructions that the language has no names for")]
 
 use super::{
-    super::{amx::Configured, rect::Rect},
+    super::{
+        amx::Configured,
+        dots::{DotCols, DotRows},
+        rect::Rect,
+    },
     Panel,
-    unit::{LINES, PART, Parts},
+    unit::{LINES, PART, Parts, SumRegisters},
 };
 use std::{arch::asm, mem::offset_of};
 
@@ -259,7 +263,7 @@ pub(in crate::cpu) type Sums = [f32; BLOCK * BLOCK];
 ///
 /// When an operand is too short, or `out` larger than a block or empty.
 pub(super) fn multiply(
-    registers: &Configured,
+    registers: &SumRegisters,
     a: SplitRows<'_>,
     b: Panel<'_>,
     mut out: Rect<'_>,
@@ -286,7 +290,7 @@ pub(super) fn multiply(
 ///
 /// When an operand is too short, or there are more rows or columns than a block has, or none.
 pub(in crate::cpu) fn sum(
-    registers: &Configured,
+    registers: &SumRegisters,
     a: SplitRows<'_>,
     b: Panel<'_>,
     (rows, cols): (usize, usize),
@@ -307,7 +311,19 @@ pub(super) fn put(sums: &[f32], stride: usize, out: &mut Rect<'_>, add: bool) {
 }
 
 /// As [`multiply`], for whole tiles.
-fn run(_: &Configured, a: SplitRows<'_>, b: Panel<'_>, out: Rect<'_>, add: bool) {
+fn run(registers: &SumRegisters, a: SplitRows<'_>, b: Panel<'_>, out: Rect<'_>, add: bool) {
+    match registers {
+        SumRegisters::Tiles(registers) => in_tiles(registers, a, b, out, add),
+        SumRegisters::Dots(unit) => {
+            assert!(a.parts == Parts::One, "numbers of one part");
+            let rows = DotRows { data: a.data, steps: a.steps, row: a.row, tile: a.tile };
+            unit.multiply(rows, DotCols { data: b.groups, ahead: b.ahead }, out, add);
+        }
+    }
+}
+
+/// As [`run`], in tile registers.
+fn in_tiles(_: &Configured, a: SplitRows<'_>, b: Panel<'_>, out: Rect<'_>, add: bool) {
     let two = [out.rows() == BLOCK, out.cols() == BLOCK];
     let second = if two[0] { a.tile } else { 0 };
     let step = a.parts.step();

@@ -28,7 +28,6 @@ pub(in crate::cpu) use unit::{DEPTH, LINES, Parts, SplitUnit};
 
 use super::{
     BlockEpilogue, GemmOutput, GemmSizes, Matrix,
-    amx::Configured,
     group_order::GroupOrder,
     packed::{self, Depth, RightOperand, depths},
     rect::Rect,
@@ -39,7 +38,7 @@ use super::{
 use crate::{Precision, scratch::Scratch, threads::Threads};
 use parts::pack;
 use std::ops::Range;
-use unit::TILE;
+use unit::{SumRegisters, TILE};
 
 /// The most steps of a depth.
 const MOST_STEPS: usize = 32;
@@ -341,7 +340,7 @@ impl Part<'_> {
     /// columns at a time.
     fn finished(
         &self,
-        registers: &Configured,
+        registers: &SumRegisters,
         rows: &PackedRows,
         panels: &mut Panels<'_>,
         (first_row, first_col): (usize, usize),
@@ -365,7 +364,7 @@ impl Part<'_> {
     /// Multiplies packed rows by columns, with sums of blocks aside where they go to the results by steps.
     fn columns(
         &self,
-        registers: &Configured,
+        registers: &SumRegisters,
         rows: &PackedRows,
         panels: &mut Panels<'_>,
         (first_row, first_col): (usize, usize),
@@ -412,7 +411,7 @@ impl Part<'_> {
     /// Without split rows it does so in vectors.
     fn block(
         &self,
-        registers: &Configured,
+        registers: &SumRegisters,
         a: Option<SplitRows<'_>>,
         panel: Panel<'_>,
         (row, col): (usize, usize),

@@ -1,6 +1,9 @@
-//! Tile registers, and the form that numbers have for them.
+//! The registers that sums are made in, and the form that numbers have for them.
 
-use super::super::amx::{Configured, TileUnit};
+use super::super::{
+    amx::{Configured, TileUnit},
+    dots::DotUnit,
+};
 use crate::Precision;
 
 /// Lines of a tile.
@@ -68,22 +71,49 @@ impl Parts {
 /// 32-bit groups of a part of two tiles.
 pub(super) const PART: usize = 2 * TILE;
 
-/// The tile registers, and how numbers become `bfloat16` for them.
+/// Instructions that multiply `bfloat16`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Tiles(TileUnit),
+    Dots(DotUnit),
+}
+
+/// Instructions that multiply `bfloat16`, and how numbers become that for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cpu) struct SplitUnit {
-    tiles: TileUnit,
+    unit: Unit,
     pub(in crate::cpu) parts: Parts,
 }
 
+/// The registers that sums are made in.
+#[derive(Debug)]
+pub(in crate::cpu) enum SumRegisters {
+    /// Tile registers.
+    Tiles(Configured),
+    /// Registers of AVX-512, for numbers of one part.
+    Dots(DotUnit),
+}
+
 impl SplitUnit {
-    /// The unit, if there is one.
+    /// The unit, if there is one. In registers of AVX-512, three parts would take longer than whole numbers.
     pub(in crate::cpu) fn detect(precision: Precision) -> Option<SplitUnit> {
-        let parts = if precision == Precision::BFloat16 { Parts::One } else { Parts::Three };
-        TileUnit::detect().map(|tiles| SplitUnit { tiles, parts })
+        let tiles = TileUnit::detect().map(Unit::Tiles);
+        let (unit, parts) = match precision {
+            Precision::BFloat16 => (tiles.or(SplitUnit::dots()), Parts::One),
+            _ => (tiles, Parts::Three),
+        };
+        unit.map(|unit| SplitUnit { unit, parts })
     }
 
-    /// The registers of this thread, configured.
-    pub(in crate::cpu) fn registers(self) -> Configured {
-        self.tiles.registers()
+    fn dots() -> Option<Unit> {
+        DotUnit::detect().map(Unit::Dots)
+    }
+
+    /// The registers of this thread, made ready.
+    pub(in crate::cpu) fn registers(self) -> SumRegisters {
+        match self.unit {
+            Unit::Tiles(tiles) => SumRegisters::Tiles(tiles.registers()),
+            Unit::Dots(dots) => SumRegisters::Dots(dots),
+        }
     }
 }

@@ -1,0 +1,172 @@
+//! Dot products of pairs of `bfloat16` in the registers of AVX-512 (AVX512-BF16).
+//!
+//! Operands have the form that the tile registers of AMX have, whose work this does on processors without them.
+//! Subnormal numbers count as zero, as they do there.
+//!
+//! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, `VDPBF16PS`.
+
+#![expect(unsafe_code, reason = "instructions that not every processor has")]
+
+use super::rect::Rect;
+use crate::simd::{has_avx512, prefetch_line};
+use std::arch::x86_64::*;
+
+/// Lanes of a register, rows of a tile, and 32-bit groups in each of its rows.
+const LANES: usize = 16;
+
+/// 32-bit groups of two tiles.
+pub(super) const STEP: usize = 2 * LANES * LANES;
+
+/// Rows whose sums are in registers at a time; a tile has a multiple of them.
+pub(super) const HELD: usize = 8;
+
+/// Groups of a line of the cache.
+const LINE: usize = 16;
+
+/// Bytes of a 32-bit group.
+const GROUP: usize = size_of::<u32>();
+
+/// Proof that the processor has dot products of `bfloat16`, and that kernels may use them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cpu) struct DotUnit(());
+
+/// Rows of a left operand: of each step, two tiles of sixteen rows of as many groups.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DotRows<'a> {
+    /// Groups of two `bfloat16`.
+    pub(super) data: &'a [u32],
+    /// Where the first row of the first tile is in each step, in bytes.
+    pub(super) steps: &'a [usize],
+    /// Bytes from a row to the next.
+    pub(super) row: usize,
+    /// Bytes from the first tile to the second.
+    pub(super) tile: usize,
+}
+
+/// Columns of a right operand: of each step, two tiles of sixteen groups of as many columns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DotCols<'a> {
+    pub(super) data: &'a [u32],
+    /// The memory that is asked for meanwhile. It may be anywhere.
+    pub(super) ahead: *const u32,
+}
+
+impl DotUnit {
+    /// The unit; `None` where there is none.
+    pub(in crate::cpu) fn detect() -> Option<DotUnit> {
+        let found = has_avx512() && std::arch::is_x86_feature_detected!("avx512bf16");
+        found.then_some(DotUnit(()))
+    }
+
+    /// Multiplies rows by columns, and puts the sums into `out`, or adds them to what is there.
+    ///
+    /// # Panics
+    ///
+    /// When an operand is too short, or `out` is not of eight, sixteen, 24 or 32 rows of sixteen or 32 columns.
+    pub(super) fn multiply(self, a: DotRows<'_>, b: DotCols<'_>, out: Rect<'_>, add: bool) {
+        let (rows, cols) = (out.rows(), out.cols());
+        assert!(rows.is_multiple_of(HELD) && rows <= 2 * LANES, "rows of two tiles");
+        assert!(cols == LANES || cols == 2 * LANES, "columns of one or two tiles");
+        let second = if rows > LANES { a.tile } else { 0 };
+        let last = a.steps.iter().copied().max().unwrap_or_default();
+        let end = last + second + (LANES - 1) * a.row + GROUP * LANES;
+        assert!(!a.steps.is_empty() && end <= GROUP * a.data.len(), "the left operand");
+        assert!(a.row.is_multiple_of(GROUP) && second.is_multiple_of(GROUP), "whole groups");
+        assert!(a.steps.iter().all(|step| step.is_multiple_of(GROUP)), "whole groups");
+        assert!(a.steps.len() * STEP <= b.data.len(), "the right operand");
+        for first in (0..rows).step_by(HELD) {
+            let start = first / LANES * a.tile + first % LANES * a.row;
+            let ahead = b.ahead.wrapping_add(first / HELD * 2 * LINE);
+            let rows = Held {
+                a: a.data.as_ptr().wrapping_byte_add(start),
+                row: a.row,
+                steps: a.steps,
+                b: b.data.as_ptr(),
+                ahead,
+                out: out.as_ptr().wrapping_add(first * out.row_stride()),
+                out_row: out.row_stride(),
+                add,
+            };
+            // SAFETY: the unit proves that the processor has the instructions. Of each step, eight rows of a tile
+            // are read, which are inside (see the third assertion) and aligned, and one or two tiles of columns (see the last).
+            // What is written, and read before where it is added to, are eight rows of `out`, an exclusive borrow.
+            unsafe {
+                match cols {
+                    LANES => rows.sum::<1>(),
+                    _ => rows.sum::<2>(),
+                }
+            }
+        }
+    }
+}
+
+/// Rows whose sums are in registers, and the columns they are multiplied by.
+struct Held<'a> {
+    a: *const u32,
+    /// Bytes from a row to the next.
+    row: usize,
+    steps: &'a [usize],
+    b: *const u32,
+    ahead: *const u32,
+    out: *mut f32,
+    out_row: usize,
+    add: bool,
+}
+
+impl Held<'_> {
+    /// Multiplies eight rows by so many vectors of columns.
+    ///
+    /// # Safety
+    ///
+    /// `a` points to eight rows of sixteen groups in each step, `b` to two tiles of columns for each of them, one after
+    /// the other, and `out` to eight rows of so many vectors that nobody else refers to.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")]
+    unsafe fn sum<const VECTORS: usize>(&self) {
+        // SAFETY: the caller vouches for the memory.
+        unsafe {
+            let mut sums = [[_mm512_setzero_ps(); VECTORS]; HELD];
+            if self.add {
+                for (row, sums) in sums.iter_mut().enumerate() {
+                    for (vector, sum) in sums.iter_mut().enumerate() {
+                        *sum = _mm512_loadu_ps(self.out.add(row * self.out_row + vector * LANES));
+                    }
+                }
+            }
+            let (mut b, mut ahead) = (self.b, self.ahead);
+            for &step in self.steps {
+                let a = self.a.byte_add(step);
+                prefetch_line(ahead);
+                prefetch_line(ahead.wrapping_add(LINE));
+                for group in 0..LANES {
+                    let mut columns = [_mm512_setzero_si512(); VECTORS];
+                    for (vector, columns) in columns.iter_mut().enumerate() {
+                        let at = b.add((vector * LANES + group) * LANES);
+                        *columns = _mm512_loadu_si512(at.cast());
+                    }
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        let pair = *a.byte_add(row * self.row).add(group);
+                        let pair = _mm512_set1_epi32(pair.cast_signed());
+                        for (sum, columns) in sums.iter_mut().zip(columns) {
+                            *sum = _mm512_dpbf16_ps(*sum, bits(pair), bits(columns));
+                        }
+                    }
+                }
+                b = b.add(STEP);
+                ahead = ahead.wrapping_add(STEP / 4);
+            }
+            for (row, sums) in sums.into_iter().enumerate() {
+                for (vector, sum) in sums.into_iter().enumerate() {
+                    _mm512_storeu_ps(self.out.add(row * self.out_row + vector * LANES), sum);
+                }
+            }
+        }
+    }
+}
+
+/// The same bits as pairs.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")]
+fn bits(groups: __m512i) -> __m512bh {
+    // SAFETY: both types are 512 bits of which all values are valid.
+    unsafe { std::mem::transmute::<__m512i, __m512bh>(groups) }
+}
