@@ -271,7 +271,7 @@ impl Group for ClusterGroup {
         self.all_reduce(call, one, Reduction::SUM).map(drop)
     }
 
-    fn part(&self, members: &[usize]) -> Result<Arc<dyn Group>> {
+    fn part(&self, _: &CollectiveCall<'_>, members: &[usize]) -> Result<Arc<dyn Group>> {
         let devices: Option<Vec<DeviceAttributes>> =
             members.iter().map(|&member| self.members.get(member).cloned()).collect();
         let rank = members.iter().position(|&member| member == self.rank);

@@ -230,12 +230,12 @@ pub trait Group: Send + Sync + fmt::Debug {
     /// As all calls of a group.
     fn barrier(&self, call: &CollectiveCall<'_>) -> Result<()>;
 
-    /// The group of some of the members.
+    /// The group of some of the members, for a call of all: each asks for the part that it is in.
     ///
     /// # Errors
     ///
-    /// When the engine has no groups of groups.
-    fn part(&self, members: &[usize]) -> Result<Arc<dyn Group>>;
+    /// When this member is not among them; as all calls of a group, where members meet for it.
+    fn part(&self, call: &CollectiveCall<'_>, members: &[usize]) -> Result<Arc<dyn Group>>;
 }
 
 /// The error of a part of a group that is none, or that the member which asks for it is not in.

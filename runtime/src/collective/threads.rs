@@ -404,7 +404,7 @@ impl Group for ThreadsGroup {
         self.exchange_alike(call, "a barrier", nothing, |_| Ok(Vec::new())).map(drop)
     }
 
-    fn part(&self, members: &[usize]) -> Result<Arc<dyn Group>> {
+    fn part(&self, _: &CollectiveCall<'_>, members: &[usize]) -> Result<Arc<dyn Group>> {
         let replicas: Option<Arc<[usize]>> =
             members.iter().map(|&member| self.id.members.get(member).copied()).collect();
         let replica = self.id.members[self.rank];

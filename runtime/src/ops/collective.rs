@@ -246,7 +246,7 @@ fn assignment(op: &'static str, matrix: &HostTensor) -> Result<Vec<Vec<usize>>> 
 
 /// The part of a group that an assignment puts this member in; the whole of it if there is none.
 fn assigned(
-    op: &'static str,
+    call: &CollectiveCall<'_>,
     group: Arc<dyn Group>,
     rows: &[Vec<usize>],
 ) -> Result<Arc<dyn Group>> {
@@ -256,11 +256,11 @@ fn assigned(
     let row = rows.iter().find(|row| row.contains(&group.rank()));
     let wrong = || {
         let expected = format!("rows with replica {} in one of them", group.rank());
-        IrError::argument(op, "group_assignment", expected, format!("{rows:?}"))
+        IrError::argument(call.op.to_string(), "group_assignment", expected, format!("{rows:?}"))
     };
     let row = row.ok_or_else(wrong)?;
     let is_whole = row.iter().copied().eq(0..group.size());
-    if is_whole { Ok(group) } else { group.part(row) }
+    if is_whole { Ok(group) } else { group.part(call, row) }
 }
 
 /// A group with this member's rank, as ops hold it.
@@ -293,10 +293,11 @@ fn communicated(
 ) -> Result<Results> {
     let communicator = call.resource::<Communicator>(1, A_COMMUNICATOR)?;
     let rows = assignment(call.op.name, call.host(2)?)?;
-    let group = assigned(call.op.name, communicator.0.clone(), &rows)?;
     let tensor = call.taken(0)?;
     let name = InstanceKey::Name(call.op.name.into());
-    one(with_call(call, name, |call| body(&*group, call, tensor))?)
+    one(with_call(call, name, |call| {
+        body(&*assigned(call, communicator.0.clone(), &rows)?, call, tensor)
+    })?)
 }
 
 fn reduce_v3(call: &mut RuntimeCall<'_>) -> Result<Results> {
@@ -317,7 +318,7 @@ fn cross_replica_sum(call: &mut RuntimeCall<'_>) -> Result<Results> {
         if Replica::current().is_none() && size > 1 {
             return Err(CollectiveError::NoReplica { call: call.name(WORLD), size }.into());
         }
-        assigned(op, world(call)?, &rows)?.all_reduce(call, tensor, Reduction::SUM)
+        assigned(call, world(call)?, &rows)?.all_reduce(call, tensor, Reduction::SUM)
     })?)
 }
 
