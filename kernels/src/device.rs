@@ -118,11 +118,11 @@ pub enum Precision {
     /// All 24 bits of the factors count.
     Full,
     /// As [`TensorFloat32`](Precision::TensorFloat32) on GPUs; CPUs may round the factors to
-    /// `bfloat16`, as those of Intel with tile registers (AMX) do, in the matmuls, forward
-    /// convolutions and attention that they have tiles for: the range of `float32` with 7 bits of fraction, so that each product is
-    /// off by up to one part in 128; sums are of 32 bits. Packed weights take a third of the memory there,
-    /// and tiles a sixth of the multiplications. Factors that are not finite, or almost as large or as
-    /// small as `float32` gets, are not rounded.
+    /// `bfloat16`, as those with tile registers (AMX) or dot products of `bfloat16` (AVX512-BF16) do, in
+    /// matmuls, forward convolutions and attention that are large enough: the range of `float32` with 7 bits of
+    /// fraction, so that each product is off by up to one part in 128; sums are of 32 bits. Packed weights take
+    /// half of the memory. Factors that are not finite, or almost as large or as small as `float32` gets, are
+    /// not rounded.
     BFloat16,
 }
 

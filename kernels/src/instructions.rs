@@ -30,7 +30,7 @@ pub enum InstructionLevel {
     Portable,
     /// AVX2, FMA and F16C.
     Avx2,
-    /// AVX-512 F, BW, DQ and VL, and its dot products of bytes.
+    /// AVX-512 F, BW, DQ and VL, and its dot products of bytes and of `bfloat16` where there are such.
     Avx512,
     /// Tile registers of AMX, and whatever comes on top.
     Amx,

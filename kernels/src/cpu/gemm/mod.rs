@@ -3,7 +3,7 @@
 //! Products of `f32`, `f64` and complex numbers go through the `gemm` crate, 16-bit floats are
 //! widened to `f32` and rounded once at the end, integers wrap. With AVX2 or AVX-512, products of
 //! `f32` go ways of their own: by tiles of sums in registers. Products of bytes and of `bfloat16` are
-//! summed in the tile registers of AMX, those of bytes in registers of AVX-512 with VNNI too, and
+//! summed in the tile registers of AMX, or in registers of AVX-512 with dot products of them, and
 //! large ones of `f32` in tile registers as well, by operands that are split.
 //!
 //! Work for the crate is cut into panels of rows or columns. The order of a sum is that of its

@@ -8,7 +8,8 @@
 //! numbers that three parts do not have, as infinities, or whose products come near overflow or so near to
 //! underflow that those of parts are subnormal ([`parts::Magnitudes`]), are multiplied in those registers.
 //!
-//! Where [`Precision::BFloat16`] is asked for, numbers have one part, which is rounded, and there is one product.
+//! Where [`Precision::BFloat16`] is asked for, numbers have one part, which is rounded, and there is one product; without tile
+//! registers, dot products of AVX-512 ([`dots`](super::dots)) do the same.
 //!
 //! The summed dimension is cut into depths by its length alone, and the order of the sums of an element is that of
 //! its depths: how blocks are shared among threads does not change the bits.

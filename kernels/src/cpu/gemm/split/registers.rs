@@ -51,7 +51,7 @@ pub(super) fn split_tile(
     assert!(rows.fit(numbers.len()) && rows.counts.iter().all(|&count| count <= LINES), "rows");
     assert!(out.len() >= (unit.parts.count() - 1) * PART + LINES * LINES, "room for a tile");
     let (numbers, out) = (numbers.as_ptr(), out.as_mut_ptr());
-    // SAFETY: tile registers come with AVX-512; the numbers of all rows are inside, and `out` has room for a tile
+    // SAFETY: all units come with AVX-512; the numbers of all rows are inside, and `out` has room for a tile
     // in each part.
     unsafe {
         match unit.parts {
@@ -81,7 +81,7 @@ pub(in crate::cpu) fn split_positions(
         count.checked_mul(groups).and_then(|own| own.checked_add((unit.parts.count() - 1) * part));
     assert!(end.is_some_and(|end| end <= out.len()), "room for parts");
     let (numbers, out) = (numbers.as_ptr(), out.as_mut_ptr());
-    // SAFETY: tile registers come with AVX-512; `count` positions of `channels` numbers are inside, and `out` has
+    // SAFETY: all units come with AVX-512; `count` positions of `channels` numbers are inside, and `out` has
     // room for as many of `groups` in each part.
     unsafe {
         match unit.parts {
@@ -93,7 +93,7 @@ pub(in crate::cpu) fn split_positions(
 
 /// Exchanges rows and columns of a tile.
 pub(super) fn transpose(_: SplitUnit, tile: &mut [u32; LINES * LINES]) {
-    // SAFETY: tile registers come with AVX-512.
+    // SAFETY: all units come with AVX-512.
     unsafe { transposed(tile) }
 }
 
