@@ -17,8 +17,8 @@ const LANES: usize = 16;
 /// 32-bit groups of two tiles.
 pub(super) const STEP: usize = 2 * LANES * LANES;
 
-/// Rows whose sums are in registers at a time; a tile has a multiple of them.
-pub(super) const HELD: usize = 8;
+/// The most rows whose sums are in registers at a time; a tile has a multiple of them.
+const HELD: usize = 8;
 
 /// Groups of a line of the cache.
 const LINE: usize = 16;
@@ -62,10 +62,10 @@ impl DotUnit {
     ///
     /// # Panics
     ///
-    /// When an operand is too short, or `out` is not of eight, sixteen, 24 or 32 rows of sixteen or 32 columns.
+    /// When an operand is too short, or `out` has not up to 32 rows of sixteen or 32 columns.
     pub(super) fn multiply(self, a: DotRows<'_>, b: DotCols<'_>, out: Rect<'_>, add: bool) {
         let (rows, cols) = (out.rows(), out.cols());
-        assert!(rows.is_multiple_of(HELD) && rows <= 2 * LANES, "rows of two tiles");
+        assert!((1..=2 * LANES).contains(&rows), "rows of two tiles");
         assert!(cols == LANES || cols == 2 * LANES, "columns of one or two tiles");
         let second = if rows > LANES { a.tile } else { 0 };
         let last = a.steps.iter().copied().max().unwrap_or_default();
@@ -76,6 +76,7 @@ impl DotUnit {
         assert!(a.steps.len() * STEP <= b.data.len(), "the right operand");
         for first in (0..rows).step_by(HELD) {
             let start = first / LANES * a.tile + first % LANES * a.row;
+            let n_rows = HELD.min(out.rows() - first);
             let ahead = b.ahead.wrapping_add(first / HELD * 2 * LINE);
             let rows = Held {
                 a: a.data.as_ptr().wrapping_byte_add(start),
@@ -87,13 +88,14 @@ impl DotUnit {
                 out_row: out.row_stride(),
                 add,
             };
-            // SAFETY: the unit proves that the processor has the instructions. Of each step, eight rows of a tile
-            // are read, which are inside (see the third assertion) and aligned, and one or two tiles of columns (see the last).
-            // What is written, and read before where it is added to, are eight rows of `out`, an exclusive borrow.
+            // SAFETY: the unit proves that the processor has the instructions. Of each step, up to eight rows of a
+            // tile are read, which are inside (see the third assertion) and aligned, and one or two tiles of columns (see
+            // the last). What is written, and read before where it is added to, are as many rows of `out`, an exclusive
+            // borrow.
             unsafe {
                 match cols {
-                    LANES => rows.sum::<1>(),
-                    _ => rows.sum::<2>(),
+                    LANES => rows.run::<1>(n_rows),
+                    _ => rows.run::<2>(n_rows),
                 }
             }
         }
@@ -114,17 +116,38 @@ struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// Multiplies eight rows by so many vectors of columns.
+    /// Multiplies so many rows by so many vectors of columns.
     ///
     /// # Safety
     ///
-    /// `a` points to eight rows of sixteen groups in each step, `b` to two tiles of columns for each of them, one after
-    /// the other, and `out` to eight rows of so many vectors that nobody else refers to.
+    /// As for [`sum`](Held::sum).
+    unsafe fn run<const VECTORS: usize>(&self, rows: usize) {
+        // SAFETY: the caller vouches for it.
+        unsafe {
+            match rows {
+                1 => self.sum::<1, VECTORS>(),
+                2 => self.sum::<2, VECTORS>(),
+                3 => self.sum::<3, VECTORS>(),
+                4 => self.sum::<4, VECTORS>(),
+                5 => self.sum::<5, VECTORS>(),
+                6 => self.sum::<6, VECTORS>(),
+                7 => self.sum::<7, VECTORS>(),
+                _ => self.sum::<HELD, VECTORS>(),
+            }
+        }
+    }
+
+    /// Multiplies so many rows by so many vectors of columns.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the features. `a` points to so many rows of sixteen groups in each step, `b` to two tiles of columns
+    /// for each of them, one after the other, and `out` to as many rows of so many vectors that nobody else refers to.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")]
-    unsafe fn sum<const VECTORS: usize>(&self) {
+    unsafe fn sum<const ROWS: usize, const VECTORS: usize>(&self) {
         // SAFETY: the caller vouches for the memory.
         unsafe {
-            let mut sums = [[_mm512_setzero_ps(); VECTORS]; HELD];
+            let mut sums = [[_mm512_setzero_ps(); VECTORS]; ROWS];
             if self.add {
                 for (row, sums) in sums.iter_mut().enumerate() {
                     for (vector, sum) in sums.iter_mut().enumerate() {

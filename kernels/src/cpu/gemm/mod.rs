@@ -272,13 +272,14 @@ pub(crate) fn gemm_by_weights(
 ) {
     let GemmSizes { m, k, n } = sizes;
     let out = &mut out[..m * n];
+    let few = weights.tensor.and(split::unit_for_few_rows(sizes, weights.precision));
     if let Some(machine) = vector::InstructionSet::detect()
-        && factor::in_tiles(sizes, a, b)
+        && (few.is_some() || factor::in_tiles(sizes, a, b))
     {
         let single = Threads::single();
         let threads = if sizes.work() < parallel_work(sizes) { &single } else { threads };
         let packed = weights.packed(threads, machine, sizes, b);
-        let unit = split::unit_for(sizes, weights.precision);
+        let unit = few.or_else(|| split::unit_for(sizes, weights.precision));
         let small = unit.is_none() && small::serves(machine, sizes, a, b);
         if packed.is_some() || unit.is_some() || (finish.is_some() && !small) {
             assert!(a.fits(m, k) && b.fits(k, n), "the operands of a product of sizes {sizes:?}");

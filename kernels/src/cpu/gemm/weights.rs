@@ -66,7 +66,7 @@ impl PackedLayout {
     ) -> PackedLayout {
         let Matrix { row_stride, col_stride, .. } = b;
         let GemmSizes { k, n, .. } = sizes;
-        let run = split::unit_for(sizes, precision).map(|unit| (unit, k));
+        let run = split::packing_unit(sizes, precision).map(|unit| (unit, k));
         // In parts, a panel has all steps, whatever the rows: kernels for other numbers of them share it.
         let depth = if run.is_some() { k } else { depth(sizes) };
         PackedLayout { machine, steps: k, cols: n, row_stride, col_stride, depth, run }

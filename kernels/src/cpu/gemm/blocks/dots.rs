@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        dots::{self, DotCols, DotRows, DotUnit},
+        dots::{DotCols, DotRows, DotUnit},
         rect::Rect,
     },
     BLOCK, BlockUnit, GROUPS, ROWS, STEP, Sums,
@@ -39,7 +39,7 @@ impl BlockUnit for DotUnit {
     fn multiply(unit: &DotUnit, _: (), rows: usize, a: &[u32], b: &[u32], sums: &mut Sums) {
         assert!(!a.is_empty() && a.len() == b.len() && a.len().is_multiple_of(STEP), "whole steps");
         let sums = bytemuck::cast_slice_mut(&mut sums[..]);
-        let rows = rows.clamp(1, BLOCK).next_multiple_of(dots::HELD);
+        let rows = rows.clamp(1, BLOCK);
         for (data, cols) in a.chunks(CHUNK * STEP).zip(b.chunks(CHUNK * STEP)) {
             let steps = &STEPS[..data.len() / STEP];
             let rows_of = DotRows { data, steps, row: ROW, tile: ROWS * ROW };

@@ -17,6 +17,16 @@ pub(in crate::cpu) fn unit_for(_: GemmSizes, _: Precision) -> Option<SplitUnit> 
     None
 }
 
+/// As [`unit_for`].
+pub(super) fn unit_for_few_rows(_: GemmSizes, _: Precision) -> Option<SplitUnit> {
+    None
+}
+
+/// As [`unit_for`].
+pub(super) fn packing_unit(_: GemmSizes, _: Precision) -> Option<SplitUnit> {
+    None
+}
+
 pub(in crate::cpu) fn panel_len(unit: SplitUnit, _: usize) -> usize {
     match unit {}
 }

@@ -272,14 +272,14 @@ pub(super) fn multiply(
 ) {
     let (rows, cols) = (out.rows(), out.cols());
     assert!((1..=BLOCK).contains(&rows) && (1..=BLOCK).contains(&cols), "a block");
-    if rows.is_multiple_of(LINES) && cols.is_multiple_of(LINES) {
+    let (tall, wide) = (registers.rows(rows), cols.next_multiple_of(LINES));
+    if (tall, wide) == (rows, cols) {
         return run(registers, a, b, out, add);
     }
     // The sums go on from what is there, as those of whole tiles do.
     for row in 0..if add { rows } else { 0 } {
         aside[row * BLOCK..][..cols].copy_from_slice(out.row(row));
     }
-    let (tall, wide) = (rows.next_multiple_of(LINES), cols.next_multiple_of(LINES));
     run(registers, a, b, Rect::new(aside, tall, wide, BLOCK), add);
     put(&aside[..], BLOCK, &mut out, false);
 }
@@ -297,7 +297,7 @@ pub(in crate::cpu) fn sum(
     sums: &mut Sums,
 ) {
     assert!((1..=BLOCK).contains(&rows) && (1..=BLOCK).contains(&cols), "a block");
-    let (tall, wide) = (rows.next_multiple_of(LINES), cols.next_multiple_of(LINES));
+    let (tall, wide) = (registers.rows(rows), cols.next_multiple_of(LINES));
     run(registers, a, b, Rect::new(sums, tall, wide, BLOCK), false);
 }
 

@@ -87,6 +87,26 @@ pub(in crate::cpu) fn unit_for(sizes: GemmSizes, precision: Precision) -> Option
     })
 }
 
+/// The unit for a matmul of few rows by weights, which wait for memory: packed in one part they are half of it.
+pub(super) fn unit_for_few_rows(sizes: GemmSizes, precision: Precision) -> Option<SplitUnit> {
+    let GemmSizes { m, k, n } = sizes;
+    let weights = k.saturating_mul(n);
+    let is_it = precision == Precision::BFloat16
+        && m < Parts::One.fewest_rows(weights)
+        && n >= Parts::One.fewest_cols()
+        && k >= SHORTEST
+        && weights as u64 >= LEAST_WORK;
+    SplitUnit::for_few_rows().filter(|_| is_it)
+}
+
+/// The unit that packs the right operand of matmuls of these sizes, whatever the rows.
+pub(super) fn packing_unit(sizes: GemmSizes, precision: Precision) -> Option<SplitUnit> {
+    match unit_for_few_rows(sizes, precision) {
+        Some(_) => SplitUnit::detect(precision),
+        None => unit_for(sizes, precision),
+    }
+}
+
 /// Length of the part of the summed dimension that is taken at a time.
 pub(in crate::cpu) fn depth(k: usize) -> usize {
     let steps = k.div_ceil(DEPTH).max(1);

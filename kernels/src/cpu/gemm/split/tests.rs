@@ -1,6 +1,13 @@
 //! Matmuls of split operands against sums of `f64`.
 
-use super::{super::packed::tests::Mark, *};
+use super::{
+    super::{
+        packed::tests::Mark,
+        weights::{PackedLayout, PackedWeights},
+    },
+    *,
+};
+use ferroflow_ir::{HostTensor, Shape};
 use std::num::NonZeroUsize;
 
 fn unit() -> Option<(SplitUnit, InstructionSet)> {
@@ -279,5 +286,46 @@ fn the_only_part_is_the_number_rounded_whatever_the_threads() {
             assert!(off < 1e-6 * (k as f64).sqrt(), "{sizes:?}: {off}");
             assert_eq!(product(3, &near[0], &near[1]), found, "{sizes:?}");
         }
+    }
+}
+
+#[test]
+fn few_rows_are_multiplied_alike_whether_weights_are_packed() {
+    let (k, n) = (600, 450);
+    let sizes = |m: usize| GemmSizes { m, k, n };
+    let Some(unit) = unit_for_few_rows(sizes(1), Precision::BFloat16) else { return };
+    let machine = InstructionSet::detect().expect("that of the unit");
+    assert!(unit_for_few_rows(sizes(8), Precision::BFloat16).is_none(), "those are many");
+    assert!(unit_for_few_rows(sizes(1), Precision::TensorFloat32).is_none());
+    let (a, b) = (numbers(8 * k, 1), numbers(k * n, 2));
+    let weights = HostTensor::from_slice(Shape::new([k, n]).expect("small"), &b).expect("it fits");
+    let near: [Vec<f32>; 2] = [&a, &b].map(|all| all.iter().copied().map(rounded).collect());
+    for m in 1..8 {
+        let (left, right) = (Matrix::row_major(&a[..m * k], k), Matrix::row_major(&b[..], n));
+        let layout = PackedLayout::of_matmul(machine, (sizes(m), Precision::BFloat16), right);
+        let kept = PackedWeights::default();
+        let product = |count: usize, packed: Option<&PackedMatrix>| {
+            let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
+            let mut out = vec![-1.0; m * (n + 1)];
+            let output = GemmOutput { data: &mut out, row_stride: n + 1, accumulate: false };
+            let right = RightOperand { matrix: right, packed };
+            multiply((unit, machine), &threads, sizes(m), left, right, output, None);
+            out
+        };
+        let found = product(1, None);
+        let (near_a, near_b) =
+            (Matrix::row_major(&near[0][..], k), Matrix::row_major(&near[1][..], n));
+        let off = error(sizes(m), near_a, near_b, &found, n + 1);
+        assert!(off < 1e-6 * (k as f64).sqrt(), "{m} rows: {off}");
+        assert!(found.chunks(n + 1).all(|row| row[n] == -1.0), "what is beside stays");
+        let mut was_packed = false;
+        for _ in 0..3 {
+            let packed = kept.of(&Threads::single(), m, Some(&weights), layout);
+            was_packed |= packed.is_some();
+            for count in [1, 3] {
+                assert_eq!(product(count, packed.as_deref()), found, "{m} rows, {count} threads");
+            }
+        }
+        assert!(was_packed, "weights that stay are packed");
     }
 }

@@ -94,6 +94,16 @@ pub(in crate::cpu) enum SumRegisters {
     Dots(DotUnit),
 }
 
+impl SumRegisters {
+    /// The rows that are computed for so many: those of whole tiles, or as many.
+    pub(super) fn rows(&self, rows: usize) -> usize {
+        match self {
+            SumRegisters::Tiles(_) => rows.next_multiple_of(LINES),
+            SumRegisters::Dots(_) => rows,
+        }
+    }
+}
+
 impl SplitUnit {
     /// The unit, if there is one. In registers of AVX-512, three parts would take longer than whole numbers.
     pub(in crate::cpu) fn detect(precision: Precision) -> Option<SplitUnit> {
@@ -103,6 +113,11 @@ impl SplitUnit {
             _ => (tiles, Parts::Three),
         };
         unit.map(|unit| SplitUnit { unit, parts })
+    }
+
+    /// The unit for few rows of numbers of one part, if there is one: tiles would be mostly empty.
+    pub(super) fn for_few_rows() -> Option<SplitUnit> {
+        SplitUnit::dots().map(|unit| SplitUnit { unit, parts: Parts::One })
     }
 
     fn dots() -> Option<Unit> {
