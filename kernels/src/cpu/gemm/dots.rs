@@ -20,6 +20,9 @@ pub(super) const STEP: usize = 2 * LANES * LANES;
 /// The most rows whose sums are in registers at a time; a tile has a multiple of them.
 const HELD: usize = 8;
 
+/// Rows that take less time for a step than memory does.
+const FEW: usize = 4;
+
 /// Groups of a line of the cache.
 const LINE: usize = 16;
 
@@ -160,17 +163,24 @@ impl Held<'_> {
                 let a = self.a.byte_add(step);
                 prefetch_line(ahead);
                 prefetch_line(ahead.wrapping_add(LINE));
-                for group in 0..LANES {
-                    let mut columns = [_mm512_setzero_si512(); VECTORS];
-                    for (vector, columns) in columns.iter_mut().enumerate() {
-                        let at = b.add((vector * LANES + group) * LANES);
-                        *columns = _mm512_loadu_si512(at.cast());
-                    }
-                    for (row, sums) in sums.iter_mut().enumerate() {
-                        let pair = *a.byte_add(row * self.row).add(group);
-                        let pair = _mm512_set1_epi32(pair.cast_signed());
-                        for (sum, columns) in sums.iter_mut().zip(columns) {
-                            *sum = _mm512_dpbf16_ps(*sum, bits(pair), bits(columns));
+                // Of few rows, tile by tile: their columns come from memory, in the order in which they lie there.
+                let at_once = if ROWS <= FEW { 1 } else { VECTORS };
+                for first in (0..VECTORS).step_by(at_once) {
+                    for group in 0..LANES {
+                        let mut columns = [_mm512_setzero_si512(); VECTORS];
+                        for (vector, columns) in
+                            columns.iter_mut().enumerate().skip(first).take(at_once)
+                        {
+                            let at = b.add((vector * LANES + group) * LANES);
+                            *columns = _mm512_loadu_si512(at.cast());
+                        }
+                        for (row, sums) in sums.iter_mut().enumerate() {
+                            let pair = *a.byte_add(row * self.row).add(group);
+                            let pair = _mm512_set1_epi32(pair.cast_signed());
+                            let sums = sums.iter_mut().zip(columns).skip(first).take(at_once);
+                            for (sum, columns) in sums {
+                                *sum = _mm512_dpbf16_ps(*sum, bits(pair), bits(columns));
+                            }
                         }
                     }
                 }
