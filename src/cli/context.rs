@@ -18,7 +18,7 @@ pub(super) struct ContextArguments {
     #[arg(long, value_name = "N", value_parser = thread_count)]
     threads: Option<NonZeroUsize>,
     /// Precision of matmuls and convolutions of `float32`: `tensorfloat32`, to which GPUs may round
-    /// factors, `bfloat16`, to which CPUs with AMX may, or `full`.
+    /// factors, `bfloat16`, to which CPUs with AMX or AVX512-BF16 may, or `full`.
     #[arg(long, value_name = "PRECISION", value_parser = precision, default_value = "tensorfloat32")]
     precision: Precision,
 }
