@@ -1,8 +1,9 @@
 //! The thread that calls MPI, and how ranks meet before each collective.
 //!
 //! One thread of the process calls MPI, and owns its communicators; others send it what is to be done. Before a
-//! collective, all members reduce a digest of what they are about to do, without blocking: whoever waits too long, or
-//! learns that a rank has left, gives up. Then the collective itself blocks, as all have come.
+//! collective, all members wait for each other without blocking: whoever waits too long, or learns that a rank has
+//! left, gives up. When all have come, they compare digests of what they are about to do, and then the collective itself
+//! blocks.
 //!
 //! **Invariant:** after a member has given up, nothing is called on any communicator any more, because
 //! collectives of the others would meet the wrong ones of this rank.
@@ -19,6 +20,7 @@ use mpi::{
     topology::{Color, SimpleCommunicator},
     traits::{Communicator, CommunicatorCollectives, Destination, Source},
 };
+use siphasher::sip::SipHasher13;
 use std::{
     collections::HashMap,
     fmt,
@@ -250,40 +252,14 @@ impl Ranks {
             return Err(Fault::Out(reason.clone()));
         }
         let communicator = self.communicators[&member.communicator].clone();
-        let digest = digest(&meeting.what);
+        self.assemble(&communicator, abandoned)?;
+        let digest = SipHasher13::new().hash(meeting.what.as_bytes());
         let sender =
             if meeting.sends { [member.rank as u64, !(member.rank as u64)] } else { [0; 2] };
         // Largest and least of each, which are the same if all members agree.
-        let own =
-            Box::leak(Box::new([digest, !digest, u64::from(meeting.sends), sender[0], sender[1]]));
-        let all = Box::leak(Box::new([0; 5]));
-        let mut request = communicator.immediate_all_reduce_into(
-            mpi::request::StaticScope,
-            &own[..],
-            &mut all[..],
-            SystemOperation::max(),
-        );
-        let mut seen = None;
-        let all = loop {
-            match request.test_with_data() {
-                Ok((_, all)) => break all,
-                Err(pending) => request = pending,
-            }
-            seen = seen.or_else(|| self.left().map(|rank| (rank, Instant::now())));
-            let left = seen.filter(|(_, since)| since.elapsed() > GRACE).map(|(rank, _)| rank);
-            let reason = match left {
-                Some(rank) => format!("rank {rank} has left"),
-                None if abandoned.load(Ordering::Relaxed) => "a call has been given up".into(),
-                None => {
-                    thread::yield_now();
-                    continue;
-                }
-            };
-            // The request keeps its memory, as others may answer it still.
-            std::mem::forget(request);
-            self.out = Some(reason.clone());
-            return Err(left.map_or(Fault::Out(reason), Fault::Left));
-        };
+        let own = [digest, !digest, u64::from(meeting.sends), sender[0], sender[1]];
+        let mut all = [0; 5];
+        communicator.all_reduce_into(&own[..], &mut all[..], SystemOperation::max());
         if all[0] != digest || all[1] != !digest {
             return Err(self.differing(&communicator, &meeting.what));
         }
@@ -296,6 +272,36 @@ impl Ranks {
             return Err(Fault::Differs { rank: all[3] as usize, expected, found });
         }
         Ok(Some(all[3] as usize))
+    }
+
+    /// Waits until all members have come, or one has left, or the call is given up.
+    fn assemble(
+        &mut self,
+        communicator: &SimpleCommunicator,
+        abandoned: &AtomicBool,
+    ) -> Result<(), Fault> {
+        let mut request = communicator.immediate_barrier();
+        let mut seen = None;
+        loop {
+            match request.test() {
+                Ok(_) => return Ok(()),
+                Err(pending) => request = pending,
+            }
+            seen = seen.or_else(|| self.left().map(|rank| (rank, Instant::now())));
+            let left = seen.filter(|(_, since)| since.elapsed() > GRACE).map(|(rank, _)| rank);
+            let reason = match left {
+                Some(rank) => format!("rank {rank} has left"),
+                None if abandoned.load(Ordering::Relaxed) => "a call has been given up".into(),
+                None => {
+                    thread::yield_now();
+                    continue;
+                }
+            };
+            // It cannot be cancelled, and may not be dropped.
+            std::mem::forget(request);
+            self.out = Some(reason.clone());
+            return Err(left.map_or(Fault::Out(reason), Fault::Left));
+        }
     }
 
     /// The first member that is about to do something else than the first.
@@ -335,10 +341,4 @@ impl Ranks {
             let _: (u8, _) = self.control.process_at_rank(rank).receive_with_tag(LEFT);
         }
     }
-}
-
-/// A number for a text, the same in all processes (FNV-1a, 64 bits).
-fn digest(text: &str) -> u64 {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
