@@ -274,7 +274,7 @@ impl Ranks {
         Ok(Some(all[3] as usize))
     }
 
-    /// Waits until all members have come, or one has left, or the call is given up.
+    /// Waits until all members have come, one has left, or the call is abandoned.
     fn assemble(
         &mut self,
         communicator: &SimpleCommunicator,

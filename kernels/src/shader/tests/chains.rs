@@ -86,7 +86,7 @@ fn compared(device: &dyn Device, expr: &Expr, input: &HostTensor) -> Option<Opti
     Some(difference(&found[0], &expected[0]))
 }
 
-// Two tests, as each takes minutes where programs are compiled for a simulated device.
+// Two tests, as each takes minutes where programs are compiled for a simulated device, which CI leaves out.
 #[test]
 fn devices_compute_what_comes_after_a_cast_from_signed_integers() {
     check_casts_from(&DTYPES[..4]);
