@@ -9,7 +9,7 @@
 
 use super::rect::Rect;
 use crate::simd::{has_avx512, prefetch_line};
-use std::arch::x86_64::*;
+use std::arch::{asm, x86_64::*};
 
 /// Lanes of a register, rows of a tile, and 32-bit groups in each of its rows.
 const LANES: usize = 16;
@@ -166,6 +166,11 @@ impl Held<'_> {
                 // Of few rows, tile by tile: their columns come from memory, in the order in which they lie there.
                 let at_once = if ROWS <= FEW { 1 } else { VECTORS };
                 for first in (0..VECTORS).step_by(at_once) {
+                    if ROWS <= FEW {
+                        // Nothing is done, but no load moves to the other side: the compiler would read the second
+                        // tile first.
+                        asm!("", options(nostack, preserves_flags));
+                    }
                     for group in 0..LANES {
                         let mut columns = [_mm512_setzero_si512(); VECTORS];
                         for (vector, columns) in
