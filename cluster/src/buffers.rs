@@ -11,7 +11,7 @@ use crate::{
     state::CallBuffer,
 };
 use bytes::Bytes;
-use ferroflow_ir::{DType, Error as IrError, HostTensor, PartialShape, Shape};
+use ferroflow_ir::{DType, HostTensor, PartialShape, Shape};
 use ferroflow_runtime::{
     Result,
     collective::{CollectiveCall, CollectiveError, InstanceKey},
@@ -130,13 +130,5 @@ impl ClusterGroup {
     ) -> Result<HostTensor> {
         let bytes = self.fetched(call, fetch)?;
         Ok(HostTensor::from_bytes(dtype, shape.clone(), &bytes)?)
-    }
-    /// Checks that a tensor can travel.
-    pub(crate) fn check(call: &CollectiveCall<'_>, dtype: DType) -> Result<()> {
-        if dtype.size().is_some() {
-            return Ok(());
-        }
-        let what = format!("{dtype} between processes").into();
-        Err(IrError::Unsupported { op: call.op.to_string().into(), what }.into())
     }
 }

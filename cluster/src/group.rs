@@ -15,8 +15,8 @@ use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape};
 use ferroflow_runtime::{
     Result,
     collective::{
-        Broadcast, CollectiveCall, Group, GroupKey, InstanceKey, Reduction, join_rows, no_part,
-        rows_per_member,
+        Broadcast, CollectiveCall, Group, GroupKey, InstanceKey, Reduction, check_travels,
+        join_rows, no_part, rows_per_member,
     },
 };
 use std::{
@@ -140,7 +140,7 @@ impl Group for ClusterGroup {
         if members == 1 {
             return Ok(tensor);
         }
-        Self::check(call, tensor.dtype())?;
+        check_travels(call, tensor.dtype())?;
         let mut segments = self.segments(&tensor)?;
         let take = |turn: &Turn, part: &mut HostTensor, got: HostTensor| match turn.pass {
             0 => reduction.merge(call.context, part, &got),
@@ -167,7 +167,7 @@ impl Group for ClusterGroup {
     }
 
     fn all_gather(&self, call: &CollectiveCall<'_>, tensor: HostTensor) -> Result<HostTensor> {
-        Self::check(call, tensor.dtype())?;
+        check_travels(call, tensor.dtype())?;
         let members = self.members.len();
         let names = self.names(call, "a gather", tensor.dtype(), &tensor.shape().into());
         let mut parts = [vec![tensor; members]];
@@ -197,7 +197,7 @@ impl Group for ClusterGroup {
         let tensor = match (sent, parent(self.rank, source)) {
             (Broadcast::Send(tensor), _) => tensor,
             (Broadcast::Receive(dtype, shape), from) => {
-                Self::check(call, dtype)?;
+                check_travels(call, dtype)?;
                 let wrong = || IrError::argument(call.op.to_string(), "shape", "known", &shape);
                 let shape = shape.known().ok_or_else(wrong)?;
                 let bytes = ferroflow_ir::host_tensor::byte_len(dtype, &shape)?;
@@ -210,7 +210,7 @@ impl Group for ClusterGroup {
                 }
             }
         };
-        Self::check(call, tensor.dtype())?;
+        check_travels(call, tensor.dtype())?;
         if !tensor.is_empty() {
             for child in children(self.rank, source, self.members.len()) {
                 self.put(&names, name(self.rank, child), &tensor);
@@ -220,7 +220,7 @@ impl Group for ClusterGroup {
     }
 
     fn all_to_all(&self, call: &CollectiveCall<'_>, tensor: HostTensor) -> Result<HostTensor> {
-        Self::check(call, tensor.dtype())?;
+        check_travels(call, tensor.dtype())?;
         let members = self.members.len();
         let rows = rows_per_member(call, tensor.shape(), members)?;
         let part = |rank: usize| tensor.rows(rank * rows..(rank + 1) * rows);
@@ -247,7 +247,7 @@ impl Group for ClusterGroup {
         tensor: HostTensor,
         pairs: &[(usize, usize)],
     ) -> Result<HostTensor> {
-        Self::check(call, tensor.dtype())?;
+        check_travels(call, tensor.dtype())?;
         let what = format!("a permutation {pairs:?}");
         let names = self.names(call, &what, tensor.dtype(), &tensor.shape().into());
         let name = |from: usize, to: usize| format!("{}{from}{to}", names.prefix);

@@ -89,6 +89,16 @@ impl Peer {
                 }
             }
         }
+        // NaN stays, whichever rank has it.
+        for (number, name) in ["Max", "Min", "Add"].into_iter().enumerate() {
+            for odd in 0..group.size() {
+                let own = if odd == group.rank() { f32::NAN } else { 1.0 };
+                let reduction = Reduction::named(name).ok_or("a reduction")?;
+                let call = self.call("CollectiveReduceV2", 50 + number as i32, 30);
+                let found = group.all_reduce(&call, HostTensor::vector(&[own, 2.0])?, reduction)?;
+                check(found.as_slice::<f32>()?[0].is_nan(), "NaN among others")?;
+            }
+        }
         Ok(())
     }
 

@@ -5,8 +5,8 @@ use ferroflow_ir::{DType, Element, Error as IrError, HostTensor, Shape, host_ten
 use ferroflow_runtime::{
     Result,
     collective::{
-        Broadcast, CollectiveCall, Group, GroupKey, MergeOp, Reduction, join_rows, no_part,
-        rows_per_member,
+        Broadcast, CollectiveCall, Group, GroupKey, MergeOp, Reduction, check_travels, join_rows,
+        no_part, rows_per_member,
     },
 };
 use mpi::{
@@ -44,13 +44,18 @@ impl MpiGroup {
 
     /// The members that ask for the same key, all at the same point of the program.
     pub(crate) fn split(&self, call: &CollectiveCall<'_>, key: GroupKey) -> Result<Member> {
-        let meeting = Meeting { what: format!("{} groups", call.key), sends: false };
+        let meeting = Meeting { what: "groups".into(), sends: false };
         let made =
             self.world.together(call, self.key, self.member, meeting, move |ranks, all, _| {
                 Ok(ranks.split(all, key))
             })?;
         let none = || IrError::NotFound { kind: "group of ranks", name: key.to_string() };
         Ok(made.ok_or_else(none)?)
+    }
+
+    /// The text that is the same for all members of a call.
+    fn described(&self, call: &CollectiveCall<'_>, what: &str) -> String {
+        format!("{what} (group {}, {})", self.key, call.key)
     }
 
     /// Runs `body` when all members have come with the same.
@@ -60,17 +65,8 @@ impl MpiGroup {
         what: String,
         body: impl FnOnce(&SimpleCommunicator) -> Result<R> + Send + 'static,
     ) -> Result<R> {
-        let meeting = Meeting { what: format!("{} {what}", call.key), sends: false };
+        let meeting = Meeting { what: self.described(call, &what), sends: false };
         self.world.together(call, self.key, self.member, meeting, |_, all, _| body(all))
-    }
-
-    /// Checks that a tensor can travel.
-    fn check(call: &CollectiveCall<'_>, dtype: DType) -> Result<()> {
-        if dtype.size().is_some() {
-            return Ok(());
-        }
-        let what = format!("{dtype} between processes").into();
-        Err(IrError::Unsupported { op: call.op.to_string().into(), what }.into())
     }
 }
 
@@ -87,18 +83,18 @@ impl Group for MpiGroup {
         self.member.size
     }
 
-    /// Numbers that MPI knows are reduced by it. Of others, as those of 16 bits, every member reduces all in the order of
-    /// the ranks.
+    /// Reductions that MPI has are its own, of which it promises the same results to all. Of others, every member
+    /// reduces the tensors of all in the order of the ranks.
     fn all_reduce(
         &self,
         call: &CollectiveCall<'_>,
         tensor: HostTensor,
         reduction: Reduction,
     ) -> Result<HostTensor> {
-        Self::check(call, tensor.dtype())?;
+        check_travels(call, tensor.dtype())?;
         let (dtype, shape) = (tensor.dtype(), tensor.shape().clone());
         let what = format!("a reduction ({reduction:?}) of {dtype}{shape}");
-        if !is_number(dtype) {
+        if !is_reduced(dtype, reduction.merge) {
             let parts = self.together(call, what, move |all| gathered(all, &tensor))?;
             let parts = parts.chunks(byte_len(dtype, &shape)?.max(1));
             let parts = parts.map(|part| HostTensor::from_bytes(dtype, shape.clone(), part));
@@ -113,13 +109,14 @@ impl Group for MpiGroup {
     }
 
     fn all_gather(&self, call: &CollectiveCall<'_>, tensor: HostTensor) -> Result<HostTensor> {
-        Self::check(call, tensor.dtype())?;
+        check_travels(call, tensor.dtype())?;
         let (dtype, shape) = (tensor.dtype(), tensor.shape().clone());
         let &[rows, ref row @ ..] = shape.dims() else {
             return join_rows(call.op, &[tensor]);
         };
-        let whole =
-            Shape::new(std::iter::once(rows * self.member.size).chain(row.iter().copied()))?;
+        let whole = Shape::new(
+            std::iter::once(rows.saturating_mul(self.member.size)).chain(row.iter().copied()),
+        )?;
         let what = format!("a gather of {dtype}{shape}");
         let all = self.together(call, what, move |all| gathered(all, &tensor))?;
         Ok(HostTensor::from_bytes(dtype, whole, &all)?)
@@ -131,12 +128,13 @@ impl Group for MpiGroup {
             Broadcast::Send(tensor) => tensor,
             Broadcast::Receive(dtype, shape) => {
                 let wrong = || IrError::argument(call.op.to_string(), "shape", "known", &shape);
-                Self::check(call, dtype)?;
+                check_travels(call, dtype)?;
                 HostTensor::zeros(dtype, shape.known().ok_or_else(wrong)?)?
             }
         };
-        Self::check(call, tensor.dtype())?;
-        let what = format!("{} a broadcast of {}{}", call.key, tensor.dtype(), tensor.shape());
+        check_travels(call, tensor.dtype())?;
+        let what = format!("a broadcast of {}{}", tensor.dtype(), tensor.shape());
+        let what = self.described(call, &what);
         let (op, meeting) = (call.op.to_string(), Meeting { what, sends });
         self.world.together(call, self.key, self.member, meeting, move |_, all, sender| {
             let none = || IrError::argument(op, "input", "a member that sends", "none");
@@ -149,7 +147,7 @@ impl Group for MpiGroup {
     }
 
     fn all_to_all(&self, call: &CollectiveCall<'_>, tensor: HostTensor) -> Result<HostTensor> {
-        Self::check(call, tensor.dtype())?;
+        check_travels(call, tensor.dtype())?;
         let rows = rows_per_member(call, tensor.shape(), self.member.size)?;
         let (dtype, shape) = (tensor.dtype(), tensor.shape().clone());
         let (members, what) = (self.member.size, format!("an exchange of {dtype}{shape}"));
@@ -174,7 +172,7 @@ impl Group for MpiGroup {
         tensor: HostTensor,
         pairs: &[(usize, usize)],
     ) -> Result<HostTensor> {
-        Self::check(call, tensor.dtype())?;
+        check_travels(call, tensor.dtype())?;
         let own = self.member.rank;
         let what = format!("a permutation {pairs:?} of {}{}", tensor.dtype(), tensor.shape());
         let to = pairs.iter().find(|(from, _)| *from == own).map(|&(_, to)| to);
@@ -217,10 +215,15 @@ impl Group for MpiGroup {
     }
 }
 
-/// Numbers that MPI reduces.
-fn is_number(dtype: DType) -> bool {
+/// Whether MPI reduces numbers as TensorFlow does: it knows none of 16 bits, and may lose NaN among others in the
+/// least and the largest.
+fn is_reduced(dtype: DType, merge: MergeOp) -> bool {
     use DType::*;
-    matches!(dtype, F32 | F64 | I8 | I16 | I32 | I64 | U8 | U16 | U32 | U64)
+    match dtype {
+        F32 | F64 => matches!(merge, MergeOp::Add | MergeOp::Mul),
+        I8 | I16 | I32 | I64 | U8 | U16 | U32 | U64 => true,
+        _ => false,
+    }
 }
 
 /// The reduction of the numbers of all members.

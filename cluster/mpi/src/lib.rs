@@ -2,7 +2,7 @@
 //!
 //! [`MpiEngine`] is an [`Engine`](ferroflow_runtime::collective::Engine) as the cluster's is, so that a strategy takes it:
 //! `Strategy::with_engine("CPU:0", engine)`. Reductions, gathers, broadcasts and exchanges are those of the MPI library
-//! (Open MPI, MPICH), by whatever network that knows.
+//! (tested with Open MPI), by whatever network that knows.
 //!
 //! - `world.rs`: the thread that calls MPI, and how ranks meet before each collective. `group.rs`: the collectives.
 //!   `error.rs`: why a process is no rank.

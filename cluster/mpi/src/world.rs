@@ -1,8 +1,8 @@
 //! The thread that calls MPI, and how ranks meet before each collective.
 //!
 //! One thread of the process calls MPI, and owns its communicators; others send it what is to be done. Before a
-//! collective, all members wait for each other without blocking: whoever waits too long, or learns that a rank has
-//! left, gives up. When all have come, they compare digests of what they are about to do, and then the collective itself
+//! collective, all members wait for each other without blocking: a member that waits too long, or learns that a rank
+//! has left, gives up. When all have come, they compare digests of what they are about to do, and then the collective itself
 //! blocks.
 //!
 //! **Invariant:** after a member has given up, nothing is called on any communicator any more, because

@@ -51,7 +51,8 @@ fn ranks_learn_of_one_that_leaves() {
 fn ranks_of_different_programs_are_told() {
     let (output, _) = ranks(3, "collectives", &["differ"]);
     let text = String::from_utf8_lossy(&output.stdout);
-    let found = "rank 2 came with instance 2 a reduction (Reduction { merge: Add, mean: false }) of float64[99]";
+    let found =
+        "rank 2 came with a reduction (Reduction { merge: Add, mean: false }) of float64[99]";
     for rank in 0..3 {
         let line = format!("rank {rank}: reduce (group 1, instance 2): {found}");
         assert!(text.contains(&line), "{output:?}");

@@ -248,6 +248,19 @@ pub fn no_part(group: &dyn Group, members: &[usize]) -> CollectiveError {
     }
 }
 
+/// Checks that tensors of a dtype travel between processes: as bytes.
+///
+/// # Errors
+///
+/// When their elements have no size, as strings.
+pub fn check_travels(call: &CollectiveCall<'_>, dtype: DType) -> Result<()> {
+    if dtype.size().is_some() {
+        return Ok(());
+    }
+    let what = format!("{dtype} between processes").into();
+    Err(IrError::Unsupported { op: call.op.to_string().into(), what }.into())
+}
+
 /// The rows of a member's part of the first dimension.
 ///
 /// # Errors

@@ -291,7 +291,12 @@ fn the_only_part_is_the_number_rounded_whatever_the_threads() {
 
 #[test]
 fn few_rows_are_multiplied_alike_whether_weights_are_packed() {
-    let (k, n) = (600, 450);
+    // One depth, and several whose sums are added.
+    few_rows_by(600, 450);
+    few_rows_by(2100, 130);
+}
+
+fn few_rows_by(k: usize, n: usize) {
     let sizes = |m: usize| GemmSizes { m, k, n };
     let Some(unit) = unit_for_few_rows(sizes(1), Precision::BFloat16) else { return };
     let machine = InstructionSet::detect().expect("that of the unit");
