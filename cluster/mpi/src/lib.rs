@@ -1,6 +1,6 @@
 //! Replicas of a strategy as ranks of an MPI job: `mpirun -n 4 program`.
 //!
-//! [`MpiEngine`] is an [`Engine`](ferroflow_runtime::collective::Engine) as the cluster's is, so that a strategy takes it:
+//! [`MpiEngine`] is an [`Engine`] as the cluster's is, so that a strategy takes it:
 //! `Strategy::with_engine("CPU:0", engine)`. Reductions, gathers, broadcasts and exchanges are those of the MPI library
 //! (tested with Open MPI), by whatever network that knows.
 //!
