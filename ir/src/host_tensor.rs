@@ -1,11 +1,11 @@
 //! Tensors in host memory: dtype, shape and elements.
 
 use crate::{
-    budget::{self, Charge},
     dtype::DType,
     error::{Error, Result},
     memory::HostMemory,
     shape::Shape,
+    string_elements::StringElements,
     workspace,
 };
 use bytemuck::Pod;
@@ -62,35 +62,6 @@ enum Data {
     },
     Strings(Arc<StringElements>),
     Handles(Arc<[Arc<dyn Handle>]>),
-}
-
-/// The elements of a string tensor. Bytes that strings share count for each of them.
-struct StringElements {
-    elements: Box<[Bytes]>,
-    _charge: Option<Charge>,
-}
-
-impl StringElements {
-    fn bytes(elements: &[Bytes]) -> usize {
-        let texts = elements.iter().map(Bytes::len).fold(0, usize::saturating_add);
-        texts.saturating_add(size_of_val(elements))
-    }
-
-    /// Elements that are there, whatever the budget says of them.
-    fn made(elements: Box<[Bytes]>) -> Arc<StringElements> {
-        let charge = budget::is_bounded()
-            .then(|| budget::charge_made(StringElements::bytes(&elements)))
-            .flatten();
-        Arc::new(StringElements { elements, _charge: charge })
-    }
-
-    fn new(elements: Vec<Bytes>) -> Result<Arc<StringElements>> {
-        let charge = match budget::is_bounded() {
-            true => budget::charge(StringElements::bytes(&elements))?,
-            false => None,
-        };
-        Ok(Arc::new(StringElements { elements: elements.into(), _charge: charge }))
-    }
 }
 
 /// A tensor in host memory: contiguous, row-major, cheap to clone.
@@ -165,7 +136,7 @@ impl HostTensor {
 
     /// A scalar of dtype string.
     pub fn scalar_string(value: impl Into<Bytes>) -> HostTensor {
-        let data = Data::Strings(StringElements::made(Box::new([value.into()])));
+        let data = Data::Strings(StringElements::made(vec![value.into()]));
         HostTensor { dtype: DType::String, shape: Shape::scalar(), data }
     }
 
@@ -407,7 +378,7 @@ impl HostTensor {
     /// [`Error::DType`] for any other tensor.
     pub fn strings(&self) -> Result<&[Bytes]> {
         match &self.data {
-            Data::Strings(strings) => Ok(&strings.elements),
+            Data::Strings(strings) => Ok(strings.as_slice()),
             _ => Err(Error::DType { expected: DType::String, found: self.dtype }),
         }
     }
@@ -532,7 +503,7 @@ impl HostTensor {
                 Data::Memory { memory: memory.clone(), offset: offset + range.start * size }
             }
             Data::Strings(strings) => {
-                Data::Strings(StringElements::made(strings.elements[range].into()))
+                Data::Strings(StringElements::made(strings.as_slice()[range].into()))
             }
             Data::Handles(handles) => Data::Handles(handles[range].into()),
         };
@@ -578,7 +549,7 @@ impl PartialEq for HostTensor {
             return false;
         }
         match (&self.data, &other.data) {
-            (Data::Strings(lhs), Data::Strings(rhs)) => lhs.elements == rhs.elements,
+            (Data::Strings(lhs), Data::Strings(rhs)) => lhs.as_slice() == rhs.as_slice(),
             (Data::Handles(lhs), Data::Handles(rhs)) => {
                 lhs.iter().zip(rhs.iter()).all(|(lhs, rhs)| Arc::ptr_eq(lhs, rhs))
             }
@@ -652,7 +623,7 @@ impl HostTensor {
                     write!(
                         f,
                         "\"{}\"",
-                        String::from_utf8_lossy(&strings.elements[index]).escape_debug()
+                        String::from_utf8_lossy(&strings.as_slice()[index]).escape_debug()
                     )
                 }
                 Data::Handles(handles) => write!(f, "{:?}", handles[index]),

@@ -7,7 +7,7 @@ use crate::{
     host_tensor::HostTensor,
     op::OpDef,
     shape::{Dim, PartialShape, Shape},
-    spec::{TensorSpec, ValueType},
+    spec::{ListItems, TensorSpec, ValueType},
 };
 use smallvec::SmallVec;
 use std::{borrow::Cow, fmt};
@@ -281,6 +281,11 @@ impl<'a> OpContext<'a> {
     /// Sets what the handle in output `index` refers to.
     pub fn set_pointee(&mut self, index: usize, spec: TensorSpec) {
         self.outputs[index].pointee = Some(Box::new(spec));
+    }
+
+    /// Sets what is known of the elements that were written to the list in output `index`.
+    pub fn set_items(&mut self, index: usize, items: Option<ListItems>) {
+        self.outputs[index].items = items.map(Box::new);
     }
 
     /// The dtype of output `index`.

@@ -88,6 +88,7 @@ pub mod registry;
 pub mod shape;
 pub mod spec;
 pub mod strided_slice;
+mod string_elements;
 #[cfg(not(shuttle))]
 mod sync;
 #[cfg(shuttle)]
@@ -101,6 +102,7 @@ pub mod verify;
 pub mod view;
 pub mod window;
 pub mod wire;
+mod work;
 pub mod workspace;
 pub mod xla;
 
@@ -118,7 +120,8 @@ pub use limits::Limits;
 pub use op::{Effect, HostReason, Lowering, OpDef, OutsideAccess, ReduceKind, ShardingRule};
 pub use registry::OpRegistry;
 pub use shape::{Dim, PartialShape, Shape};
-pub use spec::{TensorSpec, ValueType};
+pub use spec::{ListItems, TensorSpec, ValueType};
+pub use string_elements::string_room;
 pub use tensor_identity::TensorIdentity;
 pub use trace_type::TraceType;
 pub use type_dispatch::TypeDispatchTable;

@@ -45,6 +45,8 @@ pub struct OpDef {
     pub call: CallKind,
     /// Whether it looks at the shapes of its inputs only, never at their elements.
     pub shape_only: bool,
+    /// Whether it writes into a window of its result, which may turn out when it runs.
+    pub writes_window: bool,
     /// The op that replaces it where its inputs are of dtype variant.
     pub on_variants: Option<&'static str>,
     /// The formula that replaces it in functions that XLA compiles.
@@ -53,6 +55,8 @@ pub struct OpDef {
     pub outside: Option<OutsideAccess>,
     /// The attributes that transpose the operands of a product of matrices.
     pub matmul: Option<[&'static str; 2]>,
+    /// The multiplications with an addition each that a product makes.
+    pub multiply_adds: Option<MultiplyAdds>,
     /// Rule by which split operands make split results, where the lowering does not say it.
     pub sharding: Option<ShardingRule>,
     /// Interval that test programs draw arguments from, where not every number will do.
@@ -69,6 +73,10 @@ pub enum XlaFormula {
     /// A formula over shapes of known rank.
     Of(Formula),
 }
+
+/// The multiplications with an addition each of a call whose types have been inferred; `None` where sizes are
+/// not known.
+pub type MultiplyAdds = fn(&OpContext<'_>) -> Option<u64>;
 
 /// A shape function: reads the arguments, sets the result shapes.
 pub type Infer = fn(&mut OpContext<'_>) -> Result<()>;
@@ -88,10 +96,12 @@ impl OpDef {
         gradient: Gradient::Missing,
         call: CallKind::None,
         shape_only: false,
+        writes_window: false,
         on_variants: None,
         compiled: XlaFormula::Same,
         outside: None,
         matmul: None,
+        multiply_adds: None,
         sharding: None,
         domain: None,
     };

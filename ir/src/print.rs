@@ -78,7 +78,8 @@ fn write_node(graph: &Graph, node: &NodeDef, f: &mut fmt::Formatter<'_>) -> fmt:
         }
         f.write_str("}")?;
     }
-    if let Some(expr) = node.expr.as_ref().filter(|_| node.op.name() == names::REGION) {
+    let is_shown = [names::FUSED_EXPRESSIONS, names::REGION].contains(&node.op.name());
+    if let Some(expr) = node.expr.as_ref().filter(|_| is_shown) {
         write!(f, " = {expr}")?;
     }
     for (index, output) in node.outputs().iter().enumerate() {

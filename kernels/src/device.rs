@@ -7,7 +7,7 @@ use crate::{
     kernel_graph::{KernelGraphPlan, RecordedKernelGraph},
 };
 use ferroflow_ir::{
-    Attrs, DType, Error, Expr, HostTensor, OpDef, PartialShape, Shape, ValueType,
+    Attrs, DType, Error, Expr, HostTensor, NameAttrList, OpDef, PartialShape, Shape, ValueType,
     infer::{InputFacts, OpContext},
     registry,
 };
@@ -295,6 +295,34 @@ impl<'a> OpCall<'a> {
         let (own, others) = self.inputs.split_at(op.input_dtypes(&anchor.attrs)?.len());
         let call = self.part(op, &anchor.attrs, own, None)?;
         look(&call, &Then { expr, others })
+    }
+
+    /// Runs `look` on the members of `_FusedConvolutions` in order, each with the number of the first of this
+    /// call's inputs that is its own; `None` where a name is no op's, or `look` returns that.
+    ///
+    /// # Errors
+    ///
+    /// When the call is malformed, and those of `look`.
+    pub(crate) fn with_members(
+        &self,
+        mut look: impl FnMut(&OpCall<'_>, usize) -> Result<Option<()>>,
+    ) -> Result<Option<()>> {
+        let (mut before, mut taken): (Option<OperandSpec>, usize) = (None, 0);
+        for NameAttrList { name, attrs, expr } in self.attrs.funcs("convolutions")? {
+            let Some(op) = registry::find(name) else { return Ok(None) };
+            let n_inputs = op.input_dtypes(attrs)?.len();
+            let own = n_inputs.saturating_sub(usize::from(before.is_some()));
+            let Some(others) = self.inputs.get(taken..taken + own) else { return Ok(None) };
+            let inputs: SmallVec<[OperandSpec; 6]> =
+                before.into_iter().chain(others.iter().cloned()).collect();
+            let part = self.part(op, attrs, &inputs, expr.as_deref())?;
+            if look(&part, taken)?.is_none() {
+                return Ok(None);
+            }
+            before = Some(OperandSpec::new(part.outputs[0].dtype, part.output_shape(0)?));
+            taken += own;
+        }
+        Ok(Some(()))
     }
 
     /// An error about an argument of this call.

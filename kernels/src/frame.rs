@@ -41,6 +41,8 @@ pub enum StepSink {
     Slot(usize, DType, Shape),
     /// To whatever tensor the kernel returns, put into a slot.
     Unknown(usize),
+    /// To nowhere: nothing reads it, and its size is not known ahead.
+    Unread,
 }
 
 impl StepSource {
@@ -56,14 +58,14 @@ impl StepSink {
     fn slot(&self) -> Option<usize> {
         match self {
             StepSink::Slot(slot, ..) | StepSink::Unknown(slot) => Some(*slot),
-            StepSink::Arena(_) => None,
+            StepSink::Arena(_) | StepSink::Unread => None,
         }
     }
 
     /// Whether the kernel makes the tensor: its size is not known ahead, or it is not plain.
     fn is_made_by_kernel(&self) -> bool {
         match self {
-            StepSink::Arena(_) => false,
+            StepSink::Arena(_) | StepSink::Unread => false,
             StepSink::Slot(_, dtype, _) => dtype.size().is_none(),
             StepSink::Unknown(_) => true,
         }
@@ -271,6 +273,7 @@ impl LaunchStep {
     pub fn output_bytes(&self, frame: &Frame) -> usize {
         let bytes = |sink: &StepSink| match sink {
             StepSink::Arena(region) => region.len(),
+            StepSink::Unread => 0,
             StepSink::Slot(slot, ..) | StepSink::Unknown(slot) => {
                 frame.slot(*slot).map_or(0, byte_len)
             }
@@ -360,6 +363,7 @@ impl LaunchStep {
         let mut made = made.iter_mut();
         let outputs = self.sinks.iter().map(|sink| match sink {
             StepSink::Arena(region) => Target::Plain(write(region)),
+            StepSink::Unread => Target::Unread,
             StepSink::Slot(slot, ..) | StepSink::Unknown(slot) => match slot_mut(*slot) {
                 Some(Buffer::Host(tensor)) => Target::Plain(tensor.bytes_mut()),
                 Some(Buffer::Device(buffer)) => Target::Device(buffer),

@@ -58,6 +58,9 @@ pub enum Target<'a> {
     Empty(&'a mut Option<HostTensor>),
     /// Memory of the kernel's device, to be written.
     Device(&'a DeviceBuffer),
+    /// Nothing reads the output, whose size is not known ahead: the kernel may leave it out, and what it
+    /// puts there is dropped.
+    Unread,
 }
 
 /// The memory and the threads a kernel runs with.
@@ -226,13 +229,18 @@ impl<'a> Io<'a> {
     pub fn device_output(&self, index: usize) -> Option<&'a DeviceBuffer> {
         match self.outputs[index] {
             Some(Target::Device(buffer)) => Some(buffer),
-            Some(Target::Plain(_) | Target::Empty(_)) | None => None,
+            Some(Target::Plain(_) | Target::Empty(_) | Target::Unread) | None => None,
         }
     }
 
     /// Whether the memory of output `index` is there already, as its shape was known beforehand.
     pub fn is_sized(&self, index: usize) -> bool {
         matches!(self.outputs[index], Some(Target::Plain(_)))
+    }
+
+    /// Whether something reads output `index`; a kernel need not make one that nothing reads.
+    pub fn is_read(&self, index: usize) -> bool {
+        !matches!(self.outputs[index], Some(Target::Unread))
     }
 
     /// Takes the bytes of plain output `index`, whose shape was known beforehand.
@@ -244,7 +252,9 @@ impl<'a> Io<'a> {
     pub fn output_bytes(&mut self, index: usize) -> &'a mut [u8] {
         match self.outputs[index].take() {
             Some(Target::Plain(bytes)) => bytes,
-            Some(Target::Empty(_)) => panic!("the shape of output {index} was not known"),
+            Some(Target::Empty(_) | Target::Unread) => {
+                panic!("the shape of output {index} was not known")
+            }
             Some(Target::Device(_)) => panic!("output {index} is on another device"),
             None => panic!("output {index} was taken already"),
         }
@@ -299,6 +309,7 @@ impl<'a> Io<'a> {
                 *place = Some(tensor);
                 Ok(())
             }
+            Some(Target::Unread) => Ok(()),
             Some(Target::Plain(_) | Target::Device(_)) | None => {
                 Err(ferroflow_ir::Error::ElementCount {
                     dtype: tensor.dtype(),

@@ -37,6 +37,7 @@
 use std::sync::Arc;
 
 pub mod buffer;
+pub mod cost;
 mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -71,7 +72,7 @@ mod wide;
 pub use buffer::{Buffer, DeviceBuffer, DeviceMemory};
 #[cfg(feature = "text")]
 pub use cpu::text::{sentencepiece, wordpiece::table as wordpiece};
-pub use cpu::{CpuDevice, missing_feature, string::summary::summary};
+pub use cpu::{CpuDevice, machine, missing_feature, string::summary::summary};
 pub use device::{Device, OpCall, OperandSpec, Precision, Storage, Support};
 pub use elementwise::scalar;
 pub use error::{Error, Result};

@@ -18,7 +18,8 @@ pub struct CompileOptions {
     pub fold: bool,
     /// Outlines nodes of data-dependent shapes, and compiles them once the shapes are there.
     pub outline: bool,
-    /// Moves what does not change between the rounds of a loop out of it.
+    /// Moves what does not change between the rounds of a loop out of it, and removes the variables that nothing
+    /// needs.
     pub hoist: bool,
     /// Merges equal calls (common subexpression elimination).
     pub cse: bool,
@@ -26,7 +27,8 @@ pub struct CompileOptions {
     pub fuse: bool,
     /// Recognises attention.
     pub attention: bool,
-    /// Merges what comes before and after a matmul, a convolution or a reduction into its kernel.
+    /// Merges what comes before and after a matmul, a convolution or a reduction into its kernel, and elementwise
+    /// calls of which several results are read into one.
     pub regions: bool,
     /// Makes regions and attention that are not profitable, as small ones, too: for tests.
     pub small_regions: bool,

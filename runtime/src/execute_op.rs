@@ -4,7 +4,8 @@ use crate::{
     context::Context,
     eager_tensor::{EagerTensor, Results},
     error::{Error, Result},
-    kernel_call::KernelCall,
+    kernel_call::{KernelCall, UnreadOutputs},
+    last_call::LastCall,
     resource::value_type,
     runtime_call::{RuntimeCall, infer_outputs},
     scope::Scope,
@@ -50,6 +51,32 @@ pub(crate) fn execute_op(
     attrs: &Attrs,
     inputs: SmallVec<[EagerTensor; 4]>,
 ) -> Result<Results> {
+    execute(scope, op, attrs, inputs, None)
+}
+
+/// Runs an op of a plan as [`execute_op`] does, with the kernel of its last call where that fits; results that
+/// nothing reads may be empty tensors.
+///
+/// # Errors
+///
+/// As [`execute_op`].
+pub(crate) fn execute_op_for(
+    scope: Scope<'_>,
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: SmallVec<[EagerTensor; 4]>,
+    last: (&LastCall, UnreadOutputs),
+) -> Result<Results> {
+    execute(scope, op, attrs, inputs, Some(last))
+}
+
+fn execute(
+    scope: Scope<'_>,
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: SmallVec<[EagerTensor; 4]>,
+    last: Option<(&LastCall, UnreadOutputs)>,
+) -> Result<Results> {
     let op = op.for_dtype(inputs.first().map(EagerTensor::dtype));
     match op.lowering {
         Lowering::Elementwise(_)
@@ -58,8 +85,13 @@ pub(crate) fn execute_op(
         | Lowering::View(_)
         | Lowering::Kernel
         | Lowering::HostKernel(_) => {
-            let call = KernelCall::new(scope.context, op, attrs, &refs(&inputs))?;
-            call.run_owned(scope.context, inputs)
+            let context = scope.context;
+            let Some((last, unread)) = last else {
+                let call = KernelCall::new(context, op, attrs, &refs(&inputs))?;
+                return call.run_owned(context, inputs);
+            };
+            let compiled = last.kernel(context, (op, attrs), &inputs, unread)?;
+            compiled.call.run_owned(context, inputs)
         }
         Lowering::Alias(kind) => alias(op, attrs, &inputs, kind),
         Lowering::Composite(_) => formula(scope, op, attrs, &inputs),

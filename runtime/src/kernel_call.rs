@@ -16,12 +16,30 @@ use std::{fmt, sync::Arc};
 /// The least size of a result that takes the memory of an input.
 pub(crate) const DONATED_BYTES: usize = 4096;
 
+/// Results of a call that nothing reads, of the first 64.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct UnreadOutputs(u64);
+
+impl UnreadOutputs {
+    fn contains(self, index: usize) -> bool {
+        index < 64 && self.0 >> index & 1 == 1
+    }
+}
+
+impl FromIterator<usize> for UnreadOutputs {
+    fn from_iter<I: IntoIterator<Item = usize>>(indices: I) -> UnreadOutputs {
+        let few = indices.into_iter().filter(|index| *index < 64);
+        UnreadOutputs(few.fold(0, |bits, index| bits | 1 << index))
+    }
+}
+
 /// A call of a kernel on inputs of certain types.
 pub(crate) struct KernelCall {
     op: &'static OpDef,
     kernel: Arc<dyn Kernel>,
     /// Dtype and shape of the outputs that are plain and of known shape.
     outputs: SmallVec<[Option<(DType, Shape)>; 1]>,
+    unread: UnreadOutputs,
 }
 
 impl fmt::Debug for KernelCall {
@@ -43,11 +61,7 @@ impl KernelCall {
         attrs: &Attrs,
         inputs: &[&EagerTensor],
     ) -> Result<KernelCall> {
-        let host = op.host_inputs(attrs)?;
-        let mut specs: SmallVec<[OperandSpec; 4]> = SmallVec::new();
-        for (index, input) in inputs.iter().enumerate() {
-            specs.push(operand_spec(input, host.get(index) == Some(&true))?);
-        }
+        let specs = operand_specs(op, attrs, inputs.iter().copied())?;
         let call = OpCall::new(op, attrs, &specs, None)?;
         KernelCall::of(context, &call.with_precision(context.precision()))
     }
@@ -69,7 +83,18 @@ impl KernelCall {
             let plain = ty.dtype.size().is_some();
             outputs.push(shape.filter(|_| plain).map(|shape| (ty.dtype, shape)));
         }
-        Ok(KernelCall { op: call.op, kernel, outputs })
+        Ok(KernelCall { op: call.op, kernel, outputs, unread: UnreadOutputs::default() })
+    }
+
+    /// The call without these results, which nothing reads: those whose size is not known ahead are
+    /// left empty.
+    pub(crate) fn without(self, unread: UnreadOutputs) -> KernelCall {
+        KernelCall { unread, ..self }
+    }
+
+    /// Whether no result of known size has more elements than this.
+    pub(crate) fn is_small(&self, most: usize) -> bool {
+        self.outputs.iter().flatten().all(|(_, shape)| shape.num_elements() <= most)
     }
 
     /// Runs the call.
@@ -161,17 +186,24 @@ impl KernelCall {
         for operand in operands {
             io.read(operand?);
         }
-        for made in &mut made {
+        for (index, made) in made.iter_mut().enumerate() {
             io.write(match made {
                 Some(tensor) => Target::Plain(tensor.bytes_mut()),
+                None if self.unread.contains(index) => Target::Unread,
                 empty => Target::Empty(empty),
             });
         }
         self.kernel.run(&mut io)?;
         drop(io);
         let mut results = Results::new();
-        for made in made {
-            results.push(made.ok_or_else(|| self.left_empty())?.into());
+        for (index, made) in made.into_iter().enumerate() {
+            results.push(match made {
+                Some(made) => made.into(),
+                None if self.unread.contains(index) => {
+                    EagerTensor::from(HostTensor::vector::<u8>(&[])?)
+                }
+                None => return Err(self.left_empty().into()),
+            });
         }
         Ok(results)
     }
@@ -180,6 +212,21 @@ impl KernelCall {
         let what = "its kernel left a result empty".into();
         ferroflow_ir::Error::Unsupported { op: self.op.name.into(), what }
     }
+}
+
+/// Specifications of the operands of a call.
+///
+/// # Errors
+///
+/// As [`operand_spec`].
+pub(crate) fn operand_specs<'a>(
+    op: &OpDef,
+    attrs: &Attrs,
+    inputs: impl IntoIterator<Item = &'a EagerTensor>,
+) -> Result<SmallVec<[OperandSpec; 4]>> {
+    let host = op.host_inputs(attrs)?;
+    let inputs = inputs.into_iter().enumerate();
+    inputs.map(|(index, input)| operand_spec(input, host.get(index) == Some(&true))).collect()
 }
 
 /// Specification of an operand that a kernel is compiled for: the value of an shape operand of

@@ -59,6 +59,7 @@ mod glob;
 #[cfg(all(test, shuttle))]
 mod interleavings;
 mod kernel_call;
+mod last_call;
 mod lock;
 pub mod mirrored;
 pub mod ops;

@@ -1,7 +1,7 @@
 //! From a function to what is planned: the passes, in their order.
 //!
 //! Specialisation, outlining, placement, transposes, hoisting, then for each body: common subexpressions,
-//! elementwise fusion, attention, regions. Placement comes before fusion, so that each device is asked about
+//! elementwise fusion, attention, regions, fusion with several outputs. Placement comes before fusion, so that each device is asked about
 //! the fused nodes that it would run.
 
 use crate::{
@@ -17,7 +17,9 @@ use ferroflow_ir::{
         cse::cse,
         depthwise::depthwise,
         fuse::fuse,
+        fuse_outputs::fuse_outputs,
         hoist::hoist,
+        loop_variables::prune_loop_variables,
         outline::outline,
         overlap::overlap_reductions,
         pad::pad_in_convolutions,
@@ -27,7 +29,7 @@ use ferroflow_ir::{
         stack_updates::update_stacks,
         strides::move_strides,
         transpose::transposes_into_matmuls,
-        verify::{verify, verify_devices, verify_results},
+        verify::{effect_order, verify, verify_devices, verify_order, verify_results},
         widen::widen,
     },
 };
@@ -72,7 +74,7 @@ pub(crate) fn optimize(
     let all_known = args.iter().all(|arg| arg.ty.shape.known().is_some());
     let is_on_host = request.is_on_host() && context.default_device().is_none();
     if options.outline && all_known && is_on_host {
-        outline(&mut specialized, def, &scope.library)?;
+        outline(&mut specialized, def, &scope.library, options.small_regions)?;
         if options.verify {
             verify(&specialized, "outlining")?;
         }
@@ -86,6 +88,8 @@ pub(crate) fn optimize(
     if options.hoist {
         function.for_each_body(&mut |body| hoist(body, evaluate))?;
         check(&function, "hoisting")?;
+        prune_loop_variables(&mut function)?;
+        check(&function, "pruning of loop variables")?;
     }
     let device = |node: &NodeDef| match &*node.device {
         "" => None,
@@ -116,6 +120,7 @@ pub(crate) fn optimize(
         check(&function, "strides")?;
     }
     function.for_each_body(&mut |body| {
+        let order = options.verify.then(|| effect_order(body));
         if options.cse {
             cse(&mut body.graph, &mut body.results);
         }
@@ -138,9 +143,11 @@ pub(crate) fn optimize(
             regions(&mut body.graph, &body.results, is_profitable)?;
             prune_body(body)?;
             convolution_chains(&mut body.graph, &body.results, is_profitable)?;
+            prune_body(body)?;
+            fuse_outputs(body, is_profitable)?;
         }
         prune_body(body)?;
-        Ok(())
+        order.map_or(Ok(()), |order| verify_order(&order, body, "fusion"))
     })?;
     check(&function, "fusion")?;
     if options.overlap {

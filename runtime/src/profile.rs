@@ -2,7 +2,7 @@
 
 use crate::{error::Result, origin::NodeOrigin, sync::Mutex};
 use ferroflow_ir::clock::Instant;
-use ferroflow_kernels::Device;
+use ferroflow_kernels::{Device, cost::OpCost};
 use std::{sync::Arc, time::Duration};
 
 /// Level of detail of the record of a run.
@@ -55,6 +55,9 @@ pub struct OpStats {
     pub elapsed: Duration,
     /// Bytes of its results.
     pub output_bytes: usize,
+    /// Arithmetic and bytes, by its operands and results: the time that the processor takes at least for that is
+    /// [`MachineLimits::least_time`](ferroflow_kernels::machine::MachineLimits::least_time).
+    pub cost: OpCost,
 }
 
 /// Notes of a run under way.
@@ -64,7 +67,7 @@ pub(crate) struct RunProfile {
     ops: Mutex<Vec<Note>>,
 }
 
-/// An op that ran: when, how long, and the bytes of its results.
+/// An op that ran: when, how long, the bytes of its results, and what it costs.
 #[derive(Debug)]
 struct Note {
     origin: Arc<NodeOrigin>,
@@ -73,6 +76,7 @@ struct Note {
     start: Duration,
     elapsed: Duration,
     output_bytes: usize,
+    cost: OpCost,
 }
 
 impl RunProfile {
@@ -86,13 +90,14 @@ impl RunProfile {
         &self,
         origin: &Arc<NodeOrigin>,
         device: Option<&Arc<dyn Device>>,
+        cost: OpCost,
         op: impl FnOnce() -> Result<usize>,
     ) -> Result<()> {
         let device = device.map(|device| device.name().into());
         let start = self.began.elapsed();
         let output_bytes = op()?;
         let elapsed = self.began.elapsed() - start;
-        let note = Note { origin: origin.clone(), device, start, elapsed, output_bytes };
+        let note = Note { origin: origin.clone(), device, start, elapsed, output_bytes, cost };
         self.ops.lock().push(note);
         Ok(())
     }
@@ -100,7 +105,7 @@ impl RunProfile {
     pub(crate) fn into_metadata(self, device: &str, arena_bytes: usize) -> RunMetadata {
         let elapsed = self.began.elapsed();
         let cpu = device;
-        let stats = |Note { origin, device, start, elapsed, output_bytes }: Note| OpStats {
+        let stats = |Note { origin, device, start, elapsed, output_bytes, cost }: Note| OpStats {
             node: origin.node.to_string(),
             op: origin.op.to_string(),
             function: origin.function.to_string(),
@@ -108,6 +113,7 @@ impl RunProfile {
             start,
             elapsed,
             output_bytes,
+            cost,
         };
         let ops = self.ops.into_inner().into_iter().map(stats).collect();
         RunMetadata { ops, elapsed, arena_bytes, compilations: 0 }

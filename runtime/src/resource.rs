@@ -135,7 +135,8 @@ impl ResourceHandle {
     pub fn value_type(&self) -> ValueType {
         let pointee = self.resource().ok().and_then(|resource| resource.pointee());
         let shape = ferroflow_ir::PartialShape::scalar();
-        ValueType { dtype: DType::Resource, shape, pointee: pointee.map(Box::new) }
+        let pointee = pointee.map(Box::new);
+        ValueType { pointee, ..ValueType::new(DType::Resource, shape) }
     }
 
     /// The handle in a scalar tensor of dtype resource.

@@ -3,7 +3,8 @@
 use crate::{
     eager_tensor::{EagerTensor, on_device},
     error::{Error, Result},
-    execute_op::execute_op,
+    execute_op::execute_op_for,
+    kernel_call::operand_spec,
     ops::training::{self, StepInput},
     origin::NodeOrigin,
     panics::caught,
@@ -19,7 +20,8 @@ use ferroflow_ir::{
     pass::specialize::{chosen_branch, truthiness},
 };
 use ferroflow_kernels::{
-    Buffer, Device,
+    Buffer, Device, OpCall, OperandSpec,
+    cost::OpCost,
     frame::{ArenaRange, Frame},
     optimizer::{OptimizerKind, TensorView},
     scalar::{self, Stop},
@@ -43,13 +45,15 @@ impl ExecutableRun<'_> {
                     self.noted(
                         &kernel.origin,
                         device,
+                        |_| kernel.cost,
                         |run| run.kernel(kernel),
                         |run| kernel.step.output_bytes(run.frame),
                     )?;
                 }
                 Action::Op(op) => {
                     let outputs = |run: &Self| run.output_bytes(op);
-                    self.noted(&op.origin, op.device.as_ref(), |run| run.op(op), outputs)?;
+                    let cost = |run: &mut Self| run.cost(op);
+                    self.noted(&op.origin, op.device.as_ref(), cost, |run| run.op(op), outputs)?;
                 }
                 Action::Copy(copy) => self.copy(copy)?,
                 Action::While(repeat) => self.repeat(repeat)?,
@@ -77,11 +81,12 @@ impl ExecutableRun<'_> {
         &mut self,
         origin: &Arc<NodeOrigin>,
         device: Option<&Arc<dyn Device>>,
+        cost: impl FnOnce(&mut Self) -> OpCost,
         call: impl FnOnce(&mut Self) -> Result<()>,
         output_bytes: impl FnOnce(&Self) -> usize,
     ) -> Result<()> {
         let Some(profile) = self.scope.profile else { return call(self) };
-        profile.note(origin, device, || {
+        profile.note(origin, device, cost(self), || {
             call(self)?;
             Ok(output_bytes(self))
         })
@@ -101,9 +106,25 @@ impl ExecutableRun<'_> {
 
     /// Bytes of the results of an op in host memory, once it has run.
     fn output_bytes(&self, action: &OpAction) -> usize {
-        let outputs = action.outputs.iter().filter_map(|output| self.frame.slot(output.slot));
+        let slots = action.outputs.iter().filter_map(|output| output.slot);
+        let outputs = slots.filter_map(|slot| self.frame.slot(slot));
         let on_host = outputs.filter_map(Buffer::as_host);
         on_host.filter(|tensor| tensor.is_plain()).map(|tensor| tensor.bytes().len()).sum()
+    }
+
+    /// The cost of an op that has not run yet, by what its operands are; unknown for a body of the runtime, and
+    /// where the call will fail.
+    fn cost(&mut self, action: &OpAction) -> OpCost {
+        let mut known = || {
+            let host = action.op.host_inputs(&action.attrs)?;
+            let mut specs: SmallVec<[OperandSpec; 4]> = SmallVec::new();
+            for (index, operand) in action.inputs.iter().enumerate() {
+                let input = self.tensor(&TensorOperand { take: false, ..operand.clone() })?;
+                specs.push(operand_spec(&input, host.get(index) == Some(&true))?);
+            }
+            Ok::<_, Error>(OpCost::of(&OpCall::new(action.op, &action.attrs, &specs, None)?))
+        };
+        if action.body.is_some() { OpCost::default() } else { known().unwrap_or_default() }
     }
 
     fn results_of(&mut self, action: &OpAction) -> Result<()> {
@@ -119,14 +140,15 @@ impl ExecutableRun<'_> {
         let (op, attrs) = (action.op, &*action.attrs);
         let results = match &action.body {
             Some(body) => body.run(&mut RuntimeCall { scope, op, attrs, inputs })?,
-            None => execute_op(scope, op, attrs, inputs)?,
+            None => execute_op_for(scope, op, attrs, inputs, (&action.last, action.unread()))?,
         };
         for (output, result) in action.outputs.iter().zip(results) {
+            let Some(slot) = output.slot else { continue };
             if !is_typed(result.dtype(), result.shape(), &output.ty) {
                 return Err(mistyped(action.op, &output.ty, &result));
             }
             let device = device.filter(|_| output.on_device);
-            *self.frame.slot_mut(output.slot) = Some(in_memory_of(device, result)?);
+            *self.frame.slot_mut(slot) = Some(in_memory_of(device, result)?);
         }
         Ok(())
     }

@@ -293,7 +293,11 @@ fn calls_are_timed() {
     let found: Value = serde_json::from_str(&succeeds(&args)).unwrap();
     let signature = &found["serving_default"];
     assert_eq!(signature["calls"], 2);
-    assert!(signature["ops"].as_array().is_some_and(|ops| !ops.is_empty()), "{found}");
+    let ops = signature["ops"].as_array().unwrap();
+    assert!(
+        ops.iter().any(|op| op["roofline_percent"].is_f64() && op["gflops"].is_f64()),
+        "{found}"
+    );
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("trace.json");
     succeeds(&["run", &model, "--input_exprs", input, "--profile", file.to_str().unwrap()]);
@@ -301,7 +305,11 @@ fn calls_are_timed() {
     let events = trace["traceEvents"].as_array().unwrap();
     let is_product = |event: &Value| event["ph"] == "X" && event["name"] == "MatMul";
     assert_eq!(events[0]["args"]["name"].as_str().unwrap().split(':').next_back(), Some("0"));
-    assert!(events.iter().any(|event| is_product(event) && event["dur"].is_f64()), "{trace}");
+    let product = events.iter().find(|event| is_product(event) && event["dur"].is_f64()).unwrap();
+    let details = &product["args"];
+    assert!(details["flops"].as_u64() > Some(0) && details["bytes"].as_u64() > Some(0), "{trace}");
+    assert!(details["roofline_percent"].is_f64(), "{trace}");
+    assert!(trace["otherData"]["limits"]["gflops"].as_f64() > Some(0.0), "{trace}");
     let (code, _, error) = ferroflow(&["bench", &model, "--shape", "x=3"]);
     assert!(code == 1 && error.contains("there is no input `x`"), "{error}");
 }

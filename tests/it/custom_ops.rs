@@ -3,14 +3,14 @@
 use ferroflow::{
     GradientTape, Tensor, function,
     ir::{
-        Attrs, DType, Gradient, Lowering, OpDef, PartialShape,
+        Attrs, DType, Gradient, HostTensor, Lowering, OpDef, PartialShape,
         gradient::grads,
         infer::{self, OpContext},
         op::arg_of,
     },
     kernels::{Io, Kernel},
     ops,
-    runtime::Context,
+    runtime::{CompileOptions, Context, ContextOptions},
     tracer::{Result, with_context},
 };
 use std::sync::{
@@ -113,6 +113,120 @@ fn shape_functions_of_kernels_are_asked_before_they_run() -> Result<()> {
         });
         let y = f.call(([1.0f32, 2.0, 3.0, 4.0, 5.0],))?;
         assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0]);
+        Ok(())
+    })
+}
+
+const SIGN_PARTS: OpDef = OpDef {
+    name: "Acme>SignParts",
+    summary: "Negative elements, and the others.",
+    outputs: &[arg_of("negative", DType::F32), arg_of("others", DType::F32)],
+    infer: |call| {
+        call.set_all(&PartialShape::vector(None));
+        Ok(())
+    },
+    gradient: Gradient::Missing,
+    ..ADD_EACH
+};
+
+#[test]
+fn kernels_may_leave_out_what_nothing_reads() -> Result<()> {
+    let context = Context::new();
+    let read = Arc::<AtomicUsize>::default();
+    let told = read.clone();
+    let parts = context.register_kernel(SIGN_PARTS, move |_| {
+        let told = told.clone();
+        Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+            let bits = (0..2).map(|output| usize::from(io.is_read(output)) << output).sum();
+            told.store(bits, Ordering::Relaxed);
+            let (x, is_read) = (io.input::<f32>(0), [io.is_read(0), io.is_read(1)]);
+            for (output, negative) in [(0, true), (1, false)] {
+                // The second is made even where nothing reads it.
+                if output == 1 || is_read[output] {
+                    let own: Vec<f32> =
+                        x.iter().copied().filter(|x| (*x < 0.0) == negative).collect();
+                    io.put(output, HostTensor::vector(&own)?)?;
+                }
+            }
+            Ok(())
+        })))
+    })?;
+    with_context(&context, || {
+        let both = move |x: &Tensor| ops::raw(parts, Attrs::new(), &[x]);
+        let x = Tensor::from(vec![1.0f32, -2.0, 3.0]);
+        let bits = || read.load(Ordering::Relaxed);
+        let eager = both(&x)?;
+        assert_eq!(
+            (eager[0].to_vec::<f32>()?, eager[1].to_vec::<f32>()?),
+            (vec![-2.0], vec![1.0, 3.0])
+        );
+        assert_eq!(bits(), 0b11);
+        for (wanted, expected) in [(0, vec![-2.0f32]), (1, vec![1.0, 3.0])] {
+            let one = function(move |x: Tensor| -> Result<Tensor> { Ok(both(&x)?.remove(wanted)) });
+            assert_eq!(one.call((&x,))?.to_vec::<f32>()?, expected, "of known shape");
+            assert_eq!(bits(), 1 << wanted);
+            // The sizes that the second call works on are not known ahead.
+            let twice = function(move |x: Tensor| -> Result<Tensor> {
+                let all = both(&x)?;
+                Ok(both(&all[wanted])?.remove(wanted))
+            });
+            assert_eq!(twice.call((&x,))?.to_vec::<f32>()?, expected, "of unknown shape");
+            assert_eq!(bits(), 1 << wanted);
+        }
+        let sums = function(move |x: Tensor| -> Result<Tensor> {
+            let all = both(&x)?;
+            all[0].sum_all()? - all[1].sum_all()?
+        });
+        assert_eq!(sums.call((&x,))?.to_scalar::<f32>()?, -6.0);
+        assert_eq!(bits(), 0b11);
+        Ok(())
+    })
+}
+
+const ROLLED: OpDef = OpDef {
+    name: "Acme>Rolled",
+    summary: "Moves the rows of a vector on by a number of places.",
+    inputs: &[arg_of("x", DType::F32), arg_of("shift", DType::I32).host()],
+    gradient: Gradient::Missing,
+    ..ADD_EACH
+};
+
+/// A kernel of a node whose shapes only data tells serves the next call of the same shapes and values.
+#[test]
+fn kernels_serve_the_next_call_like_theirs() -> Result<()> {
+    let compile = CompileOptions { outline: false, ..Default::default() };
+    let context = Context::with_options(ContextOptions { compile, ..Default::default() });
+    let compiled = Arc::<AtomicUsize>::default();
+    let counter = compiled.clone();
+    let rolled = context.register_kernel(ROLLED, move |call| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        let shift = call.inputs[1].value.as_ref().expect("a host input").to_i64s()?[0];
+        let n = call.shape(0).num_elements();
+        Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+            let (x, y) = (io.input::<f32>(0), io.output::<f32>(0));
+            assert!(x.len() == n && y.len() == n);
+            y.copy_from_slice(x);
+            y.rotate_right(shift as usize % n.max(1));
+            Ok(())
+        })))
+    })?;
+    with_context(&context, || {
+        let f = function(move |x: Tensor, shift: Tensor| -> Result<Tensor> {
+            let positive = ops::where_(&x.greater(0.0f32)?)?;
+            let kept = ops::gather_nd(&x, &positive)?;
+            Ok(ops::raw(rolled, Attrs::new(), &[&kept, &shift])?.remove(0))
+        });
+        let calls = [(3, 1), (3, 1), (3, 2), (5, 2), (5, 2), (5, 2), (0, 2), (3, 1)];
+        for (kept, shift) in calls {
+            let x: Vec<f32> =
+                (0..6).map(|n| if n < kept { n as f32 + 1.0 } else { -1.0 }).collect();
+            let mut expected = x[..kept as usize].to_vec();
+            let places = shift as usize % expected.len().max(1);
+            expected.rotate_right(places);
+            let found = f.call((&Tensor::from(x), &Tensor::from(shift)))?;
+            assert_eq!(found.to_vec::<f32>()?, expected, "{kept} {shift}");
+        }
+        assert_eq!(compiled.load(Ordering::Relaxed), 5);
         Ok(())
     })
 }

@@ -25,6 +25,7 @@ fn a_run_tells_which_ops_it_ran_where_and_how_long() -> Result<()> {
     let matmul = ran("MatMul").expect("the product is among the ops");
     assert_eq!(matmul.device, "/device:CPU:0");
     assert_eq!(matmul.output_bytes, 16);
+    assert_eq!((matmul.cost.flops, matmul.cost.bytes), (16, 48));
     assert!(matmul.function.starts_with("__inference_function_"));
     assert!(ran("AssignAddVariableOp").is_some());
     let total: std::time::Duration = metadata.ops.iter().map(|stats| stats.elapsed).sum();

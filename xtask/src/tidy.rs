@@ -69,6 +69,7 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/src/cpu/gemm/vector/avx.rs",
     "kernels/src/cpu/gemm/vector/mod.rs",
     "kernels/src/cpu/gemm/vector/quad.rs",
+    "kernels/src/cpu/machine.rs",
     "kernels/src/pages.rs",
     "kernels/src/cuda/compile.rs",
     "kernels/src/cuda/driver.rs",

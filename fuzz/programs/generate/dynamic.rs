@@ -4,6 +4,7 @@ use super::super::program::{Head, Id};
 use super::{
     Gen, Seen, Template,
     operands::{int, ints, value},
+    windows::clamped_slice,
 };
 use ferroflow::ir::{Attrs, DType, PartialShape};
 
@@ -16,6 +17,7 @@ pub(super) const TEMPLATES: &[(f64, Template)] = &[
     (1.0, range),
     (2.0, hidden),
     (1.0, slice_computed),
+    (1.5, clamped_slice),
     (0.7, partition),
     (0.6, fill),
     (0.4, assertion),

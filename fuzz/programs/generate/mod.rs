@@ -15,6 +15,7 @@ mod resize;
 mod state;
 mod strings;
 mod views;
+mod windows;
 
 use super::{
     check::guarded,

@@ -70,7 +70,7 @@ impl ExprMerge {
         let root = &expr.nodes[expr.root.index()];
         match &root.kind {
             ExprKind::Apply(Prim::Flush, args) => {
-                let inner = Expr { nodes: expr.nodes.clone(), root: args[0], fault: None };
+                let inner = Expr::of_one(expr.nodes.clone(), args[0], None);
                 self.copy(&inner, |_| None)
             }
             _ => self.copy(expr, |_| None),

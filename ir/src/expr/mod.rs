@@ -88,11 +88,14 @@ pub struct ExprNode {
     pub dtype: DType,
 }
 
-/// A scalar expression: nodes in order of evaluation, without repetitions, the result last.
+/// A scalar expression: nodes in order of evaluation, without repetitions. [Joined](Expr::joined) ones
+/// have several results.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Expr {
     nodes: Vec<ExprNode>,
     root: ExprId,
+    /// The results besides the root.
+    others: Vec<ExprId>,
     /// The status of integer arithmetic that fails, where it is not that of a wrong argument.
     fault: Option<Code>,
 }
@@ -138,7 +141,7 @@ impl Expr {
             Some(error) => Err(error),
             None => {
                 let (nodes, fault) = (scalars.nodes.into_inner(), scalars.fault.get());
-                Ok(Expr { nodes, root, fault }.without_dead_nodes())
+                Ok(Expr::of_one(nodes, root, fault).without_dead_nodes())
             }
         }
     }
@@ -148,9 +151,14 @@ impl Expr {
         &self.nodes
     }
 
-    /// The node that is the result.
+    /// The node that is the result; of several, the first.
     pub fn root(&self) -> ExprId {
         self.root
+    }
+
+    /// The nodes that are results, the root first.
+    pub fn results(&self) -> impl Iterator<Item = ExprId> {
+        std::iter::once(self.root).chain(self.others.iter().copied())
     }
 
     /// The dtype of the result.
@@ -192,6 +200,28 @@ impl Expr {
         self.nodes.iter().any(|node| matches!(node.kind, ExprKind::Reduce(..)))
     }
 
+    /// The expression that has the results of several, over the same inputs: that of the first, which is
+    /// computed last, and those of `others`. What they have in common is computed once.
+    ///
+    /// ```
+    /// use ferroflow_ir::{Attrs, DType, Expr};
+    ///
+    /// let f32 = DType::F32;
+    /// let sum = Expr::build(&Attrs::new(), &[f32; 2], f32, |s| s.x(0) + s.x(1))?;
+    /// let ratio = Expr::build(&Attrs::new(), &[f32; 2], f32, |s| (s.x(0) + s.x(1)) / s.x(1))?;
+    /// let both = Expr::joined(&ratio, &[sum]);
+    /// assert_eq!(both.results().count(), 2);
+    /// assert_eq!(both.nodes().len(), ratio.nodes().len() + 1);
+    /// # Ok::<(), ferroflow_ir::Error>(())
+    /// ```
+    #[must_use]
+    pub fn joined(first: &Expr, others: &[Expr]) -> Expr {
+        let mut merge = ExprMerge { nodes: Vec::new(), known: HashMap::new() };
+        let others = others.iter().map(|other| merge.copy(other, |_| None)).collect();
+        let root = merge.copy(first, |_| None);
+        Expr { nodes: merge.nodes, root, others, fault: first.fault }.without_dead_nodes()
+    }
+
     /// This expression with each input replaced: by another input, a constant, or an expression
     /// over the new inputs.
     ///
@@ -219,12 +249,17 @@ impl Expr {
                 Replacement::Expr(_) => Ok(new[position].expect("copied above")),
             })
         });
-        Expr { nodes: builder.nodes, root, fault: self.fault }.without_dead_nodes()
+        Expr::of_one(builder.nodes, root, self.fault).without_dead_nodes()
+    }
+
+    /// An expression of one result.
+    fn of_one(nodes: Vec<ExprNode>, root: ExprId, fault: Option<Code>) -> Expr {
+        Expr { nodes, root, others: Vec::new(), fault }
     }
 
     fn without_dead_nodes(self) -> Expr {
         let mut live = vec![false; self.nodes.len()];
-        live[self.root.index()] = true;
+        self.results().for_each(|result| live[result.index()] = true);
         for (index, node) in self.nodes.iter().enumerate().rev() {
             if live[index] {
                 node.kind.args().iter().for_each(|arg| live[arg.index()] = true);
@@ -239,7 +274,8 @@ impl Expr {
             new_ids[index] = ExprId(nodes.len() as u32);
             nodes.push(node);
         }
-        Expr { nodes, root: new_ids[self.root.index()], fault: self.fault }
+        let others = self.others.iter().map(|other| new_ids[other.index()]).collect();
+        Expr { nodes, root: new_ids[self.root.index()], others, fault: self.fault }
     }
 }
 

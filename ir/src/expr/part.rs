@@ -9,7 +9,7 @@ impl Expr {
     /// The expression that is one input.
     pub fn input(position: usize, dtype: DType) -> Expr {
         let kind = ExprKind::Input(position);
-        Expr { nodes: vec![ExprNode { kind, dtype }], root: ExprId(0), fault: None }
+        Expr::of_one(vec![ExprNode { kind, dtype }], ExprId(0), None)
     }
 
     /// The reduction of this expression over the reduced axes of a region.
@@ -42,7 +42,7 @@ impl Expr {
             nodes.push(node);
             nodes.len() - 1
         });
-        Expr { nodes, root: ExprId(root as u32), fault: self.fault }
+        Expr::of_one(nodes, ExprId(root as u32), self.fault)
     }
 
     /// The expression of node `root`, with the nodes for which `cut` returns a position as inputs.
@@ -61,7 +61,7 @@ impl Expr {
             }
             ids.push(add(&mut nodes, &mut known, node));
         }
-        Expr { nodes, root: ids[root.index()], fault: self.fault }.without_dead_nodes()
+        Expr::of_one(nodes, ids[root.index()], self.fault).without_dead_nodes()
     }
 
     /// The same over those of its inputs alone that it uses, and their positions before, in order.
@@ -79,7 +79,7 @@ impl Expr {
                 *position = used.partition_point(|used| used < position);
             }
         }
-        (Expr { nodes, root: self.root, fault: self.fault }, used)
+        (Expr { nodes, root: self.root, others: self.others.clone(), fault: self.fault }, used)
     }
 
     /// The same with a multiplication by the reciprocal for each division of floats by a node that
@@ -106,7 +106,7 @@ impl Expr {
             }
             ids.push(add(&mut nodes, &mut known, node));
         }
-        Expr { nodes, root: ids[self.root.index()], fault: self.fault }.without_dead_nodes()
+        Expr::of_one(nodes, ids[self.root.index()], self.fault).without_dead_nodes()
     }
 
     /// The nodes with their ids.

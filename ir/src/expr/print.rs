@@ -7,7 +7,8 @@ use std::fmt;
 const MOST_CALLS: usize = 64;
 
 impl fmt::Display for Expr {
-    /// Nested calls of primitives; `$0` is input 0. What only rounds subnormal numbers is left out:
+    /// Nested calls of primitives, for each result; `$0` is input 0. What only rounds subnormal numbers is left
+    /// out:
     ///
     /// ```text
     /// Mul(Exp(Sub($0, Row.Max($0))), $1)
@@ -18,10 +19,16 @@ impl fmt::Display for Expr {
             let args = node.kind.args().iter().map(|arg| calls[arg.index()]);
             calls.push(args.fold(1, usize::saturating_add));
         }
-        match calls[self.root.index()] > MOST_CALLS {
-            true => write!(f, "({} scalars)", self.nodes.len()),
-            false => self.write(f, self.root),
+        let written =
+            self.results().fold(0, |all: usize, id| all.saturating_add(calls[id.index()]));
+        if written > MOST_CALLS {
+            return write!(f, "({} scalars)", self.nodes.len());
         }
+        for (index, result) in self.results().enumerate() {
+            f.write_str(if index > 0 { "; " } else { "" })?;
+            self.write(f, result)?;
+        }
+        Ok(())
     }
 }
 

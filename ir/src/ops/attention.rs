@@ -7,6 +7,7 @@ use crate::{
     infer::OpContext,
     op::*,
     shape::{PartialShape, Shape},
+    work,
 };
 use smallvec::SmallVec;
 
@@ -43,6 +44,7 @@ pub(super) static OPS: &[OpDef] = &[OpDef {
     ],
     infer: attention,
     lowering: Lowering::Kernel,
+    multiply_adds: Some(multiply_adds),
     ..OpDef::PURE
 }];
 
@@ -68,6 +70,15 @@ fn permutation(context: &OpContext<'_>, name: &'static str, rank: usize) -> Resu
         return Err(context.wrong_attr(name, "an order of the dimensions", format!("{order:?}")));
     }
     Ok(order.iter().map(|&axis| axis as usize).collect())
+}
+
+/// Each row of the result scores all keys, and sums over their values.
+fn multiply_adds(context: &OpContext<'_>) -> Option<u64> {
+    let key = ordered(context, 1, "key_order").ok()?;
+    let value = ordered(context, 2, "value_order").ok()?;
+    let (&[.., keys, depth], &[.., width]) = (&key[..], &value[..]) else { return None };
+    let rows = context.output(0).known()?.num_elements().checked_div(width)?;
+    Some(work::product([rows, keys, depth + width]))
 }
 
 fn attention(context: &mut OpContext<'_>) -> Result<()> {

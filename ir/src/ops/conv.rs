@@ -11,6 +11,7 @@ use crate::{
     op::*,
     shape::{Dim, PartialShape, Shape},
     window::{ImageLayout, WindowSteps, convolution_steps},
+    work,
 };
 use smallvec::SmallVec;
 
@@ -84,6 +85,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: CONV_2D,
         infer: convolution::<2>,
         lowering: Lowering::Kernel,
+        multiply_adds: Some(|c| work::windows(c.output(0), c.shape(1), 1)),
         gradient: Gradient::Rule(gradient::conv::conv2d),
         sharding: Some(ShardingRule::Conv),
         ..OpDef::PURE
@@ -103,6 +105,7 @@ pub(super) static OPS: &[OpDef] = &[
             backprop_filter::<2>(context)
         },
         lowering: Lowering::Kernel,
+        multiply_adds: Some(|c| work::windows(c.shape(2), c.output(0), 1)),
         gradient: Gradient::Rule(gradient::conv::conv2d_filter),
         sharding: Some(ShardingRule::FilterGrad),
         ..OpDef::PURE
@@ -120,6 +123,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Kernel,
+        multiply_adds: Some(|c| work::windows(c.shape(2), c.output(0), 1)),
         gradient: Gradient::Rule(gradient::conv::conv2d_filter),
         ..OpDef::PURE
     },
@@ -138,6 +142,7 @@ pub(super) static OPS: &[OpDef] = &[
             backprop_input::<2>(context)
         },
         lowering: Lowering::Kernel,
+        multiply_adds: Some(|c| work::windows(c.shape(2), c.shape(1), 1)),
         gradient: Gradient::Rule(gradient::conv::conv2d_input),
         sharding: Some(ShardingRule::InputGrad),
         ..OpDef::PURE
@@ -155,6 +160,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Kernel,
+        multiply_adds: Some(|c| work::windows(c.shape(2), c.shape(1), 1)),
         gradient: Gradient::Rule(gradient::conv::conv2d_input),
         ..OpDef::PURE
     },
@@ -166,6 +172,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: CONV_3D,
         infer: convolution::<3>,
         lowering: Lowering::Kernel,
+        multiply_adds: Some(|c| work::windows(c.output(0), c.shape(1), 1)),
         gradient: Gradient::Rule(gradient::conv::conv3d),
         sharding: Some(ShardingRule::Conv),
         ..OpDef::PURE
@@ -182,6 +189,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: CONV_3D,
         infer: backprop_filter::<3>,
         lowering: Lowering::Kernel,
+        multiply_adds: Some(|c| work::windows(c.shape(2), c.output(0), 1)),
         gradient: Gradient::Rule(gradient::conv::conv3d_filter),
         ..OpDef::PURE
     },
@@ -204,6 +212,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: backprop_input::<3>,
         lowering: Lowering::Kernel,
+        multiply_adds: Some(|c| work::windows(c.shape(2), c.shape(1), 1)),
         gradient: Gradient::Rule(gradient::conv::conv3d_input),
         ..OpDef::PURE
     },
@@ -215,6 +224,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: DEPTHWISE,
         infer: depthwise,
         lowering: Lowering::Kernel,
+        multiply_adds: Some(|c| work::windows(c.output(0), c.shape(1), 2)),
         gradient: Gradient::Rule(gradient::conv::depthwise),
         sharding: Some(ShardingRule::Conv),
         ..OpDef::PURE
@@ -236,6 +246,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Kernel,
+        multiply_adds: Some(|c| work::windows(c.shape(2), c.output(0), 2)),
         gradient: Gradient::Rule(gradient::conv::depthwise_filter),
         sharding: Some(ShardingRule::FilterGrad),
         ..OpDef::PURE
@@ -257,6 +268,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Kernel,
+        multiply_adds: Some(|c| work::windows(c.shape(2), c.shape(1), 2)),
         gradient: Gradient::Rule(gradient::conv::depthwise_input),
         sharding: Some(ShardingRule::InputGrad),
         ..OpDef::PURE

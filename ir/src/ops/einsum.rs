@@ -11,6 +11,7 @@ use crate::{
     error::Result,
     infer::OpContext,
     shape::{Dim, PartialShape},
+    work,
 };
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -136,6 +137,25 @@ pub(super) fn infer(context: &mut OpContext<'_>) -> Result<()> {
         },
     );
     Ok(())
+}
+
+/// Each element of the result of a product sums over all labels that the result has not.
+pub(super) fn multiply_adds(context: &OpContext<'_>) -> Option<u64> {
+    let equation = Equation::parse(context.attrs.string("equation").ok()?)?;
+    let mut summed: HashMap<u8, usize> = HashMap::new();
+    for (index, term) in equation.inputs.iter().enumerate() {
+        let shape = context.shape(index).known()?;
+        let axes = term.axes(shape.rank().checked_sub(term.n_labels())?);
+        for (axis, &size) in axes.into_iter().zip(shape.iter()) {
+            if let Axis::Label(label) = axis
+                && equation.output.labels().all(|other| other != label)
+            {
+                summed.insert(label, size);
+            }
+        }
+    }
+    let result = context.output(0).known().filter(|_| equation.inputs.len() == 2)?;
+    Some(work::product(result.iter().copied().chain(summed.into_values())))
 }
 
 fn broadcast(a: Dim, b: Dim) -> Result<Dim> {

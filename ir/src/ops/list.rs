@@ -11,7 +11,7 @@ use crate::{
     infer::{self, OpContext},
     op::*,
     shape::{Dim, PartialShape},
-    spec::TensorSpec,
+    spec::{ListItems, TensorSpec},
 };
 
 /// An op on a list that returns a list.
@@ -39,7 +39,11 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("max_num_elements", DType::I32),
         ],
         outputs: &[arg_of("handle", DType::Variant)],
-        infer: |context| created(context, 0),
+        infer: |context| {
+            created(context, 0)?;
+            context.set_items(0, Some(ListItems { length: Some(0), written: None }));
+            Ok(())
+        },
         ..CREATION
     },
     OpDef {
@@ -99,7 +103,10 @@ pub(super) static OPS: &[OpDef] = &[
         infer: |context| {
             context.check_rank_at_least(0, 1)?;
             created(context, 1)?;
-            narrow(context, 0)
+            narrow(context, 0)?;
+            let (length, written) = (context.shape(0).dim(0), Some(row(context.shape(0))));
+            context.set_items(0, Some(ListItems { length, written }));
+            Ok(())
         },
         gradient: Gradient::Rule(gradient::list::from_tensor),
         ..CREATION
@@ -161,6 +168,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg_of("output_handle", DType::Variant), arg("tensor", "element_dtype")],
         infer: |context| {
             same_list(context)?;
+            resized(context, None);
             let element = element(context, 1)?;
             context.set(1, element);
             Ok(())
@@ -174,6 +182,7 @@ pub(super) static OPS: &[OpDef] = &[
         inputs: &[arg_of("input_handle", DType::Variant), arg("tensor", "element_dtype")],
         infer: |context| {
             same_list(context)?;
+            resized(context, None);
             let item = context.shape(1).clone();
             widen(context, &item);
             Ok(())
@@ -195,17 +204,30 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "TensorListReserve",
         summary: "Makes a list of elements that are still to be written.",
-        inputs: &[arg("element_shape", "shape_type").host(), arg_of("num_elements", DType::I32)],
+        inputs: &[
+            arg("element_shape", "shape_type").host(),
+            arg_of("num_elements", DType::I32).host(),
+        ],
         outputs: &[arg_of("handle", DType::Variant)],
-        infer: |context| created(context, 0),
+        infer: |context| {
+            created(context, 0)?;
+            let length = length(context, 1)?;
+            context.set_items(0, Some(ListItems { length, written: None }));
+            Ok(())
+        },
         ..CREATION
     },
     OpDef {
         name: "TensorListResize",
         summary: "Cuts a list off, or appends elements that are still to be written.",
-        inputs: &[arg_of("input_handle", DType::Variant), arg_of("size", DType::I32)],
+        inputs: &[arg_of("input_handle", DType::Variant), arg_of("size", DType::I32).host()],
         attrs: &[],
-        infer: same_list,
+        infer: |context| {
+            same_list(context)?;
+            let length = length(context, 1)?;
+            resized(context, length);
+            Ok(())
+        },
         gradient: Gradient::Rule(gradient::list::resize),
         ..UPDATE
     },
@@ -231,6 +253,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: |context| {
             same_list(context)?;
+            resized(context, None);
             let row = row(context.shape(1));
             widen(context, &row);
             Ok(())
@@ -262,6 +285,9 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("element_dtype"), flag("resize_if_index_out_of_bounds", false)],
         infer: |context| {
             same_list(context)?;
+            if context.attrs.bool("resize_if_index_out_of_bounds")? {
+                resized(context, None);
+            }
             let item = context.shape(2).clone();
             widen(context, &item);
             Ok(())
@@ -291,8 +317,13 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("tensor", "element_dtype")],
         attrs: &[any_ty("element_dtype"), int_or("num_elements", -1)],
         infer: |context| {
+            let asked = element(context, 1)?;
+            let items = context.input(0).ty.items.as_deref();
             let n = usize::try_from(context.attrs.int("num_elements")?).ok();
-            let element = element(context, 1)?;
+            let n = n.or_else(|| items?.length);
+            // All elements are as those that were written.
+            let written = items.and_then(|items| items.written.as_ref());
+            let element = written.and_then(|written| asked.merge(written)).unwrap_or(asked);
             context.set(0, stacked(n, &element));
             Ok(())
         },
@@ -311,6 +342,18 @@ fn shape_input(context: &OpContext<'_>, index: usize) -> Result<PartialShape> {
         Some(-1) | None => Ok(PartialShape::Unknown),
         Some(found) => Err(context.wrong(index, "a vector of sizes, or -1", found)),
     }
+}
+
+/// The number of elements that input `index` says, where that is known.
+fn length(context: &OpContext<'_>, index: usize) -> Result<Dim> {
+    let known = if context.shape(index).rank() == Some(0) { context.int(index)? } else { None };
+    Ok(known.and_then(|length| usize::try_from(length).ok()))
+}
+
+/// The list in output 0 has another number of elements than that in input 0.
+fn resized(context: &mut OpContext<'_>, length: Dim) {
+    let items = context.outputs()[0].items.as_deref().cloned();
+    context.set_items(0, items.map(|items| ListItems { length, ..items }));
 }
 
 /// Shape of the elements of the list in input 0, as far as it is known.
@@ -352,14 +395,22 @@ fn narrow(context: &mut OpContext<'_>, index: usize) -> Result<()> {
 /// The list in input 0 with elements of the same kind.
 fn same_list(context: &mut OpContext<'_>) -> Result<()> {
     context.set(0, PartialShape::scalar());
-    if let Some(pointee) = context.input(0).ty.pointee.clone() {
+    let ty = context.input(0).ty;
+    if let Some(pointee) = ty.pointee.clone() {
         context.set_pointee(0, *pointee);
     }
+    context.set_items(0, ty.items.as_deref().cloned());
     Ok(())
 }
 
 /// An element of this shape has joined the list in output 0.
 fn widen(context: &mut OpContext<'_>, item: &PartialShape) {
+    let written = |items: &ListItems| {
+        let written = items.written.as_ref().map_or_else(|| item.clone(), |it| it.generalize(item));
+        ListItems { written: Some(written), ..items.clone() }
+    };
+    let items = context.outputs()[0].items.as_deref().map(written);
+    context.set_items(0, items);
     if let Some(pointee) = &context.outputs()[0].pointee {
         let spec = TensorSpec::new(pointee.dtype, pointee.shape.generalize(item));
         context.set_pointee(0, spec);

@@ -8,6 +8,7 @@ use crate::{
     infer::OpContext,
     op::*,
     shape::{Dim, PartialShape},
+    work,
 };
 
 /// The types of `BatchMatMulV3`.
@@ -57,6 +58,7 @@ pub(super) static OPS: &[OpDef] = &[
         lowering: Lowering::Kernel,
         gradient: Gradient::Broadcast(gradient::matmul::batch_matmul),
         matmul: Some(["adj_x", "adj_y"]),
+        multiply_adds: Some(work::matmul),
         sharding: Some(ShardingRule::BatchMatMul),
         ..OpDef::PURE
     },
@@ -93,6 +95,7 @@ pub(super) static OPS: &[OpDef] = &[
         lowering: Lowering::Kernel,
         gradient: Gradient::Broadcast(gradient::matmul::batch_matmul),
         matmul: Some(["adj_x", "adj_y"]),
+        multiply_adds: Some(work::matmul),
         sharding: Some(ShardingRule::BatchMatMul),
         ..OpDef::PURE
     },
@@ -146,6 +149,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: batch_matmul_v2,
         lowering: Lowering::HostKernel(HostReason::NotWritten),
+        multiply_adds: Some(work::matmul),
         ..OpDef::PURE
     },
     OpDef {
@@ -157,6 +161,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: einsum::infer,
         lowering: Lowering::Composite(einsum::rule),
         gradient: Gradient::Rule(gradient::einsum::einsum),
+        multiply_adds: Some(einsum::multiply_adds),
         ..OpDef::PURE
     },
     OpDef {
@@ -191,6 +196,7 @@ pub(super) static OPS: &[OpDef] = &[
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::matmul::matmul),
         matmul: Some(["transpose_a", "transpose_b"]),
+        multiply_adds: Some(work::matmul),
         sharding: Some(ShardingRule::MatMul),
         ..OpDef::PURE
     },

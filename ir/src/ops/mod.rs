@@ -34,6 +34,7 @@ mod forest;
 mod functional;
 mod functional_v1;
 mod fused;
+pub mod fused_expressions;
 mod grappler;
 mod handle_v1;
 mod image;
@@ -131,6 +132,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     functional,
     functional_v1,
     fused,
+    fused_expressions,
     grappler,
     handle_v1,
     image,

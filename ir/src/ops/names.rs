@@ -56,6 +56,8 @@ pub const FUSED_ATTENTION: &str = "_FusedAttention";
 pub const FUSED_CONVOLUTIONS: &str = "_FusedConvolutions";
 /// `_FusedElementwise`.
 pub const FUSED_ELEMENTWISE: &str = "_FusedElementwise";
+/// `_FusedExpressions`.
+pub const FUSED_EXPRESSIONS: &str = "_FusedExpressions";
 /// `Gather`.
 pub const GATHER: &str = "Gather";
 /// `GatherV2`.
@@ -142,6 +144,8 @@ pub const RESOURCE_SPARSE_APPLY_KERAS_MOMENTUM: &str = "ResourceSparseApplyKeras
 pub const RESOURCE_SPARSE_APPLY_RMS_PROP: &str = "ResourceSparseApplyRMSProp";
 /// `SelectV2`.
 pub const SELECT_V2: &str = "SelectV2";
+/// `Shape`.
+pub const SHAPE: &str = "Shape";
 /// `Slice`.
 pub const SLICE: &str = "Slice";
 /// `Softmax`.

@@ -110,6 +110,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: strided_slice_grad,
         lowering: Lowering::Kernel,
+        writes_window: true,
         gradient: Gradient::Rule(gradient::array::strided_slice_grad),
         sharding: Some(ShardingRule::StridedSliceGrad),
         ..OpDef::PURE
@@ -136,6 +137,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: strided_slice_update,
         lowering: Lowering::Kernel,
+        writes_window: true,
         gradient: Gradient::Rule(gradient::array::strided_slice_update),
         ..OpDef::PURE
     },

@@ -24,6 +24,9 @@ pub enum Execution {
     Copy,
     /// A kernel runs it: everything about it is known.
     Kernel,
+    /// A kernel of the host runs it: shapes are known, and which window of its input it reads, or of its result
+    /// it writes, turns out when it runs.
+    MovingWindow,
     /// It is run as an op of its own, with what its inputs turn out to be.
     Op,
     /// It is a loop or a branch.
@@ -69,7 +72,15 @@ impl Execution {
                 let mut operands = node.inputs().iter().zip(&host);
                 let values_known =
                     operands.all(|(&input, &host)| !host || constant(graph, input).is_some());
-                if inputs_known && values_known { Execution::Kernel } else { Execution::Op }
+                let has_window = matches!(op.lowering, Lowering::View(_)) || op.writes_window;
+                let can_move = has_window && node.device.is_empty();
+                match (inputs_known, values_known) {
+                    (true, true) => Execution::Kernel,
+                    (true, false) if can_move && node.outputs().iter().all(is_known) => {
+                        Execution::MovingWindow
+                    }
+                    _ => Execution::Op,
+                }
             }
         })
     }

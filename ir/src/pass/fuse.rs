@@ -22,8 +22,8 @@ use std::{
 
 /// A group has at most this many inputs and scalar operations: beyond, blocks of intermediate
 /// values no longer fit the fastest memory.
-const MAX_INPUTS: usize = 12;
-const MAX_OPERATIONS: usize = 160;
+pub(super) const MAX_INPUTS: usize = 12;
+pub(super) const MAX_OPERATIONS: usize = 160;
 
 /// Fuses the elementwise calls of a graph into nodes that their devices support. `results` are the
 /// outlets others will ask for; they stay where they are.

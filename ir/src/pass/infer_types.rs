@@ -53,7 +53,7 @@ fn constant(graph: &Graph, id: NodeId) -> Option<&HostTensor> {
 fn merge(known: ValueType, inferred: ValueType) -> ValueType {
     let shape = known.shape.merge(&inferred.shape).unwrap_or(inferred.shape);
     let pointee = inferred.pointee.or(known.pointee);
-    ValueType { dtype: known.dtype, shape, pointee }
+    ValueType { dtype: known.dtype, shape, pointee, items: inferred.items }
 }
 
 #[cfg(test)]

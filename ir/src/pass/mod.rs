@@ -1,8 +1,8 @@
 //! Graph to graph: each pass returns a graph that means the same and costs less.
 //!
 //! The order in which a runtime uses them: [`specialize`] (inline calls, infer types, fold
-//! constants, expand formulas), [`hoist`], [`stack_updates`], [`mod@depthwise`], [`strides`], [`cse`], [`prune`], [`mod@widen`], [`pad`], [`fuse`],
-//! [`attention`], [`region`], [`overlap`]. [`functionalize`] is for those who load graphs, [`carve`] and
+//! constants, expand formulas), [`hoist`], [`loop_variables`], [`stack_updates`], [`mod@depthwise`], [`strides`], [`cse`], [`prune`], [`mod@widen`], [`pad`], [`fuse`],
+//! [`attention`], [`region`], [`mod@fuse_outputs`], [`overlap`]. [`functionalize`] is for those who load graphs, [`carve`] and
 //! [`infer_types`] are for whoever asks for a part of one.
 
 pub mod attention;
@@ -10,11 +10,14 @@ mod call;
 pub mod carve;
 pub mod cse;
 pub mod depthwise;
+mod elements;
 pub mod execution;
 pub mod functionalize;
 pub mod fuse;
+pub mod fuse_outputs;
 pub mod hoist;
 pub mod infer_types;
+pub mod loop_variables;
 pub mod outline;
 pub mod overlap;
 pub mod pad;

@@ -38,8 +38,13 @@ pub fn prune_body(body: &mut Specialized) -> Result<()> {
 /// The nodes of a specialised body that its arguments, its results and effects need.
 pub fn live(body: &Specialized) -> HashSet<NodeId> {
     let roots = body.results.iter().chain(&body.args).map(|outlet| outlet.node);
+    body.graph.reachable_from(roots.chain(effectful(body)))
+}
+
+/// The nodes of a specialised body whose running does more than to compute their results.
+pub(super) fn effectful(body: &Specialized) -> impl Iterator<Item = NodeId> {
     let effectful = body.graph.iter().filter(|&(id, node)| has_effect(body, id, node));
-    body.graph.reachable_from(roots.chain(effectful.map(|(id, _)| id)))
+    effectful.map(|(id, _)| id)
 }
 
 /// Whether running a node does more than to compute its results. Loops and branches do what is in their

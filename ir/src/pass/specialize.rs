@@ -6,7 +6,11 @@
 //! no control edges (the order of the nodes is the order of effects), no calls but loops and
 //! branches, whose bodies are specialised too.
 
-use super::placement::Reason;
+use super::{
+    call::record,
+    elements::{IndexElements, Window, index_vector},
+    placement::Reason,
+};
 use crate::{
     attr::{Attrs, NameAttrList},
     budget,
@@ -37,12 +41,21 @@ pub trait Evaluate {
         attrs: &Attrs,
         inputs: &[InputFacts<'_>],
     ) -> Option<Vec<HostTensor>>;
+
+    /// Whether anything is computed ahead, values of single elements among it.
+    fn folds(&self) -> bool {
+        true
+    }
 }
 
 /// Computes nothing ahead.
 pub struct NoFolding;
 
 impl Evaluate for NoFolding {
+    fn folds(&self) -> bool {
+        false
+    }
+
     fn evaluate(
         &self,
         _: &'static OpDef,
@@ -317,6 +330,12 @@ impl Body<'_> {
             infer(op, &attrs, &[])?;
             return self.constant(name, value).map(|outlet| SmallVec::from_slice(&[outlet]));
         }
+        if op.name == names::STRIDED_SLICE
+            && let Some((attrs, inputs)) = self.sized_slice(&attrs, inputs)?
+        {
+            return self.add(name, record(names::SLICE)?, attrs, &inputs);
+        }
+        let inputs = &self.with_host_values(op, &attrs, inputs)?[..];
         let types: SmallVec<[ValueType; 4]> = inputs.iter().map(|&x| self.ty(x).clone()).collect();
         let op = op.for_dtype(types.first().map(|ty| ty.dtype));
         let known: SmallVec<[Option<HostTensor>; 4]> =
@@ -350,6 +369,48 @@ impl Body<'_> {
             return self.expand(name, op, &attrs, inputs);
         }
         self.push(name, op, attrs, inputs, outputs)
+    }
+
+    /// The inputs, of which those that steer shapes are constants if all their elements turn out to be known.
+    fn with_host_values(
+        &mut self,
+        op: &'static OpDef,
+        attrs: &Attrs,
+        inputs: &[Outlet],
+    ) -> Result<SmallVec<[Outlet; 4]>> {
+        let mut inputs: SmallVec<[Outlet; 4]> = inputs.into();
+        let all_known = inputs.iter().all(|input| self.known.contains_key(input));
+        if all_known || !self.specializer.evaluate.folds() {
+            return Ok(inputs);
+        }
+        for (input, host) in inputs.iter_mut().zip(op.host_inputs(attrs)?) {
+            if host
+                && !self.known.contains_key(input)
+                && let Some(value) = IndexElements::new(&self.graph, &self.known).value(*input)
+            {
+                *input = self.constant("elements", value)?;
+            }
+        }
+        Ok(inputs)
+    }
+
+    /// A strided slice of computed bounds as the slice of known size that it is, if its elements tell.
+    fn sized_slice(
+        &mut self,
+        attrs: &Attrs,
+        inputs: &[Outlet],
+    ) -> Result<Option<(Arc<Attrs>, [Outlet; 3])>> {
+        let all_known = inputs.iter().skip(1).all(|input| self.known.contains_key(input));
+        if all_known || !self.specializer.evaluate.folds() {
+            return Ok(None);
+        }
+        let window = IndexElements::new(&self.graph, &self.known).window(attrs, inputs);
+        let Some(Window { begin, size }) = window else { return Ok(None) };
+        let dtype = self.ty(begin).dtype;
+        let Some(size) = index_vector(dtype, &size) else { return Ok(None) };
+        let size = self.constant("size", size)?;
+        let attrs = Attrs::new().with("T", self.ty(inputs[0]).dtype).with("Index", dtype);
+        Ok(Some((Arc::new(attrs), [inputs[0], begin, size])))
     }
 
     fn push(
@@ -567,7 +628,7 @@ impl Body<'_> {
             return Err(Error::argument(op.name, "functions", "a condition and a body", found));
         };
         let mut types: Vec<ValueType> = inputs.iter().map(|&x| self.ty(x).clone()).collect();
-        let mut values: Vec<Option<HostTensor>> = self
+        let values: Vec<Option<HostTensor>> = self
             .invariants(body, &types)?
             .into_iter()
             .zip(inputs)
@@ -583,13 +644,14 @@ impl Body<'_> {
             let widened = widen(op, &types, &specialized)?;
             if widened != types {
                 types = widened;
-                values = vec![None; types.len()];
                 continue;
             }
             let condition = self.nested_body(condition, &args)?;
             let bodies = vec![condition, specialized];
             let outlets = self.push(&node.name, op, node.attrs.clone(), inputs, types)?;
             self.attach(&outlets, bodies);
+            let known = outlets.iter().zip(values);
+            self.known.extend(known.filter_map(|(&outlet, value)| Some((outlet, value?))));
             return Ok(outlets);
         }
     }
@@ -711,7 +773,7 @@ fn joined_types(
                 let found = body.result_type(index).map_or("none".into(), ToString::to_string);
                 Error::argument(op.name, format!("branch result {index}"), dtype.name(), found)
             })?;
-            found = Some(found.map_or_else(|| ty.clone(), |known| generalize(&known, ty)));
+            found = Some(found.map_or_else(|| ty.clone(), |known| known.generalize(ty)));
         }
         joined.push(found.unwrap_or_else(|| ValueType::new(dtype, crate::PartialShape::Unknown)));
     }
@@ -726,7 +788,7 @@ fn widen(op: &'static OpDef, types: &[ValueType], body: &Specialized) -> Result<
     let one = |(index, ty): (usize, &ValueType)| {
         let after = body.result_type(index);
         match after.filter(|after| after.dtype == ty.dtype) {
-            Some(after) => Ok(generalize(ty, after)),
+            Some(after) => Ok(ty.generalize(after)),
             None => {
                 let found = after.map_or("none".into(), ToString::to_string);
                 Err(Error::argument(
@@ -739,18 +801,6 @@ fn widen(op: &'static OpDef, types: &[ValueType], body: &Specialized) -> Result<
         }
     };
     types.iter().enumerate().map(one).collect()
-}
-
-fn generalize(a: &ValueType, b: &ValueType) -> ValueType {
-    let pointee = match (&a.pointee, &b.pointee) {
-        (Some(a), Some(b)) if a.dtype == b.dtype => {
-            let mut both = (**a).clone();
-            both.shape = a.shape.generalize(&b.shape);
-            Some(Box::new(both))
-        }
-        _ => None,
-    };
-    ValueType { dtype: a.dtype, shape: a.shape.generalize(&b.shape), pointee }
 }
 
 /// Formulas add their calls to the body.

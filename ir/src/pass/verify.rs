@@ -6,6 +6,7 @@
 //!   and there is a shape that both describe;
 //! - loops and branches take and give what their bodies do;
 //! - a function returns values of the types that it returned before the passes;
+//! - nodes that read or change state are in the order in which they were: no edge holds two writes to a variable;
 //! - an alias was dropped only if both types were known and equal, or if it never changes the type;
 //! - a node reads its operands on the device it runs on, but for constants, for copies, and for ops on
 //!   devices that take tensors wherever they are; loops and branches pass on values where they are.
@@ -20,11 +21,11 @@ use crate::{
     graph::{NodeDef, NodeId, Outlet},
     host_tensor::HostTensor,
     infer::{InputFacts, infer},
-    op::{AliasKind, CallKind, Lowering, OpDef},
+    op::{AliasKind, CallKind, Effect, Lowering, OpDef},
     spec::ValueType,
 };
 use smallvec::SmallVec;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Checks a specialised function and the bodies inside it. `after` is the pass that made it.
 ///
@@ -110,8 +111,11 @@ fn check_node(function: &Specialized, id: NodeId, node: &NodeDef) -> Check {
         (CallKind::While, _) => check_loop(function, node, bodies),
         (CallKind::If | CallKind::Case, _) => check_branch(function, node, bodies),
         (CallKind::Inline | CallKind::Module, _) => Err("a call is not inlined".into()),
-        (CallKind::None, Lowering::Fused) => check_fused(node),
+        (CallKind::None, Lowering::Fused) => check_expr(node),
         (CallKind::None, _) if op.inputs.is_empty() => Ok(()),
+        (CallKind::None, _) if node.expr.is_some() => {
+            check_expr(node).and_then(|()| check_types(function, op, node))
+        }
         (CallKind::None, _) => check_types(function, op, node),
     }
 }
@@ -124,7 +128,7 @@ fn check_devices(function: &Specialized, id: NodeId, node: &NodeDef) -> Check {
         Execution::Source | Execution::Copy => return Ok(()),
         Execution::Call => return check_passed(function, id, node),
         Execution::Op => on_host,
-        Execution::Alias | Execution::Kernel => true,
+        Execution::Alias | Execution::Kernel | Execution::MovingWindow => true,
     };
     for (index, &input) in node.inputs().iter().enumerate() {
         let at = location(graph, input);
@@ -159,11 +163,16 @@ fn check_passed(function: &Specialized, id: NodeId, node: &NodeDef) -> Check {
     Ok(())
 }
 
-fn check_fused(node: &NodeDef) -> Check {
-    let found = node.outputs().first().map(|ty| ty.dtype);
-    match &node.expr {
-        Some(expr) if Some(expr.dtype()) == found => Ok(()),
-        _ => Err(format!("the expression does not compute {found:?}")),
+/// A node that holds an expression has a result of it for each output.
+fn check_expr(node: &NodeDef) -> Check {
+    let found = node.outputs().iter().map(|ty| ty.dtype);
+    let is_computed = node.expr.as_ref().is_some_and(|expr| {
+        let results = expr.results().map(|result| expr.nodes()[result.index()].dtype);
+        results.eq(found.clone())
+    });
+    match is_computed {
+        true => Ok(()),
+        false => Err(format!("the expression does not compute {:?}", found.collect::<Vec<_>>())),
     }
 }
 
@@ -266,11 +275,36 @@ fn check_results(body: &Specialized, types: &[ValueType]) -> Check {
     Ok(())
 }
 
+/// The nodes of a body that read state, change it, or have other effects, in the order in which they run.
+pub fn effect_order(body: &Specialized) -> Vec<Box<str>> {
+    let effects = body.graph.iter().filter(|(_, node)| node.op.effect() != Effect::Pure);
+    effects.map(|(_, node)| node.name.clone()).collect()
+}
+
+/// Checks that what is left of the nodes of [`effect_order`] is in that order.
+///
+/// # Errors
+///
+/// [`Error::Pass`], naming the pass and a node that runs too early.
+pub fn verify_order(before: &[Box<str>], body: &Specialized, after: &'static str) -> Result<()> {
+    let positions: HashMap<&str, usize> =
+        before.iter().enumerate().map(|(position, name)| (&**name, position)).collect();
+    let mut last = 0;
+    for node in effect_order(body) {
+        let Some(&position) = positions.get(&*node) else { continue };
+        if position < last {
+            let problem = format!("runs after `{}`, which it comes before", before[last]);
+            return Err(Error::Pass { pass: after, node: node.into(), problem });
+        }
+        last = position;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{dtype::DType, graph::Graph, registry, shape::PartialShape};
-    use std::collections::HashMap;
+    use crate::{attr::Attrs, dtype::DType, graph::Graph, registry, shape::PartialShape};
 
     fn dropped(op: &str, shape: PartialShape) -> Specialized {
         let ty = ValueType::new(DType::F32, shape);
@@ -280,6 +314,25 @@ mod tests {
         let (args, results, nested) = (Vec::new(), Vec::new(), HashMap::new());
         let (dropped, reasons) = (vec![dropped], HashMap::new());
         Specialized { graph, args, results, nested, failure: None, dropped, reasons }
+    }
+
+    /// Two writes to a variable have no edge between them.
+    #[test]
+    fn writes_in_another_order_are_found() {
+        let names = ["first", "second", "third"];
+        let body = |order: [usize; 3]| {
+            let mut body = dropped("Identity", PartialShape::scalar());
+            let op = registry::find("AssignVariableOp").unwrap();
+            for index in order {
+                body.graph.add(NodeDef::new(names[index], op, Attrs::new())).unwrap();
+            }
+            body
+        };
+        let before = effect_order(&body([0, 1, 2]));
+        assert!(verify_order(&before, &body([0, 1, 2]), "fusion").is_ok());
+        assert!(verify_order(&before[..2], &body([0, 2, 1]), "fusion").is_ok(), "a new node");
+        let error = verify_order(&before, &body([1, 0, 2]), "fusion").unwrap_err().to_string();
+        assert!(error.contains("first") && error.contains("second"), "{error}");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Indices that come as data: reading them, and checking them before anything is touched.
 
 use super::{cell::Cell, dispatch::with_index};
-use crate::{device::OpCall, error::Result, kernel::Io};
+use crate::{device::OpCall, error::Result, kernel::Io, scratch::Scratch};
 use bytemuck::Pod;
-use ferroflow_ir::{DType, Error, Shape, workspace};
+use ferroflow_ir::{DType, Error, Shape};
 use std::borrow::Cow;
 
 /// In a list of positions, one that is left out.
@@ -101,30 +101,40 @@ pub(super) fn checked_indices(
     count: usize,
     dims: &[usize],
     bad: Bad,
-) -> Result<Vec<usize>> {
+) -> Result<Scratch<usize>> {
     if dims.is_empty() {
-        return Ok(workspace::filled(0, count)?);
+        let mut positions = Scratch::new(count)?;
+        positions.fill(0);
+        return Ok(positions);
     }
     let found = with_index!(dtype, I => resolve(io.input::<I>(input), dims, bad));
-    found.unwrap_or_else(|| Ok(Vec::new()))
+    found.unwrap_or_else(|| Ok(Scratch::new(0)?))
 }
 
-fn resolve<I: Copy + Into<i64>>(indices: &[I], dims: &[usize], bad: Bad) -> Result<Vec<usize>> {
-    let outside = |position: usize, index: I, size: usize| match bad {
-        Bad::Ignore => Ok(OUTSIDE),
-        Bad::Fail => {
-            let what = format!("number {position} of the indices,").into();
-            Err(Error::Index { what, index: index.into(), low: 0, high: size as i64 }.into())
+fn resolve<I: Copy + Into<i64>>(indices: &[I], dims: &[usize], bad: Bad) -> Result<Scratch<usize>> {
+    let mut positions = Scratch::new(indices.len().div_ceil(dims.len()))?;
+    let outside = |position: usize, index: I, size: usize| -> Result<usize> {
+        match bad {
+            Bad::Ignore => Ok(OUTSIDE),
+            Bad::Fail => {
+                let what = format!("number {position} of the indices,").into();
+                Err(Error::Index { what, index: index.into(), low: 0, high: size as i64 }.into())
+            }
         }
     };
     if let [size] = *dims {
-        let checked = |(position, &index): (usize, &I)| match usize::try_from(index.into()) {
-            Ok(place) if place < size => Ok(place),
-            _ => outside(position, index, size),
-        };
-        return indices.iter().enumerate().map(checked).collect();
+        // No exit before the end, so that it is done in vectors. Negative ones become large.
+        let mut inside = true;
+        for (position, &index) in positions.iter_mut().zip(indices) {
+            let index = index.into() as u64;
+            *position = index as usize;
+            inside &= index < size as u64;
+        }
+        if inside {
+            return Ok(positions);
+        }
     }
-    let checked = |(position, vector): (usize, &[I])| {
+    let position_of = |(position, vector): (usize, &[I])| {
         let mut checked = 0;
         for (&index, &size) in vector.iter().zip(dims) {
             match usize::try_from(index.into()) {
@@ -134,7 +144,10 @@ fn resolve<I: Copy + Into<i64>>(indices: &[I], dims: &[usize], bad: Bad) -> Resu
         }
         Ok(checked)
     };
-    indices.chunks(dims.len()).enumerate().map(checked).collect()
+    for (out, vector) in positions.iter_mut().zip(indices.chunks(dims.len()).enumerate()) {
+        *out = position_of(vector)?;
+    }
+    Ok(positions)
 }
 
 #[cfg(test)]
@@ -143,11 +156,21 @@ mod tests {
 
     #[test]
     fn vectors_of_indices_are_positions() {
-        let check = |indices: &[i32], dims: &[usize]| resolve(indices, dims, Bad::Fail).ok();
+        fn positions<I: Copy + Into<i64>>(
+            indices: &[I],
+            dims: &[usize],
+            bad: Bad,
+        ) -> Option<Vec<usize>> {
+            resolve(indices, dims, bad).ok().map(|positions| positions.to_vec())
+        }
+        let check = |indices: &[i32], dims: &[usize]| positions(indices, dims, Bad::Fail);
         assert_eq!(check(&[1, 2, 0, 3], &[2, 4]), Some(vec![6, 3]));
         assert_eq!(check(&[1, 0], &[2]), Some(vec![1, 0]));
         assert_eq!(check(&[2], &[2]), None);
         assert_eq!(check(&[0, -1], &[2, 4]), None);
-        assert_eq!(resolve(&[5i64, 1], &[2], Bad::Ignore).ok(), Some(vec![OUTSIDE, 1]));
+        assert_eq!(check(&[1, -1], &[2]), None);
+        assert_eq!(positions(&[1i64 << 32], &[2], Bad::Fail), None);
+        assert_eq!(positions(&[5i64, 1], &[2], Bad::Ignore), Some(vec![OUTSIDE, 1]));
+        assert_eq!(positions(&[1i64, 5, 1, 1], &[2, 2], Bad::Ignore), Some(vec![OUTSIDE, 3]));
     }
 }

@@ -26,6 +26,7 @@ mod fft;
 mod fractional_pool;
 mod gather;
 mod gemm;
+mod growing;
 mod health;
 mod image;
 mod index;
@@ -34,7 +35,9 @@ mod isotonic;
 mod linalg;
 mod lrn;
 mod lstm;
+pub mod machine;
 mod matmul;
+mod moving_call;
 mod nonzero;
 mod one_hot;
 mod pad;
@@ -245,7 +248,7 @@ impl Device for CpuDevice {
 
     fn support(&self, call: &OpCall<'_>) -> Result<Support> {
         match call.op.name {
-            "_FusedConvolutions" | "_Region" => region::support(call),
+            "_FusedConvolutions" | "_FusedExpressions" | "_Region" => region::support(call),
             _ if self.kernel(call)?.is_none() => Ok(Support::Missing),
             "_FusedAttention" if !attention::pays(call)? => Ok(Support::Runs),
             _ => Ok(Support::Pays),

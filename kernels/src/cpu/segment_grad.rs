@@ -89,7 +89,7 @@ fn kernel<T: Number + Cell>(plan: Plan) -> Arc<dyn Kernel> {
         let shape = Shape::new([n].into_iter().chain(plan.row.iter().copied()))?;
         let mut sums = workspace::filled(T::Acc::ZERO, shape.num_elements())?;
         T::write(io, 0, plan.dtype, &shape, |out| {
-            for (&row, &id) in rows.iter().zip(&ids) {
+            for (&row, &id) in rows.iter().zip(ids.iter()) {
                 let share: T::Acc = plan.share.of(counts[id]);
                 let (sums, grad) =
                     (&mut sums[row * inner..][..inner], &grad[id * inner..][..inner]);

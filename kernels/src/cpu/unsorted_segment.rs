@@ -119,7 +119,7 @@ fn join(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             checked_indices(io, 1, plan.id_dtype, plan.rows, &plan.shape[..1], Bad::Fail)?;
         let strings = io.strings(0)?;
         let mut joined = workspace::filled(BytesMut::new(), plan.shape.num_elements())?;
-        for (segment, row) in segments.into_iter().zip(strings.chunks(plan.inner.max(1))) {
+        for (&segment, row) in segments.iter().zip(strings.chunks(plan.inner.max(1))) {
             for (joined, part) in joined[segment * plan.inner..].iter_mut().zip(row) {
                 if !joined.is_empty() {
                     joined.extend_from_slice(&separator);

@@ -44,6 +44,8 @@ pub(crate) struct ElementLines<'a> {
     pub(crate) n: usize,
     /// Elements of each.
     pub(crate) len: usize,
+    /// Whether these are the last: memory is asked for no more then.
+    pub(crate) is_all: bool,
 }
 
 /// Where an input of several lines is.
@@ -65,6 +67,9 @@ pub(crate) trait LineProgram: Send + Sync {
     /// Something that runs it, on one thread.
     fn runner(&self) -> Box<dyn Runner + '_>;
 
+    /// The same, to be kept.
+    fn into_runner(self: Arc<Self>) -> Box<dyn Runner>;
+
     /// The number of elements that are computed together.
     fn tile(&self) -> usize;
 }
@@ -74,21 +79,23 @@ pub(crate) trait Runner: Send {
     /// Sets the only element of a [single](Along::Single) input, until it is set again.
     fn set(&mut self, input: usize, element: &[u8]);
 
-    /// Computes the elements of `out`.
+    /// Computes the elements of `out`, the only result.
     ///
     /// # Panics
     ///
     /// When a source is too short.
     fn run(&mut self, sources: &[LineSource<'_>], out: &mut [u8]);
 
-    /// Computes the elements of lines into `out`. With `streams`, results pass the caches by where there
-    /// is such a store and `out` is aligned for it: for results so large that they are not in the caches
-    /// any more when they are read. [`settle`](Runner::settle) ends a series of such calls.
+    /// Computes the elements of lines into `outs`, of which there is one for each result. With `streams`,
+    /// the first result passes the caches by where there is such a store and its memory is aligned for it: for
+    /// results so large that they are not in the caches any more when they are read.
+    /// [`settle`](Runner::settle) ends a series of such calls. Sources in place are in the memory of the first
+    /// result.
     ///
     /// # Panics
     ///
-    /// When a source is too short.
-    fn run_lines(&mut self, lines: &ElementLines<'_>, out: &mut [u8], streams: bool);
+    /// When a source or an output is too short.
+    fn run_lines(&mut self, lines: &ElementLines<'_>, outs: &mut [&mut [u8]], streams: bool);
 
     /// Orders what was streamed before all later stores.
     fn settle(&self);

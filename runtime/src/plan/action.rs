@@ -3,10 +3,14 @@
 //! The planner makes actions on addresses of its own, a range for each buffer; emission moves them
 //! to the arena, where buffers share memory. Nothing else of an action changes.
 
-use crate::{error::Error, origin::NodeOrigin, runtime_call::HostBody};
+use crate::{
+    error::Error, kernel_call::UnreadOutputs, last_call::LastCall, origin::NodeOrigin,
+    runtime_call::HostBody,
+};
 use ferroflow_ir::{Attrs, DType, Expr, OpDef, Shape, ValueType, op::CallKind};
 use ferroflow_kernels::{
     Device, OperandSpec,
+    cost::OpCost,
     frame::{ArenaRange, LaunchStep, StepSink, StepSource},
     kernel_graph::RecordedKernelGraph,
     optimizer::OptimizerKind,
@@ -46,6 +50,7 @@ pub(crate) enum Action {
 
 /// A call of a kernel.
 pub(crate) struct KernelAction {
+    pub(crate) cost: OpCost,
     pub(crate) step: LaunchStep,
     /// The call, if it is one on single elements of the host.
     pub(super) scalar: Option<Box<ScalarCall>>,
@@ -67,6 +72,8 @@ pub(crate) struct OpAction {
     /// The optimizer, where it is a step of one.
     pub(crate) optimizer: Option<OptimizerKind>,
     pub(crate) attrs: Arc<Attrs>,
+    /// The kernel of its last call, where it runs with what its inputs turn out to be.
+    pub(crate) last: LastCall,
     pub(crate) inputs: SmallVec<[TensorOperand; 4]>,
     pub(crate) outputs: SmallVec<[OpOutput; 2]>,
     /// The device of the node, which takes and returns tensors wherever they are; the host if
@@ -80,11 +87,27 @@ pub(crate) struct OpAction {
 /// A result of an op.
 #[derive(Debug)]
 pub(crate) struct OpOutput {
-    pub(crate) slot: usize,
+    /// The slot that it goes to; `None` where nothing reads it.
+    pub(crate) slot: Option<usize>,
     /// The type that the graph has for it.
     pub(crate) ty: ValueType,
     /// Whether it is left in the memory of the op's device.
     pub(crate) on_device: bool,
+}
+
+impl OpAction {
+    /// The results that nothing reads.
+    pub(crate) fn unread(&self) -> UnreadOutputs {
+        let indices = self.outputs.iter().enumerate();
+        indices.filter(|(_, output)| output.slot.is_none()).map(|(index, _)| index).collect()
+    }
+}
+
+impl OpOutput {
+    /// The memory that it goes to.
+    pub(super) fn location(&self) -> Option<ValueLocation> {
+        self.slot.map(|slot| ValueLocation::Slot(slot, None))
+    }
 }
 
 /// A variable of all that there are while a function is planned.
@@ -212,11 +235,14 @@ impl ValueLocation {
         }
     }
 
-    /// The memory that a step writes.
-    pub(crate) fn of_sink(sink: &StepSink) -> ValueLocation {
+    /// The memory that a step writes; `None` for a result that nothing reads.
+    pub(crate) fn of_sink(sink: &StepSink) -> Option<ValueLocation> {
         match sink {
-            StepSink::Arena(region) => ValueLocation::Arena(region.clone()),
-            StepSink::Slot(slot, ..) | StepSink::Unknown(slot) => ValueLocation::Slot(*slot, None),
+            StepSink::Arena(region) => Some(ValueLocation::Arena(region.clone())),
+            StepSink::Slot(slot, ..) | StepSink::Unknown(slot) => {
+                Some(ValueLocation::Slot(*slot, None))
+            }
+            StepSink::Unread => None,
         }
     }
 }
@@ -270,13 +296,12 @@ impl Action {
             Action::Kernel(KernelAction { step, .. }) => {
                 let sources = step.sources().iter().filter_map(ValueLocation::of_source);
                 sources.for_each(|place| visit(ActionAccess::Read, &place));
-                step.sinks()
-                    .iter()
-                    .for_each(|sink| visit(ActionAccess::Write, &ValueLocation::of_sink(sink)));
+                let sinks = step.sinks().iter().filter_map(ValueLocation::of_sink);
+                sinks.for_each(|place| visit(ActionAccess::Write, &place));
             }
             Action::Op(OpAction { inputs, outputs, .. }) => {
                 inputs.iter().for_each(|input| visit(ActionAccess::Read, &input.place));
-                let outputs = outputs.iter().map(|output| ValueLocation::Slot(output.slot, None));
+                let outputs = outputs.iter().filter_map(OpOutput::location);
                 outputs.for_each(|place| visit(ActionAccess::Write, &place));
             }
             Action::Copy(CopyAction { from, to, .. }) => {

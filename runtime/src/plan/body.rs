@@ -51,6 +51,8 @@ pub(super) struct PlannedBody<'a> {
     pub(super) aliased: HashMap<NodeId, Outlet>,
     /// Results that are to be tensors in slots.
     pub(super) wanted: HashSet<Outlet>,
+    /// Results that something reads, of the nodes that have several.
+    pub(super) read: HashSet<Outlet>,
     pub(super) actions: Vec<Scheduled>,
 }
 
@@ -58,6 +60,20 @@ impl PlannedBody<'_> {
     /// The outlet whose location this one shares.
     pub(super) fn origin_of(&self, outlet: Outlet) -> Outlet {
         self.aliased.get(&outlet.node).copied().unwrap_or(outlet)
+    }
+
+    /// The results that something reads, of the nodes that have several: nodes that have effects stay
+    /// although nothing reads theirs, and are not asked.
+    pub(super) fn read_results(function: &Specialized) -> HashSet<Outlet> {
+        let graph = &function.graph;
+        let inputs = graph.iter().flat_map(|(_, node)| node.inputs());
+        let read = inputs.chain(&function.results);
+        read.copied().filter(|outlet| graph[outlet.node].outputs().len() > 1).collect()
+    }
+
+    /// Whether something reads a result.
+    pub(super) fn is_read(&self, outlet: Outlet) -> bool {
+        self.function.graph[outlet.node].outputs().len() < 2 || self.read.contains(&outlet)
     }
 
     /// A value as an operand that leaves its slot as it is.

@@ -9,6 +9,7 @@ use crate::error::Result;
 use ferroflow_ir::{Code, NodeDef, NodeId, Outlet, pass::execution};
 use ferroflow_kernels::{
     OpCall, check_size,
+    cost::OpCost,
     frame::{LaunchStep, StepSink, StepSource},
 };
 use smallvec::SmallVec;
@@ -79,7 +80,8 @@ pub(super) fn kernel(
         body.places.insert(Outlet::new(id, index), ValueLocation::Slot(slot, None));
     }
     let step = LaunchStep::new(kernel, sources, sinks).on(target);
-    let action = KernelAction { step, scalar: None, origin: origin(id, node) };
+    let cost = OpCost::of(&call);
+    let action = KernelAction { cost, step, scalar: None, origin: origin(id, node) };
     planner.push(body, Action::Kernel(action));
     Ok(())
 }

@@ -84,7 +84,9 @@ impl LiveTensors {
             Action::Kernel(kernel) => self.step(&kernel.step),
             Action::Op(op) => {
                 for output in &op.outputs {
-                    self.value(output.slot, op_bytes(output.ty.dtype.size(), &output.ty.shape));
+                    if let Some(slot) = output.slot {
+                        self.value(slot, op_bytes(output.ty.dtype.size(), &output.ty.shape));
+                    }
                 }
             }
             Action::Copy(copy) => {
@@ -109,7 +111,7 @@ impl LiveTensors {
     fn step(&mut self, step: &LaunchStep) {
         for sink in step.sinks() {
             match sink {
-                StepSink::Arena(_) => {}
+                StepSink::Arena(_) | StepSink::Unread => {}
                 StepSink::Slot(slot, dtype, shape) => {
                     self.value(*slot, byte_len(*dtype, shape).ok())
                 }

@@ -63,7 +63,7 @@ fn read_by(step: &LaunchStep) -> impl Iterator<Item = Option<usize>> {
 fn written_by(step: &LaunchStep) -> impl Iterator<Item = (usize, DType, &Shape)> {
     step.sinks().iter().filter_map(|sink| match sink {
         StepSink::Slot(slot, dtype, shape) => Some((*slot, *dtype, shape)),
-        StepSink::Arena(_) | StepSink::Unknown(_) => None,
+        StepSink::Arena(_) | StepSink::Unknown(_) | StepSink::Unread => None,
     })
 }
 

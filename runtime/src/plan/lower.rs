@@ -140,9 +140,9 @@ impl MemoryLayout<'_> {
             }
         }
         match action {
-            Action::Kernel(KernelAction { step, origin, .. }) => {
+            Action::Kernel(KernelAction { cost, step, origin, .. }) => {
                 let step = step.relocated(&|region| self.region(region));
-                Action::Kernel(KernelAction { step, scalar: None, origin })
+                Action::Kernel(KernelAction { cost, step, scalar: None, origin })
             }
             other => other,
         }

@@ -14,6 +14,7 @@ use crate::{
     assign_devices::{Placed, variable},
     context::Context,
     error::Result,
+    last_call::LastCall,
     ops,
     placement::Placement,
 };
@@ -157,6 +158,7 @@ impl Planner<'_> {
             executions: HashMap::new(),
             aliased: HashMap::new(),
             wanted: HashSet::new(),
+            read: PlannedBody::read_results(function),
             actions: Vec::new(),
         };
         let order: Vec<NodeId> = graph.ids().collect();
@@ -202,7 +204,9 @@ impl Planner<'_> {
                 body.places.insert(Outlet::from(id), location);
             }
             (Execution::Copy, _) => device::copy(self, body, id, node),
-            (Execution::Kernel, _) => return step::kernel(self, body, id, node),
+            (Execution::Kernel | Execution::MovingWindow, _) => {
+                return step::kernel(self, body, id, node);
+            }
             (Execution::Op, device) => self.op(body, id, node, device),
             (Execution::Call, _) => return control::call(self, body, id, node),
         }
@@ -230,8 +234,10 @@ impl Planner<'_> {
         for (index, ty) in node.outputs().iter().enumerate() {
             let outlet = Outlet::new(id, index);
             let location = device.and_then(|_| self.location(body, outlet));
-            let slot = self.slot(location);
-            body.places.insert(outlet, ValueLocation::Slot(slot, None));
+            let slot = body.is_read(outlet).then(|| self.slot(location));
+            if let Some(slot) = slot {
+                body.places.insert(outlet, ValueLocation::Slot(slot, None));
+            }
             outputs.push(OpOutput { slot, ty: ty.clone(), on_device: location.is_some() });
         }
         let variable = match node.inputs() {
@@ -248,6 +254,7 @@ impl Planner<'_> {
             body: if device.is_some() { self.context.body(op) } else { self.host_body(op) },
             optimizer,
             attrs: node.attrs.clone(),
+            last: LastCall::default(),
             inputs,
             outputs,
             device: device.map(|device| self.devices[device].clone()),

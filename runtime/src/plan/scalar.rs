@@ -131,7 +131,7 @@ impl Translation<'_, '_> {
 
     fn action(&mut self, action: &Action) -> Option<()> {
         match action {
-            Action::Kernel(KernelAction { step, scalar, origin }) => {
+            Action::Kernel(KernelAction { step, scalar, origin, .. }) => {
                 self.origins.push((self.program.position(), origin.clone()));
                 self.kernel(step, scalar.as_deref()?)
             }
@@ -166,7 +166,7 @@ impl Translation<'_, '_> {
             inputs.push(self.read(&ValueLocation::of_source(source)?, spec.dtype.size()?)?);
         }
         let out =
-            self.write(&ValueLocation::of_sink(step.sinks().first()?), call.output.size()?)?;
+            self.write(&ValueLocation::of_sink(step.sinks().first()?)?, call.output.size()?)?;
         let expr = call.expr.as_deref();
         let call = OpCall::new(call.op, &call.attrs, &call.specs, expr).ok()?;
         self.program.call(&call, &inputs, out)

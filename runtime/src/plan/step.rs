@@ -7,9 +7,12 @@ use super::{
     planner::Planner,
 };
 use crate::{error::Result, kernel_call::compile};
-use ferroflow_ir::{Lowering, NodeDef, NodeId, Outlet, ValueType, host_tensor::byte_len};
+use ferroflow_ir::{
+    Lowering, NodeDef, NodeId, Outlet, ValueType, host_tensor::byte_len, pass::execution::Execution,
+};
 use ferroflow_kernels::{
     OpCall, check_size,
+    cost::OpCost,
     frame::{LaunchStep, StepSink, StepSource},
 };
 use smallvec::SmallVec;
@@ -27,7 +30,14 @@ pub(super) fn kernel(
     if let Some(device) = planner.device(&node.device) {
         return device::kernel(planner, body, id, node, call, device);
     }
+    let moves = body.executions[&id] == Execution::MovingWindow;
+    if moves && call.outputs.iter().any(|ty| ty.shape.known().is_none()) {
+        // The graph knows more of the shapes than the kernel would.
+        planner.op(body, id, node, None);
+        return Ok(());
+    }
     if let Lowering::View(rule) = op.lowering
+        && !moves
         && let Some(places) = windows(body, node, &call, rule)?
     {
         for (index, place) in places.into_iter().enumerate() {
@@ -57,12 +67,15 @@ pub(super) fn kernel(
     for (index, ty) in call.outputs.iter().enumerate() {
         let outlet = Outlet::new(id, index);
         let sink = sink(planner, body, outlet, ty)?;
-        body.places.insert(outlet, ValueLocation::of_sink(&sink));
+        if let Some(place) = ValueLocation::of_sink(&sink) {
+            body.places.insert(outlet, place);
+        }
         sinks.push(sink);
     }
+    let cost = OpCost::of(&call);
     let scalar = ScalarCall::of(&call, &node.attrs, &node.expr).map(Box::new);
     let (step, origin) = (LaunchStep::new(kernel, sources, sinks), origin(id, node));
-    planner.push(body, Action::Kernel(KernelAction { step, scalar, origin }));
+    planner.push(body, Action::Kernel(KernelAction { cost, step, scalar, origin }));
     Ok(())
 }
 
@@ -98,7 +111,7 @@ fn windows(
 }
 
 /// The value that a kernel's output becomes: a tensor in a slot where one is wanted, or where
-/// the size is unknown; otherwise a buffer.
+/// the size is unknown and something reads it; otherwise a buffer.
 fn sink(
     planner: &mut Planner<'_>,
     body: &PlannedBody<'_>,
@@ -106,7 +119,10 @@ fn sink(
     ty: &ValueType,
 ) -> Result<StepSink> {
     let Some(shape) = ty.shape.known().filter(|_| ty.dtype.size().is_some()) else {
-        return Ok(StepSink::Unknown(planner.slot(None)));
+        return Ok(match body.is_read(outlet) {
+            true => StepSink::Unknown(planner.slot(None)),
+            false => StepSink::Unread,
+        });
     };
     check_size(ty.dtype, &shape, planner.context.limits().tensor_bytes)?;
     if body.wanted.contains(&outlet) {

@@ -102,6 +102,59 @@ fn items_of_lists_are_multiplied_at_once() {
 }
 
 #[test]
+fn lists_that_no_round_reads_are_not_made() {
+    let count =
+        |hoist| run(hoist, recurrent(3, false), &weights(), ["/list", "list"]).unwrap().1[1];
+    assert_eq!((count(false), count(true)), (1, 0));
+}
+
+/// A loop of three rounds, each of which adds one to a variable and doubles `kept` and `unread`. Its results
+/// are `kept`, and what is read of the variable behind it.
+fn counting() -> (FunctionDef, Vec<FunctionDef>) {
+    let shape = || f32s(&[2, 4]);
+    let variables = [("i", int()), ("kept", shape()), ("unread", shape()), ("count", handle())];
+    let below = function("below", &variables, |b, args| {
+        let n = b.constant("n", HostTensor::scalar(3i32))?;
+        b.call("Less", "less", &[args[0], n])
+    });
+    let dtype = || Attrs::new().with("dtype", DType::F32);
+    let body = function("body", &variables, |b, args| {
+        let one = b.constant("one", HostTensor::scalar(1i32))?;
+        let next = b.call("AddV2", "next", &[args[0], one])?[0];
+        let ones = b.constant("ones", counted(8, &[2, 4]))?;
+        b.call_with("AssignAddVariableOp", "add", dtype(), &[args[3], ones])?;
+        let kept = b.call("AddV2", "keep", &[args[1], args[1]])?[0];
+        let unread = b.call("AddV2", "waste", &[args[2], args[2]])?[0];
+        Ok(vec![next, kept, unread, args[3]])
+    });
+    let outer = [("x", f32s(&[N_ITEMS, 5, 2])), ("h", f32s(&[5, 4])), ("count", handle())];
+    let run = function("run", &outer, |b, args| {
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let start = b.constant("start", counted(8, &[2, 4]))?;
+        let types = vec![DType::I32, DType::F32, DType::F32, DType::Resource];
+        let attrs = Attrs::new().with("T", types).with("cond", func("below"));
+        let attrs = attrs.with("body", func("body"));
+        let inputs = [zero, start, start, args[2]];
+        let results = b.call_with("While", "loop", attrs, &inputs)?.to_vec();
+        let after = b.call_with("ReadVariableOp", "after", dtype(), &results[3..])?[0];
+        b.call("AddV2", "both", &[results[1], after]).map(|sum| sum.to_vec())
+    });
+    (run, vec![below, body])
+}
+
+#[test]
+fn what_no_result_needs_is_not_computed_in_rounds() {
+    let (before, after) = (weights(), weights());
+    let plain = run(false, counting(), &before, ["keep", "waste"]).unwrap();
+    let pruned = run(true, counting(), &after, ["keep", "waste"]).unwrap();
+    assert_eq!(plain.0, pruned.0);
+    assert_eq!((plain.1, pruned.1), ([3, 3], [3, 0]));
+    // What is read behind the loop is what rounds have made of it: eight times, and four times.
+    let expected: Vec<f32> = (0..8).map(|value| 12.0 * (value as f32 - 3.0)).collect();
+    assert_eq!(pruned.0, expected);
+}
+
+#[test]
 fn variables_that_rounds_write_are_read_in_each() {
     let (before, after) = (weights(), weights());
     let plain = run(false, recurrent(3, true), &before, NAMES).unwrap();

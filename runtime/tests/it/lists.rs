@@ -43,6 +43,47 @@ fn attrs() -> Attrs {
     Attrs::new().with("T", types).with("cond", func("below")).with("body", func("body"))
 }
 
+/// The exponentials of the squares of what a loop of `n` rounds has written to a list of three elements. The
+/// stack says how many they are, or leaves it to the list.
+fn stacked_of_loop(says: bool) -> FunctionDef {
+    function("fill", &[("n", int()), ("x", f32s(&[8]))], |b, args| {
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let three = b.constant("three", HostTensor::scalar(3i32))?;
+        let shape = b.constant("shape", vector_of(&[-1]))?;
+        let dtype = Attrs::new().with("element_dtype", DType::F32);
+        let made = b.call_with("TensorListReserve", "made", dtype.clone(), &[shape, three])?[0];
+        let inputs = [zero, args[0], made, args[1]];
+        let filled = b.call_with("StatelessWhile", "loop", attrs(), &inputs)?[2];
+        let dtype = dtype.with("num_elements", if says { 3i64 } else { -1 });
+        let stacked = b.call_with("TensorListStack", "stacked", dtype, &[filled, shape])?[0];
+        let squares = b.call("Square", "squares", &[stacked])?[0];
+        b.call("Exp", "exponentials", &[squares]).map(|results| results.to_vec())
+    })
+}
+
+/// A list that asks for a shape which is not known says of what is stacked of it what was written to it: as
+/// many rows as it has elements, of the shape of `x`. Calls after it are compiled for that.
+#[test]
+fn what_rounds_write_tells_the_shape_of_what_is_stacked() {
+    let x = vector(&[0.0, 1.0, 2.0, 0.5, 0.0, 1.0, 2.0, 0.5]);
+    let row = [1.0, 1f32.exp(), 4f32.exp(), 0.25f32.exp()].repeat(2);
+    for says in [false, true] {
+        let library = vec![below(), body("TensorListSetItem", false)];
+        let fill = concrete(&context(), stacked_of_loop(says), library, Vec::new());
+        let text = fill.optimized_text(&[int(), f32s(&[8])]).unwrap();
+        assert!(text.contains("_FusedElementwise") && text.contains("float32[3,8]"), "{text}");
+        let call = |n: i32| fill.call(&[EagerTensor::scalar(n), x.clone()]);
+        let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5 * b;
+        let found = call(3).unwrap();
+        assert!(values(&found, 0).iter().zip(&row.repeat(3)).all(near), "{found:?}");
+        // Rows that were not written are zeros of the shape of the others.
+        let (found, rest) = (call(1).unwrap(), vec![1.0; 16]);
+        assert!(values(&found, 0).iter().zip(&[row.clone(), rest].concat()).all(near), "{found:?}");
+        let error = call(0).unwrap_err().to_string();
+        assert!(error.contains("element_shape must be known"), "{error}");
+    }
+}
+
 #[test]
 fn lists_are_filled_in_loops() {
     let context = context();

@@ -121,12 +121,62 @@ fn a_variable_may_grow() {
     assert_eq!(values(&result, 0), [7.0; 8]);
 }
 
+/// A loop that gives a shape on, beside a variable that grows: what is reshaped to it has a known shape in the
+/// rounds and after them.
+#[test]
+fn constants_are_known_beside_variables_that_grow() {
+    let grow = ValueType::new(DType::F32, PartialShape::of_rank(1));
+    let shape = ValueType::new(DType::I32, Shape::new([2]).unwrap());
+    let extra = [("x", grow.clone()), ("shape", shape), ("y", f32s(&[6]))];
+    let args: Vec<(&str, ValueType)> =
+        [("i", int()), ("n", int())].into_iter().chain(extra.clone()).collect();
+    let body = function("body", &args, |b, args| {
+        let one = b.constant("one", HostTensor::scalar(1i32))?;
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let flat = b.constant("flat", HostTensor::vector(&[6i32])?)?;
+        let next = b.call("AddV2", "next", &[args[0], one])?[0];
+        let two = Attrs::new().with("N", 2i64);
+        let longer = b.call_with("ConcatV2", "longer", two, &[args[2], args[2], zero])?[0];
+        let matrix = b.call("Reshape", "matrix", &[args[4], args[3]])?[0];
+        let sums = b.call("Cumsum", "sums", &[matrix, zero])?[0];
+        let y = b.call("Reshape", "y_next", &[sums, flat])?[0];
+        Ok(vec![next, args[1], longer, args[3], y])
+    });
+    let outer = [("n", int()), ("x", grow), ("y", f32s(&[6]))];
+    let summed = function("summed", &outer, |b, args| {
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let shape = b.constant("shape", HostTensor::vector(&[2i32, 3])?)?;
+        let types = [DType::I32, DType::I32, DType::F32, DType::I32, DType::F32];
+        let inputs = [zero, args[0], args[1], shape, args[2]];
+        let looped = b.call_with("StatelessWhile", "loop", while_attrs(&types), &inputs)?;
+        let matrix = b.call("Reshape", "matrix", &[looped[4], looped[3]])?[0];
+        Ok(vec![looped[2], b.call("Exp", "exp", &[matrix])?[0]])
+    });
+    let summed = concrete(&context(), summed, vec![below(&extra), body], Vec::new());
+    let text = summed.optimized_text(&[int(), f32s(&[1]), f32s(&[6])]).unwrap();
+    assert!(text.contains("Reshape(%loop:4, %shape)"), "{text}");
+    let y = vector(&[0.5, 0.0, 1.0, 0.25, 0.0, 0.0]);
+    let (options, n) = (RunOptions { trace_level: TraceLevel::Ops }, EagerTensor::scalar(2i32));
+    let (result, metadata) =
+        summed.call_with_options(&options, &[&n, &vector(&[7.0]), &y]).unwrap();
+    // Where shapes are known, another shape is another name.
+    let ops: Vec<&str> = metadata.ops.iter().map(|op| &*op.op).collect();
+    assert!(ops.contains(&"Cumsum") && !ops.contains(&"Reshape"), "{ops:?}");
+    assert_eq!(values(&result, 0), [7.0; 4]);
+    let near = |(a, b): (&f32, f32)| (a - b.exp()).abs() < 1e-5;
+    let expected = [0.5, 0.0, 1.0, 1.25, 0.0, 2.0];
+    assert!(values(&result, 1).iter().zip(expected).all(near), "{result:?}");
+}
+
 #[test]
 fn a_loop_stops_at_its_limit() {
     let mut options = ContextOptions::default();
     options.limits.loop_iterations = 100;
     let context = Context::with_options(options);
-    let body = function("body", &[("i", int()), ("n", int())], |_, args| Ok(args.to_vec()));
+    let body = function("body", &[("i", int()), ("n", int())], |b, args| {
+        let one = b.constant("one", HostTensor::scalar(1i32))?;
+        Ok(vec![b.call("Sub", "before", &[args[0], one])?[0], args[1]])
+    });
     let forever = function("forever", &[("n", int())], |b, args| {
         let zero = b.constant("zero", HostTensor::scalar(0i32))?;
         let attrs = while_attrs(&[DType::I32, DType::I32]);

@@ -15,6 +15,7 @@ mod hoisting;
 mod hostile;
 mod lists;
 mod loops;
+mod moving_views;
 mod outlining;
 mod pools;
 mod products;

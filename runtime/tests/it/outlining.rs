@@ -145,3 +145,78 @@ fn what_is_dead_is_no_operand_of_an_outlined_function() {
     let ops: Vec<&str> = metadata.ops.iter().map(|op| &*op.op).collect();
     assert!(!ops.contains(&"Where") && !ops.contains(&"_Outlined"), "{ops:?}");
 }
+
+/// Rows that a mask keeps, bent and multiplied by a variable that is added to meanwhile; then those of which
+/// the first number is positive.
+fn rows_chosen_twice() -> FunctionDef {
+    let args = [("x", f32s(&[6, 4])), ("mask", mask(6)), ("bias", handle())];
+    function("chosen_twice", &args, |b, args| {
+        let dtype = || Attrs::new().with("dtype", DType::F32);
+        let rows = masked(b, args[0], args[1])?;
+        let axis = b.constant("axis", HostTensor::scalar(0i32))?;
+        let total = b.call("Sum", "total", &[rows, axis])?[0];
+        let before = b.call_with("ReadVariableOp", "before", dtype(), &args[2..])?[0];
+        b.call_with("AssignAddVariableOp", "add", dtype(), &[args[2], total])?;
+        let after = b.call_with("ReadVariableOp", "after", dtype(), &args[2..])?[0];
+        let bent = layers(b, "bent", rows, after)?;
+        let weights = [1f32, 0.5, -1.0, 0.25].repeat(4);
+        let weights = HostTensor::from_slice(Shape::new([4, 4])?, &weights)?;
+        let weights = b.constant("weights", weights)?;
+        let product = b.call("MatMul", "product", &[bent, weights])?[0];
+        let column = b.constant("column", HostTensor::vector(&[1.0f32, 0.0, 0.0, 0.0])?)?;
+        let first = b.call("Mul", "first", &[product, column])?[0];
+        let last_axis = b.constant("last_axis", HostTensor::scalar(1i32))?;
+        let first = b.call("Sum", "first_number", &[first, last_axis])?[0];
+        let zero = b.constant("zero", HostTensor::scalar(0.0f32))?;
+        let is_positive = b.call("Greater", "is_positive", &[first, zero])?[0];
+        let places = b.call("Where", "positive", &[is_positive])?[0];
+        let positive = b.call("GatherNd", "positive_rows", &[product, places])?[0];
+        let sum = b.call("Sum", "sum", &[positive, axis])?[0];
+        b.call_with("AssignAddVariableOp", "add_sum", dtype(), &[args[2], sum])?;
+        Ok(vec![positive, before, after])
+    })
+}
+
+/// Products between two choices of rows are compiled for the shapes that they meet, and effects keep their
+/// order. With small regions every level is outlined.
+#[test]
+fn products_between_sizes_of_data_are_compiled() {
+    let run = |compile: CompileOptions| {
+        let context = Context::with_options(ContextOptions { compile, ..Default::default() });
+        let bias = HostTensor::from_slice(Shape::new([4]).unwrap(), &[0.5f32, -0.25, 1.0, 0.0]);
+        let bias = ResourceVariable::new("bias", bias.unwrap());
+        let captures = vec![CapturedInput::Resource(bias.handle())];
+        let function = concrete(&context, rows_chosen_twice(), vec![], captures);
+        let numbers: Vec<f32> =
+            (0..24).map(|number| (number * 7 % 11) as f32 / 10.0 - 0.5).collect();
+        let x = HostTensor::from_slice(Shape::new([6, 4]).unwrap(), &numbers).unwrap();
+        let (mut found, mut ops) = (Vec::new(), Vec::new());
+        for kept in [3, 3, 5, 0, 3, 5, 6, 5] {
+            let mask: Vec<bool> = (0..6).map(|row| row < kept).collect();
+            let mask = HostTensor::from_bools(Shape::new([6]).unwrap(), &mask).unwrap();
+            let args: [EagerTensor; 2] = [x.clone().into(), mask.into()];
+            let options = RunOptions { trace_level: TraceLevel::Ops };
+            let called = function.call_with_options(&options, &args.each_ref());
+            let (results, metadata) = called.unwrap();
+            found.extend((0..3).map(|index| values(&results, index)));
+            ops = metadata.ops.iter().map(|op| op.op.to_string()).collect();
+        }
+        let value = bias.read().unwrap();
+        found.push(value.as_slice::<f32>().unwrap().to_vec());
+        (found, ops)
+    };
+    let plain = run(CompileOptions { outline: false, ..Default::default() });
+    let count = |ops: &[String], op: &str| ops.iter().filter(|other| *other == op).count();
+    assert!(count(&plain.1, "Tanh") == 4 && count(&plain.1, "_Outlined") == 0, "{:?}", plain.1);
+    for small_regions in [false, true] {
+        let outlined = run(CompileOptions { small_regions, ..Default::default() });
+        let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-4 * b.abs().max(1.0);
+        for (found, expected) in outlined.0.iter().zip(&plain.0) {
+            assert_eq!(found.len(), expected.len());
+            assert!(found.iter().zip(expected).all(near), "{found:?} {expected:?}");
+        }
+        // Elementwise ops are one where shapes are known, and the product is in an outlined function.
+        assert!(count(&outlined.1, "Tanh") == 0, "{:?}", outlined.1);
+        assert!(count(&outlined.1, "_Outlined") > 1, "{:?}", outlined.1);
+    }
+}

@@ -9,8 +9,8 @@ use crate::{
     tensor::{Repr, Tensor},
 };
 use ferroflow_ir::{
-    AttrValue, Attrs, DType, Effect, FunctionDef, NameAttrList, PartialShape, TensorSpec,
-    ValueType, error::SourceLocation, ops::names,
+    AttrValue, Attrs, DType, Effect, FunctionDef, NameAttrList, PartialShape, ValueType,
+    error::SourceLocation, ops::names,
 };
 use std::sync::Arc;
 
@@ -250,23 +250,12 @@ fn joined(branches: &[Closed]) -> Vec<ValueType> {
         for (index, output) in branch.outputs.iter().enumerate() {
             let ty = output.value_type();
             match types.get_mut(index) {
-                Some(joined) => *joined = generalized(joined, &ty),
+                Some(joined) => *joined = joined.generalize(&ty),
                 None => types.push(ty),
             }
         }
     }
     types
-}
-
-/// The most specific type that holds for both.
-pub(crate) fn generalized(a: &ValueType, b: &ValueType) -> ValueType {
-    let pointee = match (&a.pointee, &b.pointee) {
-        (Some(a), Some(b)) if a.dtype == b.dtype => {
-            Some(Box::new(TensorSpec::new(a.dtype, a.shape.generalize(&b.shape))))
-        }
-        _ => None,
-    };
-    ValueType { dtype: a.dtype, shape: a.shape.generalize(&b.shape), pointee }
 }
 
 /// A condition: its value, or the scalar that will have it when the trace runs.

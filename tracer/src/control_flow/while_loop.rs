@@ -1,7 +1,7 @@
 //! Loops: a body that is repeated while a condition holds.
 
 use super::{
-    stage::{self, Condition, RegionTrace, StagedLoop, generalized, repeat},
+    stage::{self, Condition, RegionTrace, StagedLoop, repeat},
     structure::{described, difference, names, tensors, with_tensors},
 };
 use crate::{
@@ -229,7 +229,7 @@ fn node_name(name: &str) -> String {
 pub(crate) fn widen(types: &mut [ValueType], found: impl Iterator<Item = ValueType>) -> bool {
     let mut is_wider = false;
     for (ty, found) in types.iter_mut().zip(found) {
-        let wide = generalized(ty, &found);
+        let wide = ty.generalize(&found);
         is_wider |= wide != *ty;
         *ty = wide;
     }
@@ -260,7 +260,7 @@ pub(crate) fn unchanged(
     }
     for ((tensor, ty), name) in tensors(after).iter().zip(types).zip(names) {
         let found = tensor.value_type();
-        if generalized(ty, &found).shape != ty.shape {
+        if ty.generalize(&found).shape != ty.shape {
             return Err(Error::LoopVariable {
                 construct,
                 variable: name.clone(),

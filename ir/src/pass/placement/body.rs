@@ -111,7 +111,8 @@ impl Placer<'_> {
                 self.reasons.insert(new, reason);
                 Ok(())
             }
-            Execution::Op => self.op(id, node),
+            // Devices have no kernels for windows that move.
+            Execution::MovingWindow | Execution::Op => self.op(id, node),
         }
     }
 

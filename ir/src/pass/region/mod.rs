@@ -24,7 +24,7 @@ pub use chain::convolution_chains;
 pub use rows::softmax;
 pub use split::split_epilogues;
 
-use super::fuse::{Inputs, dtypes, formula};
+use super::fuse::{Inputs, MAX_INPUTS, MAX_OPERATIONS, dtypes, formula};
 use crate::{
     attr::Attrs,
     error::Result,
@@ -36,10 +36,6 @@ use crate::{
     shape::Shape,
 };
 use std::{collections::HashSet, sync::Arc};
-
-/// A region has at most this many inputs and scalar operations.
-const MAX_INPUTS: usize = 12;
-const MAX_OPERATIONS: usize = 160;
 
 /// Forms the regions of a graph that are profitable on the device they run on.
 /// `results` are the outlets others will ask for. Nodes without readers should have been pruned, as

@@ -124,8 +124,7 @@ macro_rules! spaced_integers {
     ($($type:ty)*) => {$(
         impl Spaced for $type {
             fn steps(self, limit: $type, delta: $type) -> Option<usize> {
-                let distance = i128::from(limit) - i128::from(self);
-                usize::try_from(distance.unsigned_abs().div_ceil(delta.unsigned_abs().into())).ok()
+                usize::try_from(limit.abs_diff(self).div_ceil(delta.unsigned_abs())).ok()
             }
         }
     )*};

@@ -1,8 +1,9 @@
-//! Fused regions on the CPU: anchors with an epilogue, and rows.
+//! Fused regions on the CPU: anchors with an epilogue, rows, and several elementwise results.
 
 mod chain;
 mod columns;
 pub(super) mod epilogue;
+mod expressions;
 mod linear;
 mod operand;
 #[cfg(test)]
@@ -18,8 +19,11 @@ use crate::{
 };
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] =
-    &[("_FusedConvolutions", convolution_chain), ("_Region", region)];
+pub(super) const KERNELS: &[(&str, Build)] = &[
+    ("_FusedConvolutions", convolution_chain),
+    ("_FusedExpressions", fused_expressions),
+    ("_Region", region),
+];
 
 /// Compiles an anchor with an epilogue.
 type Anchored = fn(&OpCall<'_>, epilogue::ExprEpilogue) -> Result<Option<Arc<dyn Kernel>>>;
@@ -60,6 +64,7 @@ impl RegionKernel {
 pub(super) fn support(call: &OpCall<'_>) -> Result<Support> {
     let compiled = match call.op.name {
         "_FusedConvolutions" => compile_chain(call)?,
+        "_FusedExpressions" => expressions::compile(call)?,
         _ => compile(call)?,
     };
     Ok(match compiled {
@@ -89,6 +94,10 @@ fn convolution_chain(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 use chain::compile as compile_chain;
+
+fn fused_expressions(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    Ok(expressions::compile(call)?.map(|expressions| expressions.kernel))
+}
 
 fn anchored(call: &OpCall<'_>) -> Result<Option<RegionKernel>> {
     use ferroflow_ir::{DType, registry};

@@ -34,11 +34,22 @@ impl RegionOperand {
             let index = axis.checked_sub(missing).filter(|&index| own[index] != 1);
             ViewDim { size: space[axis], stride: index.map_or(0, |index| strides[index] as isize) }
         };
-        let part = |axes: std::ops::Range<usize>| {
-            let dims = axes.map(dim).collect();
-            StridedView { offset: 0, dims }.simplified()
+        let view = StridedView { offset: 0, dims: (0..rank).map(dim).collect() };
+        RegionOperand::of_view(&view, n_last, width)
+    }
+
+    /// An input whose elements a view reads, of which the last `n_last` dimensions are a row; `None` where
+    /// elements along a row are neither one nor contiguous.
+    pub(super) fn of_view(
+        view: &StridedView,
+        n_last: usize,
+        width: usize,
+    ) -> Option<RegionOperand> {
+        let (first, last) = view.dims.split_at(view.dims.len().checked_sub(n_last)?);
+        let part = |offset, dims: &[ViewDim]| {
+            StridedView { offset, dims: dims.iter().copied().collect() }.simplified()
         };
-        let (rows, row) = (part(0..rank - n_last), part(rank - n_last..rank));
+        let (rows, row) = (part(view.offset, first), part(0, last));
         let along = match row.dims.as_slice() {
             dims if dims.iter().all(|dim| dim.stride == 0) => Along::Single,
             [dim] if dim.stride == 1 => Along::Elements,
@@ -50,6 +61,7 @@ impl RegionOperand {
             [dim] => usize::try_from(dim.stride).ok().map(|stride| stride * width),
             _ => None,
         };
+        usize::try_from(view.offset).ok()?;
         Some(RegionOperand { width, along, rows, step, row_bytes: n * width })
     }
 
@@ -70,13 +82,13 @@ impl RegionOperand {
             [dim] => dim.stride == n_cols as isize,
             _ => false,
         };
-        self.along == Along::Elements && is_contiguous
+        self.along == Along::Elements && is_contiguous && self.rows.offset == 0
     }
 
     /// Elements for `n` rows from row `first` on, all of them [as far apart](RegionOperand::step).
     pub(super) fn rows<'a>(&self, bytes: &'a [u8], first: usize, n: usize) -> &'a [u8] {
         let from = match self.step {
-            Some(step) => first * step,
+            Some(step) => self.rows.offset as usize * self.width + first * step,
             None => self.rows.position(first) as usize * self.width,
         };
         &bytes[from..from + (n - 1) * self.step.unwrap_or(0) + self.row_bytes]

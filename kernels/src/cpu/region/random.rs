@@ -1,15 +1,18 @@
 //! Random expressions over rows: what their kernels compute is what each node says by itself.
 
-use super::rows::RowRegion;
+use super::{expressions, rows::RowRegion};
 use crate::{
+    device::{OpCall, OperandSpec},
     kernel::{Io, Kernel, Operand, Target},
     threads::Threads,
 };
 use ferroflow_ir::{
     Attrs, DType, Expr, HostTensor, ReduceKind, Shape,
-    expr::{Replacement, Scalar},
+    expr::{ExprKind, Replacement, Scalar},
+    registry,
 };
 use proptest::prelude::*;
+use std::num::NonZeroUsize;
 
 /// The most that a number may be, so that all are exact in each dtype.
 const MOST: f64 = 100.0;
@@ -105,8 +108,105 @@ fn run(expr: &Expr, x: &[f64], cols: usize) -> Option<HostTensor> {
     Some(out)
 }
 
+/// The number for a row that operand 1 has, of which there are [`N_NUMBERS`] for any number of rows.
+fn number_of(row: usize) -> f64 {
+    (row % N_NUMBERS) as f64 - 1.0
+}
+
+const N_NUMBERS: usize = 5;
+
+/// The results of nodes over a window of a tensor whose rows have `width` elements, and over numbers of rows,
+/// which begin again; `None` where there is no code for them.
+fn run_windows(
+    nodes: &[&Node],
+    x: &[f64],
+    [rows, cols, begin, width]: [usize; 4],
+    in_place: bool,
+) -> Option<Vec<HostTensor>> {
+    let (first, others) = nodes.split_first()?;
+    let others: Vec<Expr> = others.iter().map(|node| node.expr.clone()).collect();
+    let expr = Expr::joined(&first.expr, &others);
+    let ints = |numbers: &[usize]| numbers.iter().map(|&n| n as i64).collect::<Vec<_>>();
+    let attrs = Attrs::new()
+        .with("Tin", vec![DType::F32; 2])
+        .with("Tout", vec![DType::F32; nodes.len()])
+        .with("shape", ints(&[rows / N_NUMBERS, N_NUMBERS, cols]))
+        .with("views", ints(&[begin, N_NUMBERS * width, width, 1, 0, 0, 1, 0]));
+    let spec = |dims: &[usize]| {
+        OperandSpec::new(DType::F32, Shape::new(dims.iter().copied()).expect("a shape"))
+    };
+    let specs = [spec(&[rows, width]), spec(&[N_NUMBERS])];
+    let op = registry::find("_FusedExpressions").expect("a record");
+    let call = OpCall::new(op, &attrs, &specs, Some(&expr)).expect("a call");
+    let kernel = expressions::compile(&call).expect("a call")?.kernel;
+    // All else of the tensor is not to be read.
+    let mut wide = vec![f32::NAN; rows * width];
+    for (row, elements) in wide.chunks_mut(width).zip(x.chunks(cols)) {
+        let window = row[begin..].iter_mut().zip(elements);
+        window.for_each(|(to, &x)| *to = x as f32);
+    }
+    let numbers: Vec<f32> = (0..N_NUMBERS).map(|row| number_of(row) as f32).collect();
+    let shape = Shape::new([rows, cols]).expect("a shape");
+    let mut outs: Vec<HostTensor> = (0..nodes.len())
+        .map(|_| HostTensor::recycled(DType::F32, shape.clone()).expect("room"))
+        .collect();
+    let threads = Threads::new(NonZeroUsize::new(2).expect("two"));
+    let in_place = in_place && kernel.in_place(0);
+    let operand = if in_place {
+        outs[0].bytes_mut().copy_from_slice(bytemuck::cast_slice(&wide));
+        Operand::InPlace
+    } else {
+        Operand::Plain(bytemuck::cast_slice(&wide))
+    };
+    let targets: Vec<Target<'_>> =
+        outs.iter_mut().map(|out| Target::Plain(out.bytes_mut())).collect();
+    let operands = [operand, Operand::Plain(bytemuck::cast_slice(&numbers))];
+    kernel.run(&mut Io::new(operands, targets, &threads, usize::MAX)).expect("a result");
+    Some(outs)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn several_results_of_a_window_are_their_nodes_one_by_one(
+        steps in prop::collection::vec((any::<u8>(), any::<[usize; 3]>()), 4..16),
+        cols in prop::sample::select(vec![1usize, 48, 100, 128, 300]),
+        rows in prop::sample::select(vec![1usize, 2, 14]),
+        (begin, end) in prop::sample::select(vec![(0usize, 0usize), (0, 7), (5, 0), (64, 1)]),
+        in_place: bool,
+        n_results in 1usize..5,
+    ) {
+        let rows = rows * N_NUMBERS;
+        let elements = (0..rows * cols).map(|at| ((at * 7919) % 23) as f64 - 9.0);
+        let x = Node { expr: Expr::input(0, DType::F32), elements: elements.collect() };
+        let elements = (0..rows * cols).map(|at| number_of(at / cols));
+        let number = Node { expr: Expr::input(1, DType::F32), elements: elements.collect() };
+        let sum = Node::of(&[&x, &number], DType::F32, |x| x[0] + x[1], |x| x[0] + x[1]);
+        let mut nodes = vec![x.clone(), number, sum];
+        for made in steps.iter().filter(|(op, _)| !matches!(op % 11, 4 | 5)) {
+            let node = step(&nodes, made, cols);
+            let fits = |node: &Node| node.elements.iter().all(|x| x.abs() <= MOST);
+            nodes.extend(node.filter(fits));
+        }
+        let is_result = |node: &&Node| {
+            let root = &node.expr.nodes()[node.expr.root().index()];
+            root.dtype == DType::F32 && matches!(root.kind, ExprKind::Apply(..))
+        };
+        let results: Vec<&Node> =
+            nodes.iter().rev().filter(is_result).take(n_results).collect();
+        let size = [rows, cols, begin, begin + cols + end];
+        if let Some(found) = run_windows(&results, &x.elements, size, in_place) {
+            for (found, node) in found.iter().zip(results) {
+                let found = found.as_slice::<f32>().expect("floats");
+                prop_assert!(
+                    found.iter().map(|&x| f64::from(x)).eq(node.elements.iter().copied()),
+                    "{}",
+                    node.expr
+                );
+            }
+        }
+    }
 
     #[test]
     fn kernels_over_rows_are_their_nodes_one_by_one(

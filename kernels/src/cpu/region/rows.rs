@@ -229,7 +229,7 @@ impl<'p> RowInputs<'p> {
             }
             Read::Accumulator => LinesSource::Unread,
         }));
-        run(&ElementLines { sources: &sources, n, len: self.rows.cols });
+        run(&ElementLines { sources: &sources, n, len: self.rows.cols, is_all: false });
     }
 }
 
@@ -294,7 +294,8 @@ impl<'p> Running<'p> {
                     let mut scratch = mem::take(&mut self.made.kept[*kept]);
                     if let Some(runner) = &mut self.runners[index].0 {
                         let to = bytemuck::cast_slice_mut(&mut scratch[..n * rows.cols]);
-                        let run = |lines: &ElementLines<'_>| runner.run_lines(lines, to, false);
+                        let run =
+                            |lines: &ElementLines<'_>| runner.run_lines(lines, &mut [to], false);
                         let in_place = read_of(out, row_bytes);
                         self.at.with_lines(&line.reads, &self.made, (first, n), in_place, run);
                     }
@@ -326,7 +327,8 @@ impl<'p> Running<'p> {
                 Stage::Result(line) => {
                     if let Some(runner) = &mut self.runners[index].0 {
                         let streams = self.streams;
-                        let run = |lines: &ElementLines<'_>| runner.run_lines(lines, out, streams);
+                        let run =
+                            |lines: &ElementLines<'_>| runner.run_lines(lines, &mut [out], streams);
                         let in_place = LinesSource::InPlace;
                         self.at.with_lines(&line.reads, &self.made, (first, n), in_place, run);
                     }

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     cpu::{
         Build,
-        cell::Cell,
+        growing::GrowingVector,
         index::{integers, put_integers},
     },
     device::OpCall,
@@ -84,7 +84,7 @@ impl Reader {
 
     /// Passes on each character of a text, and the byte it begins at.
     fn read(&self, text: &[u8], mut take: impl FnMut(usize, char)) -> Result<()> {
-        for (start, character) in self.encoding.decode(text) {
+        let mut pass = |(start, character): (usize, Option<char>)| {
             let shown = match (character, self.controls) {
                 (Some('\0'..='\x1f'), Some(controls)) => controls.character()?,
                 (Some(character), _) => Some(character),
@@ -93,8 +93,16 @@ impl Reader {
             if let Some(character) = shown {
                 take(start, character);
             }
+            Ok(())
+        };
+        if matches!(self.encoding, Encoding::Utf8)
+            && let Ok(text) = str::from_utf8(text)
+        {
+            // As nearly all texts are, without a list of the characters.
+            let mut characters = text.char_indices();
+            return characters.try_for_each(|(start, character)| pass((start, Some(character))));
         }
-        Ok(())
+        self.encoding.decode(text).into_iter().try_for_each(pass)
     }
 }
 
@@ -106,24 +114,25 @@ fn decode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     }
     let with_offsets = call.outputs.len() > 2;
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
-        let (mut characters, mut offsets, mut splits) = (Vec::new(), Vec::new(), vec![0]);
-        for text in io.strings(0)? {
+        let texts = io.strings(0)?;
+        let with_offsets = with_offsets && io.is_read(2);
+        let room = texts.iter().map(|text| text.len()).sum::<usize>().min(1 << 20);
+        let mut characters = GrowingVector::with_room(DType::I32, room)?;
+        let mut offsets =
+            GrowingVector::with_room(DType::I64, if with_offsets { room } else { 0 })?;
+        let mut splits = vec![0];
+        for text in texts {
             reader.read(text, |start, character| {
                 characters.push(character as i32);
-                offsets.push(start);
+                if with_offsets {
+                    offsets.push(start as i64);
+                }
             })?;
             splits.push(characters.len());
         }
         put_integers(io, 0, splits_dtype, &Shape::new([splits.len()])?, splits.into_iter())?;
-        let shape = Shape::new([characters.len()])?;
-        i32::write(io, 1, DType::I32, &shape, |out| {
-            out.copy_from_slice(&characters);
-            Ok(())
-        })?;
-        match with_offsets {
-            true => put_integers(io, 2, DType::I64, &shape, offsets.into_iter()),
-            false => Ok(()),
-        }
+        characters.put(io, 1)?;
+        if with_offsets { offsets.put(io, 2) } else { Ok(()) }
     })))
 }
 

@@ -1,13 +1,13 @@
 //! Bytes of strings: `TFText>ByteSplitWithOffsets`, `TFText>ByteSplitByOffsets`.
 
-use super::{put_splits, put_texts, put_vector, rows};
+use super::{put_splits, put_texts, rows};
 use crate::{
-    cpu::Build,
+    cpu::{Build, cell::Cell},
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
 };
-use ferroflow_ir::{DType, Error};
+use ferroflow_ir::{DType, Error, Shape};
 use std::sync::Arc;
 
 const BY_OFFSETS: &str = "TFText>ByteSplitByOffsets";
@@ -17,18 +17,31 @@ pub(crate) const KERNELS: &[(&str, Build)] =
 
 fn with_offsets(_: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(Some(Arc::new(|io: &mut Io<'_>| {
-        let (mut bytes, mut splits) = (Vec::new(), vec![0]);
-        let (mut starts, mut ends) = (Vec::new(), Vec::new());
-        for text in io.strings(0)? {
-            bytes.extend_from_slice(text);
-            starts.extend(0..text.len() as i32);
-            ends.extend(1..=text.len() as i32);
-            splits.push(bytes.len());
+        let (texts, mut splits) = (io.strings(0)?, vec![0]);
+        for text in texts {
+            splits.push(splits[splits.len() - 1] + text.len());
         }
-        put_vector(io, 0, DType::U8, &bytes)?;
+        let shape = Shape::new([splits[splits.len() - 1]])?;
+        u8::write(io, 0, DType::U8, &shape, |out| {
+            for (text, ends) in texts.iter().zip(splits.windows(2)) {
+                out[ends[0]..ends[1]].copy_from_slice(text);
+            }
+            Ok(())
+        })?;
         put_splits(io, 1, DType::I64, &splits)?;
-        put_vector(io, 2, DType::I32, &starts)?;
-        put_vector(io, 3, DType::I32, &ends)
+        for (output, first) in [(2, 0), (3, 1)] {
+            if !io.is_read(output) {
+                continue;
+            }
+            i32::write(io, output, DType::I32, &shape, |out| {
+                for ends in splits.windows(2) {
+                    let offsets = &mut out[ends[0]..ends[1]];
+                    offsets.iter_mut().zip(first..).for_each(|(out, offset)| *out = offset);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     })))
 }
 

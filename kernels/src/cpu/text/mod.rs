@@ -1,6 +1,7 @@
 //! The ops of tensorflow_text: normal forms, tokenizers, trimming, tags and metrics.
 //!
-//! Offsets count bytes. Tokens share the memory of the text that they are part of.
+//! Offsets count bytes. Tokens share the memory of the text that they are part of, and texts that a call
+//! writes share blocks.
 
 mod bert;
 mod binarize;
@@ -21,8 +22,10 @@ mod round_robin;
 mod script;
 mod sentence;
 pub mod sentencepiece;
+mod shared;
 mod spanning_tree;
 mod split_merge;
+mod tokens;
 mod trie;
 mod utf8;
 mod whitespace;

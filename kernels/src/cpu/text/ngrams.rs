@@ -1,6 +1,6 @@
 //! Windows of neighbouring strings, joined: `TFText>NgramsStringJoin`.
 
-use super::{put_splits, put_texts, rows};
+use super::{put_splits, put_texts, rows, shared::SharedTexts};
 use crate::{
     cpu::Build,
     device::OpCall,
@@ -20,19 +20,21 @@ struct Join {
 }
 
 impl Join {
-    fn windows(&self, io: &Io<'_>, row: &[Bytes], joined: &mut Vec<Bytes>) -> Result<()> {
+    fn windows(&self, io: &Io<'_>, row: &[Bytes], joined: &mut SharedTexts) -> Result<()> {
         for window in row.windows(self.width) {
             let length = window.iter().map(Bytes::len).sum::<usize>()
                 + self.separator.len() * (self.width - 1);
-            io.check_size(DType::U8, &Shape::new([length])?)?;
-            let mut text = Vec::with_capacity(length);
+            if length > io.limit() {
+                io.check_size(DType::U8, &Shape::new([length])?)?;
+            }
+            let start = joined.buffer.len();
             for (place, piece) in window.iter().enumerate() {
                 if place > 0 {
-                    text.extend_from_slice(&self.separator);
+                    joined.buffer.extend_from_slice(&self.separator);
                 }
-                text.extend_from_slice(piece);
+                joined.buffer.extend_from_slice(piece);
             }
-            joined.push(text.into());
+            joined.push_from(start);
         }
         Ok(())
     }
@@ -50,12 +52,12 @@ fn ngrams(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let outer: Vec<Shape> = (1..n_splits).map(|index| call.shape(index).clone()).collect();
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let texts = io.strings(0)?;
-        let (mut joined, mut splits) = (Vec::new(), vec![0]);
+        let (mut joined, mut splits) = (SharedTexts::with_room(texts.len())?, vec![0]);
         for row in rows(op, io.input(n_splits), texts.len())? {
             join.windows(io, &texts[row], &mut joined)?;
             splits.push(joined.len());
         }
-        put_texts(io, 0, joined)?;
+        put_texts(io, 0, joined.finish())?;
         for (index, shape) in outer.iter().enumerate() {
             let bytes = io.bytes(1 + index);
             io.put(1 + index, HostTensor::from_bytes(DType::I64, shape.clone(), bytes)?)?;
@@ -69,10 +71,11 @@ fn dense(call: &OpCall<'_>, join: Join) -> Result<Option<Arc<dyn Kernel>>> {
     let shape = call.output_shape(0)?;
     let length = call.shape(0).last().copied().unwrap_or(0);
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
-        let mut joined = Vec::new();
-        for row in io.strings(0)?.chunks(length.max(1)) {
+        let texts = io.strings(0)?;
+        let mut joined = SharedTexts::with_room(texts.len())?;
+        for row in texts.chunks(length.max(1)) {
             join.windows(io, row, &mut joined)?;
         }
-        io.put(0, HostTensor::from_strings(shape.clone(), joined)?)
+        io.put(0, HostTensor::from_strings(shape.clone(), joined.finish())?)
     })))
 }

@@ -1,13 +1,15 @@
 //! Normal forms: `CaseFoldUTF8`, `NormalizeUTF8`, `NormalizeUTF8WithOffsetsMap`.
 
-use super::normal::{Edits, NormalForm, normalize};
+use super::{
+    normal::{Edits, NormalForm, normalize},
+    shared::SharedTexts,
+};
 use crate::{
     cpu::{Build, cell::Cell},
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
 };
-use bytes::Bytes;
 use ferroflow_ir::{DType, Handle, HostTensor};
 use std::{any::Any, sync::Arc};
 
@@ -49,25 +51,32 @@ fn normalize_texts(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 fn map(call: &OpCall<'_>, form: NormalForm) -> Result<Option<Arc<dyn Kernel>>> {
     let shape = call.shape(0).clone();
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
-        let texts = io.strings(0)?.iter().map(|text| match normalize(form, text, None) {
-            Some(changed) => Bytes::from(changed),
-            None => text.clone(),
-        });
-        io.put(0, HostTensor::from_strings(shape.clone(), texts.collect())?)
+        let inputs = io.strings(0)?;
+        let mut texts = SharedTexts::with_room(inputs.len())?;
+        for text in inputs {
+            let start = texts.buffer.len();
+            match normalize(form, text, &mut texts.buffer, None) {
+                true => texts.push_from(start),
+                false => texts.push(text.clone()),
+            }
+        }
+        io.put(0, HostTensor::from_strings(shape.clone(), texts.finish())?)
     })))
 }
 
 fn normalize_with_map(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let (shape, form) = (call.shape(0).clone(), normal_form(call)?);
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
-        let (mut texts, mut maps) = (Vec::new(), Vec::new());
+        let (mut texts, mut maps) = (SharedTexts::with_room(io.strings(0)?.len())?, Vec::new());
         for text in io.strings(0)? {
-            let mut edits = Edits::default();
-            let changed = normalize(form, text, Some(&mut edits));
-            texts.push(changed.map_or_else(|| text.clone(), Bytes::from));
+            let (mut edits, start) = (Edits::default(), texts.buffer.len());
+            match normalize(form, text, &mut texts.buffer, Some(&mut edits)) {
+                true => texts.push_from(start),
+                false => texts.push(text.clone()),
+            }
             maps.push(Arc::new(OffsetsMap(edits)) as Arc<dyn Handle>);
         }
-        io.put(0, HostTensor::from_strings(shape.clone(), texts)?)?;
+        io.put(0, HostTensor::from_strings(shape.clone(), texts.finish())?)?;
         <Arc<dyn Handle>>::write(io, 1, DType::Variant, &shape, |out| {
             out.clone_from_slice(&maps);
             Ok(())

@@ -1,6 +1,9 @@
 //! Text split by a regular expression: `RegexSplitWithOffsets`.
 
-use super::{put_splits, put_texts, put_vector};
+use super::{
+    put_splits,
+    tokens::{TokenOutputs, Tokens},
+};
 use crate::{
     cpu::{Build, string::regex::Latest},
     device::OpCall,
@@ -14,22 +17,6 @@ use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[("RegexSplitWithOffsets", regex_split)];
 
-/// Tokens, with the bytes they begin and end at.
-#[derive(Default)]
-struct Tokens {
-    texts: Vec<Bytes>,
-    starts: Vec<i64>,
-    ends: Vec<i64>,
-}
-
-impl Tokens {
-    fn add(&mut self, text: &Bytes, start: usize, end: usize) {
-        self.texts.push(text.slice(start..end));
-        self.starts.push(start as i64);
-        self.ends.push(end as i64);
-    }
-}
-
 fn regex_split(_: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let (delimiters, kept) = (Latest::default(), Latest::default());
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
@@ -37,23 +24,28 @@ fn regex_split(_: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         let keep = &io.strings(2)?[0];
         let keep_any = !keep.is_empty();
         let keep = kept.get(keep, true)?;
-        let (mut tokens, mut splits) = (Tokens::default(), vec![0]);
+        let outputs = TokenOutputs { texts: 0, starts: 1, ends: 2, dtype: DType::I64 };
+        let mut tokens = Tokens::<i64>::of(io, io.strings(0)?, outputs)?;
+        let mut splits = vec![0];
         for text in io.strings(0)? {
             // A text ends at its first NUL.
             let length = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
             split(&text.slice(..length), &delimiter, keep_any.then_some(&keep), &mut tokens)?;
-            splits.push(tokens.texts.len());
+            splits.push(tokens.len());
         }
-        put_texts(io, 0, tokens.texts)?;
-        put_vector(io, 1, DType::I64, &tokens.starts)?;
-        put_vector(io, 2, DType::I64, &tokens.ends)?;
+        tokens.put(io)?;
         put_splits(io, 3, DType::I64, &splits)
     })))
 }
 
 /// Splits a text at the first group of each match; an expression without groups splits nothing.
 /// Each match is looked for in what the one before has left, as if that were a whole text.
-fn split(text: &Bytes, delimiter: &Regex, keep: Option<&Regex>, tokens: &mut Tokens) -> Result<()> {
+fn split(
+    text: &Bytes,
+    delimiter: &Regex,
+    keep: Option<&Regex>,
+    tokens: &mut Tokens<i64>,
+) -> Result<()> {
     let mut left = 0;
     if delimiter.captures_len() > 1 {
         let mut captures = delimiter.capture_locations();
@@ -64,10 +56,10 @@ fn split(text: &Bytes, delimiter: &Regex, keep: Option<&Regex>, tokens: &mut Tok
             };
             let (start, end) = (left + start, left + end);
             if start > left {
-                tokens.add(text, left, start);
+                tokens.push(left..start, || text.slice(left..start));
             }
             if keep.is_some_and(|keep| keep.is_match(&text[start..end])) {
-                tokens.add(text, start, end);
+                tokens.push(start..end, || text.slice(start..end));
             }
             if consumed == 0 {
                 return Err(wrong("that matches no empty text", "an empty match"));
@@ -76,7 +68,7 @@ fn split(text: &Bytes, delimiter: &Regex, keep: Option<&Regex>, tokens: &mut Tok
         }
     }
     if left < text.len() {
-        tokens.add(text, left, text.len());
+        tokens.push(left..text.len(), || text.slice(left..text.len()));
     }
     Ok(())
 }

@@ -63,7 +63,7 @@ fn tokenize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let (dtype, keep) = (call.dtype(1), call.attrs.bool("keep_whitespace")?);
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let (codes, splits) = (io.input::<i32>(0), integers(io, 1, dtype));
-        let mut tokens = CodePointTokens::default();
+        let mut tokens = CodePointTokens::with_room(codes.len())?;
         for row in rows("UnicodeScriptTokenizeWithOffsets", &splits, codes.len())? {
             tokens.outer.push(tokens.starts.len());
             let mut state = State::default();

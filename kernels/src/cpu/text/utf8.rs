@@ -29,6 +29,20 @@ pub(super) fn next(text: &[u8], at: usize) -> (Option<char>, usize) {
     (char::from_u32(code), at + length)
 }
 
+/// The number of bytes before the first that is not ASCII.
+pub(super) fn ascii_prefix(text: &[u8]) -> usize {
+    let mut at = 0;
+    // Sixteen bytes at a time, which is one comparison.
+    for bytes in text.chunks_exact(16) {
+        if bytes.iter().fold(0, |any, byte| any | byte) >= 0x80 {
+            break;
+        }
+        at += 16;
+    }
+    let rest = &text[at..];
+    at + rest.iter().position(|byte| !byte.is_ascii()).unwrap_or(rest.len())
+}
+
 /// The characters of a text with the bytes they take; `None` for bytes that are no character.
 pub(super) fn characters(
     text: &[u8],
@@ -50,6 +64,14 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #[test]
+        fn prefixes_of_ascii_end_at_the_first_other_byte(
+            text in proptest::collection::vec(0u8..0x82, 0..80)
+        ) {
+            let expected = text.iter().position(|byte| *byte >= 0x80).unwrap_or(text.len());
+            prop_assert_eq!(ascii_prefix(&text), expected);
+        }
+
         #[test]
         fn characters_are_those_of_the_standard_library(
             text in proptest::collection::vec(

@@ -9,6 +9,7 @@ use ferroflow_ir::{
     DType, Expr, Prim, StridedView,
     expr::{ExprId, ExprKind},
 };
+use smallvec::SmallVec;
 
 /// Target of an entry of the frame's table.
 #[derive(Debug, Clone)]
@@ -17,8 +18,8 @@ pub(super) enum TileSlot {
     Input(usize, usize),
     /// A tile of the program's own, by number, and what is in it.
     Own(usize, TileContent),
-    /// The next elements of the output.
-    Output,
+    /// The next elements of an output, by number.
+    Output(usize),
 }
 
 /// Content of a tile of a program's own.
@@ -104,6 +105,7 @@ impl<'a> Builder<'a> {
                 ExprKind::Reduce(..) => return None,
                 ExprKind::Apply(prim, args) => self.apply(index, *prim, args, node.dtype)?,
             }
+            self.other_results(index)?;
         }
         let root = self.expr.root();
         let store = store_code(self.expr.dtype())?;
@@ -112,8 +114,31 @@ impl<'a> Builder<'a> {
         } else if self.hand != Some(root.index()) {
             return None; // Only the store can make 16-bit floats.
         }
-        let output = self.slot(TileSlot::Output);
+        let output = self.slot(TileSlot::Output(0));
         self.push(store, output, 0);
+        Some(())
+    }
+
+    /// Writes a value to the outputs after the first that it is the result for: floats that were computed.
+    fn other_results(&mut self, index: usize) -> Option<()> {
+        let results = self.expr.results().enumerate().skip(1);
+        let outputs: SmallVec<[usize; 2]> =
+            results.filter(|(_, id)| id.index() == index).map(|(output, _)| output).collect();
+        if outputs.is_empty() {
+            return Some(());
+        }
+        let node = &self.expr.nodes()[index];
+        let is_computed = matches!(node.kind, ExprKind::Apply(..)) && node.dtype == DType::F32;
+        is_computed.then_some(())?;
+        if self.hand != Some(index) {
+            self.load(index);
+        }
+        for output in outputs {
+            let slot = self.slot(TileSlot::Output(output));
+            self.push(Code::Spill, slot, 0);
+            // It is not flushed there when it is read again: that was done before.
+            self.memory[index] = Some(self.memory[index].unwrap_or(slot));
+        }
         Some(())
     }
 

@@ -14,20 +14,15 @@ use crate::{
 };
 use ferroflow_ir::ReduceKind;
 use smallvec::SmallVec;
+use std::{ops::Deref, sync::Arc};
 
 impl<M: TileMachine<N>, const N: usize> LineProgram for Program<M, N> {
     fn runner(&self) -> Box<dyn Runner + '_> {
-        let own = self.places.iter().filter_map(|place| match place {
-            TileSlot::Own(_, TileContent::Constant(bits)) => Some(Tile([f32::from_bits(*bits); N])),
-            TileSlot::Own(..) => Some(Tile([0.0; N])),
-            TileSlot::Input(..) | TileSlot::Output => None,
-        });
-        let mut tiles: Vec<Tile<N>> = own.collect();
-        assert_eq!(tiles.len(), self.n_own, "every tile of its own");
-        tiles.push(Tile([0.0; N]));
-        let n_inputs = self.places.len() - self.n_own;
-        let copies = vec![Tile([0.0; N]); n_inputs];
-        Box::new(Line { program: self, tiles, copies })
+        Box::new(Line::new(self))
+    }
+
+    fn into_runner(self: Arc<Self>) -> Box<dyn Runner> {
+        Box::new(Line::new(self))
     }
 
     fn tile(&self) -> usize {
@@ -36,15 +31,38 @@ impl<M: TileMachine<N>, const N: usize> LineProgram for Program<M, N> {
 }
 
 /// A program that runs along lines.
-struct Line<'p, M: TileMachine<N>, const N: usize> {
-    program: &'p Program<M, N>,
+struct Line<P, const N: usize> {
+    program: P,
     /// The tiles of its own, and the accumulator.
     tiles: Vec<Tile<N>>,
     /// A tile for each slot that is not the program's own: what the end of a line is copied to.
     copies: Vec<Tile<N>>,
 }
 
-impl<M: TileMachine<N>, const N: usize> Runner for Line<'_, M, N> {
+impl<M, P, const N: usize> Line<P, N>
+where
+    M: TileMachine<N>,
+    P: Deref<Target = Program<M, N>>,
+{
+    fn new(program: P) -> Line<P, N> {
+        let own = program.places.iter().filter_map(|place| match place {
+            TileSlot::Own(_, TileContent::Constant(bits)) => Some(Tile([f32::from_bits(*bits); N])),
+            TileSlot::Own(..) => Some(Tile([0.0; N])),
+            TileSlot::Input(..) | TileSlot::Output(_) => None,
+        });
+        let mut tiles: Vec<Tile<N>> = own.collect();
+        assert_eq!(tiles.len(), program.n_own, "every tile of its own");
+        tiles.push(Tile([0.0; N]));
+        let copies = vec![Tile([0.0; N]); program.places.len() - program.n_own];
+        Line { program, tiles, copies }
+    }
+}
+
+impl<M, P, const N: usize> Runner for Line<P, N>
+where
+    M: TileMachine<N>,
+    P: Deref<Target = Program<M, N>> + Clone + Send,
+{
     fn set(&mut self, input: usize, element: &[u8]) {
         for place in &self.program.places {
             if let TileSlot::Own(tile, TileContent::Scalar(own)) = place
@@ -70,32 +88,41 @@ impl<M: TileMachine<N>, const N: usize> Runner for Line<'_, M, N> {
                 LineSource::Cycle { bytes, period, at } => &bytes[(at + whole * width) % period..],
                 LineSource::Unread => &[],
             });
-            out[whole * width..].copy_from_slice(self.run_copies(rest));
+            self.run_copies();
+            out[whole * width..].copy_from_slice(self.copied(0, rest));
         }
     }
 
-    fn run_lines(&mut self, lines: &ElementLines<'_>, out: &mut [u8], streams: bool) {
+    fn run_lines(&mut self, lines: &ElementLines<'_>, outs: &mut [&mut [u8]], streams: bool) {
         let mut page = StackPage::begin();
         page.hold();
-        let bytes = lines.len * self.program.output_width;
-        assert_eq!(out.len(), lines.n * bytes, "room for all lines");
-        let aligned = (out.as_ptr() as usize | bytes).is_multiple_of(align_of::<Tile<N>>());
-        let streams = streams && aligned && !self.program.streaming.is_empty();
-        let ops = if streams { &self.program.streaming } else { &self.program.ops };
+        assert_eq!(outs.len(), self.program.n_results, "an output for each result");
+        for (output, out) in outs.iter().enumerate() {
+            let bytes = lines.n * lines.len * self.program.width_of(output);
+            assert_eq!(out.len(), bytes, "room for all lines");
+        }
+        let (start, bytes) = (outs[0].as_ptr() as usize, lines.len * self.program.output_width);
+        let aligned = (start | bytes).is_multiple_of(align_of::<Tile<N>>());
+        let program = self.program.clone();
+        let streams = streams && aligned && !program.streaming.is_empty();
+        let ops = if streams { &program.streaming } else { &program.ops };
         let (whole, rest) = (lines.len / N * N, lines.len % N);
-        let mut table = self.table(lines, out.as_mut_ptr(), bytes, !streams);
+        let mut table = self.table(lines, LineResults::Outputs(outs), !streams);
         for line in 0..lines.n {
             if rest > 0 && line > 0 {
-                // The end of the line before has borrowed the output.
-                table = self.table(lines, out.as_mut_ptr(), bytes, !streams);
+                // The end of the line before has borrowed the outputs.
+                table = self.table(lines, LineResults::Outputs(outs), !streams);
             }
             self.set_singles(lines, line);
             self.run_line(ops, &mut table, line, whole / N);
             if rest > 0 {
-                let out = &mut out[line * bytes..][..bytes];
-                self.copy_ends_of(lines, line, rest, out);
-                let done = whole * self.program.output_width;
-                out[done..].copy_from_slice(self.run_copies(rest));
+                self.copy_ends_of(lines, line, rest, &outs[0][line * bytes..][..bytes]);
+                self.run_copies();
+                for (output, out) in outs.iter_mut().enumerate() {
+                    let width = self.program.width_of(output);
+                    let end = &mut out[(line * lines.len + whole) * width..][..rest * width];
+                    end.copy_from_slice(self.copied(output, rest));
+                }
             }
         }
     }
@@ -108,18 +135,17 @@ impl<M: TileMachine<N>, const N: usize> Runner for Line<'_, M, N> {
         assert_eq!(totals.len(), lines.n, "a total for each line");
         let mut page = StackPage::begin();
         page.hold();
-        let program = self.program;
+        let program = self.program.clone();
         let ops = if program.folding.is_empty() { &program.ops } else { &program.folding };
         let (whole, rest) = (lines.len / N * N, lines.len % N);
-        let accumulator = self.accumulator();
-        let mut table = self.table(lines, accumulator, 0, false);
+        let mut table = self.table(lines, LineResults::Accumulator, false);
         for (line, total) in totals.iter_mut().enumerate() {
             self.set_singles(lines, line);
             self.tiles[program.n_own].0.fill(start(kind));
             self.run_line(ops, &mut table, line, whole / N);
             if rest > 0 {
                 self.copy_ends_of(lines, line, rest, &[]);
-                self.run_copies(rest);
+                self.run_copies();
                 let result = self.copies.len() - 1;
                 let parts = &mut self.tiles[program.n_own].0[..rest];
                 parts.copy_from_slice(&self.copies[result].0[..rest]);
@@ -179,17 +205,28 @@ fn fill<const N: usize>(tile: &mut Tile<N>, element: &[u8]) {
 /// Lines of more elements are not rows of which the next is still in the cache when its turn comes.
 const SHORT: usize = 1 << 13;
 
+/// Where the results of lines go.
+enum LineResults<'a, 'b> {
+    /// Each to an output of its own.
+    Outputs(&'a mut [&'b mut [u8]]),
+    /// The only one to the accumulator.
+    Accumulator,
+}
+
 /// Where the operands of lines are.
 struct LinesTable {
     pointers: PointerTable,
     /// The slots that begin elsewhere for each line: their first bytes, and how many there are from line
     /// to line.
-    starts: SmallVec<[(usize, *mut u8, usize); 6]>,
+    starts: SmallVec<[(usize, *mut u8, usize); 18]>,
 }
 
-impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
-    /// Operands of lines of which the results are at `result`, with so many bytes from one to the next:
-    /// none for the accumulator.
+impl<M, P, const N: usize> Line<P, N>
+where
+    M: TileMachine<N>,
+    P: Deref<Target = Program<M, N>> + Clone + Send,
+{
+    /// Operands and results of lines.
     ///
     /// # Panics
     ///
@@ -197,10 +234,15 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
     fn table(
         &mut self,
         lines: &ElementLines<'_>,
-        result: *mut u8,
-        step: usize,
+        mut results: LineResults<'_, '_>,
         asks: bool,
     ) -> LinesTable {
+        let accumulator = self.accumulator();
+        let is_folded = matches!(results, LineResults::Accumulator);
+        let mut result = |output: usize| match &mut results {
+            LineResults::Outputs(outs) => outs[output].as_mut_ptr(),
+            LineResults::Accumulator => accumulator,
+        };
         let (pointers, starts) = (PointerTable::default(), SmallVec::new());
         let mut table = LinesTable { pointers, starts };
         let base: *mut Tile<N> = self.tiles.as_mut_ptr();
@@ -214,10 +256,10 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
                     table.pointers.stay(base.wrapping_add(*tile).cast());
                     continue;
                 }
-                TileSlot::Output => {
+                TileSlot::Output(output) => {
                     let asked = if asks && !in_place { [0, 8] } else { [0, 0] };
-                    let width = if step > 0 { self.program.output_width } else { 0 };
-                    (result, step, width, asked)
+                    let width = if is_folded { 0 } else { self.program.width_of(*output) };
+                    (result(*output), lines.len * width, width, asked)
                 }
                 TileSlot::Input(input, width) => match lines.sources[*input] {
                     LinesSource::Elements { bytes, step, asked } => {
@@ -226,8 +268,9 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
                         (bytes.as_ptr().cast_mut(), step, *width, asked)
                     }
                     LinesSource::InPlace => {
-                        assert_eq!(step, lines.len * width, "as many bytes as in the output");
-                        (result, step, *width, [0, 8])
+                        let has_room = !is_folded && *width == self.program.output_width;
+                        assert!(has_room, "as many bytes as in the output");
+                        (result(0), lines.len * width, *width, [0, 8])
                     }
                     LinesSource::Single { .. } | LinesSource::Unread => {
                         assert_eq!(
@@ -235,13 +278,14 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
                             self.program.accumulator,
                             "a source of each input"
                         );
-                        table.pointers.stay(self.accumulator());
+                        table.pointers.stay(accumulator);
                         continue;
                     }
                 },
             };
             table.starts.push((slot, first, from_line_to_line));
-            table.pointers.go_sharing(first, N * width, Some(ahead), asked);
+            let ahead = Some(ahead).filter(|_| !lines.is_all);
+            table.pointers.go_sharing(first, N * width, ahead, asked);
         }
         table
     }
@@ -274,9 +318,9 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
         // program ends with a store, and that every operand is an index into `places`. `table` has a
         // pointer for each place, to a whole tile of the type the operation reads: inputs and the output
         // to the next `N` elements of theirs, of which it found `n_tiles` times as many for each line;
-        // the rest to tiles. Only the output, which is the line's or the accumulator, and spills are
-        // written, and the output is written last. Where it passes the caches by, lines are aligned, and
-        // so is each of their tiles.
+        // the rest to tiles. Only outputs, which are those of the line or the accumulator, and spills are
+        // written, and the output that may be an input in place is written last. Where it passes the caches
+        // by, lines are aligned, and so is each of their tiles.
         unsafe { M::run(ops, &mut table.pointers.frame(), n_tiles) };
     }
 
@@ -285,8 +329,9 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
     fn run_tiles(&mut self, sources: &[LineSource<'_>], n: usize, out: &mut [u8]) {
         let mut page = StackPage::begin();
         page.hold();
-        let program = self.program;
+        let program = self.program.clone();
         let accumulator = self.accumulator();
+        assert_eq!(program.n_results, 1, "a single result");
         assert!(out.len() >= n * program.output_width, "room for a line");
         let (result, out_step, n_out) = (out.as_mut_ptr(), N * program.output_width, out.len());
         let base: *mut Tile<N> = self.tiles.as_mut_ptr();
@@ -298,7 +343,7 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
         for place in &program.places {
             match place {
                 TileSlot::Own(tile, _) => indices.stay(base.wrapping_add(*tile).cast()),
-                TileSlot::Output => indices.go(result, out_step, ahead.filter(|_| !in_place)),
+                TileSlot::Output(_) => indices.go(result, out_step, ahead.filter(|_| !in_place)),
                 TileSlot::Input(input, width) => match sources[*input] {
                     LineSource::Elements(bytes) => {
                         assert!(bytes.len() >= n * width, "the elements of a line");
@@ -347,19 +392,29 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
         });
     }
 
-    /// Computes the copies; returns the first `n` results, which are in the last of them.
+    /// The copy that has the elements of an output; that of output 0 is the last.
+    fn copy_of(&self, output: usize) -> usize {
+        self.copies.len() - 1 - output
+    }
+
+    /// The first `n` elements of the copy of an output.
+    fn copied(&mut self, output: usize, n: usize) -> &[u8] {
+        let copy = self.copy_of(output);
+        &tile_bytes(&mut self.copies[copy])[..n * self.program.width_of(output)]
+    }
+
+    /// Computes the copies.
     #[expect(unsafe_code, reason = "the machine works on pointers; see the SAFETY comment")]
-    fn run_copies(&mut self, n: usize) -> &[u8] {
+    fn run_copies(&mut self) {
         let base: *mut Tile<N> = self.tiles.as_mut_ptr();
         let copies: *mut Tile<N> = self.copies.as_mut_ptr();
         let accumulator = self.accumulator();
-        let result = self.copies.len() - 1;
         let mut indices: SmallVec<[*mut u8; 12]> = SmallVec::new();
         let mut copy = 0;
         for place in &self.program.places {
             indices.push(match place {
                 TileSlot::Own(tile, _) => base.wrapping_add(*tile).cast(),
-                TileSlot::Output => copies.wrapping_add(result).cast(),
+                TileSlot::Output(output) => copies.wrapping_add(self.copy_of(*output)).cast(),
                 TileSlot::Input(input, _) => {
                     copy += 1;
                     match Some(*input) == self.program.accumulator {
@@ -370,7 +425,7 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
             });
         }
         // SAFETY: as in `run_line`; every place points to a tile, which is long enough for elements
-        // of any type here. There is a copy for each input, and one for the result.
+        // of any type here. There is a copy for each input, and one for each result.
         unsafe {
             M::run(
                 &self.program.ops,
@@ -378,6 +433,5 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
                 1,
             )
         };
-        &tile_bytes(&mut self.copies[result])[..n * self.program.output_width]
     }
 }

@@ -66,6 +66,7 @@ struct Program<M: TileMachine<N>, const N: usize> {
     flushed: Vec<usize>,
     input_widths: Vec<usize>,
     output_width: usize,
+    n_results: usize,
     /// The input that stands for the accumulator of a line.
     accumulator: Option<usize>,
     /// The same, with a result that is folded into the accumulator; none if there is no such step.
@@ -128,6 +129,8 @@ fn compile_for<M: TileMachine<N>, const N: usize>(
     inputs: &[DType],
     accesses: &[InputAccess],
 ) -> Option<Program<M, N>> {
+    // Kernels of their own compute several results.
+    (expr.results().count() == 1).then_some(())?;
     let (expr, flushed) = flushed_before(expr, inputs, |input| match &accesses[input] {
         InputAccess::Contiguous => false,
         InputAccess::Scalar => true,
@@ -166,12 +169,18 @@ fn compile_with<M: TileMachine<N>, const N: usize>(
         flushed: Vec::new(),
         input_widths,
         output_width,
+        n_results: expr.results().count(),
         accumulator,
         folding,
     })
 }
 
 impl<M: TileMachine<N>, const N: usize> Program<M, N> {
+    /// Bytes of an element of an output: those after the first are floats.
+    fn width_of(&self, output: usize) -> usize {
+        if output == 0 { self.output_width } else { size_of::<f32>() }
+    }
+
     /// Computes the elements from `start` on that fill `out`.
     fn run_piece(&self, io: &Io<'_>, start: usize, out: &mut [u8], streams: bool) -> Result<()> {
         let n = out.len() / self.output_width;
@@ -209,6 +218,7 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
         let mut page = StackPage::begin();
         page.hold();
         let n_tiles = out.len() / (N * self.output_width);
+        let ahead = (n_tiles > AHEAD).then_some(AHEAD);
         let (base, out) = (tiles.as_mut_ptr(), out.as_mut_ptr());
         let mut indices = PointerTable::default();
         // Memory is asked for once where the output takes the place of an input, and not at all where
@@ -233,10 +243,10 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
                 }
                 TileSlot::Input(input, width) => {
                     let bytes = &io.bytes(*input)[start * width..][..n_tiles * N * width];
-                    indices.go(bytes.as_ptr().cast_mut(), N * width, Some(AHEAD));
+                    indices.go(bytes.as_ptr().cast_mut(), N * width, ahead);
                 }
-                TileSlot::Output => {
-                    indices.go(out, N * self.output_width, (!streams).then_some(AHEAD));
+                TileSlot::Output(_) => {
+                    indices.go(out, N * self.output_width, ahead.filter(|_| !streams));
                 }
                 TileSlot::Own(_, TileContent::Gathered(_, _, width))
                     if let Some((_, cycle)) = cycles.iter_mut().find(|(own, _)| *own == index) =>
@@ -309,7 +319,7 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
                     let tile = &mut tile_bytes(&mut tiles[*index])[..n * width];
                     self.gather((*input, io.bytes(*input)), view, start, tile);
                 }
-                TileSlot::Own(..) | TileSlot::Output => {}
+                TileSlot::Own(..) | TileSlot::Output(_) => {}
             }
         }
         self.run_copies(tiles);
@@ -327,7 +337,7 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
         for place in &self.places {
             let tile = match place {
                 TileSlot::Own(index, _) => *index,
-                TileSlot::Output => self.n_own,
+                TileSlot::Output(_) => self.n_own,
                 TileSlot::Input(..) => {
                     copy += 1;
                     copy

@@ -76,8 +76,8 @@ impl TurningSlot {
 /// tile.
 #[derive(Default)]
 pub(super) struct PointerTable {
-    pointers: SmallVec<[*mut u8; 16]>,
-    moving: SmallVec<[MovingSlot; 6]>,
+    pointers: SmallVec<[*mut u8; 32]>,
+    moving: SmallVec<[MovingSlot; 18]>,
     turning: SmallVec<[TurningSlot; 4]>,
 }
 

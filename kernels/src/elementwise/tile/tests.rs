@@ -289,7 +289,8 @@ fn results<M: TileMachine<N>, const N: usize>(program: &Program<M, N>) -> Vec<u3
         elements(other.bytes(), 0),
         LinesSource::Unread,
     ];
-    let (lines, mut runner) = (ElementLines { sources: &sources, n, len }, program.runner());
+    let (lines, mut runner) =
+        (ElementLines { sources: &sources, n, len, is_all: false }, program.runner());
     if program.accumulator.is_some() {
         let mut totals = vec![0f32; n];
         runner.fold_lines(&lines, ReduceKind::Sum, &mut totals);
@@ -298,7 +299,7 @@ fn results<M: TileMachine<N>, const N: usize>(program: &Program<M, N>) -> Vec<u3
     let mut out = HostTensor::recycled(DType::F32, x.shape().clone()).expect("room");
     let mut found = Vec::new();
     for streams in [false, true] {
-        runner.run_lines(&lines, out.bytes_mut(), streams);
+        runner.run_lines(&lines, &mut [out.bytes_mut()], streams);
         runner.settle();
         found.extend(out.as_slice::<f32>().expect("floats").iter().map(|x| x.to_bits()));
     }

@@ -2,8 +2,8 @@
 
 use super::{
     super::action::{
-        Action, ActionAccess, BranchAction, CopyAction, GroupProgram, Scheduled, TensorOperand,
-        ValueLocation, WhileAction,
+        Action, ActionAccess, BranchAction, CopyAction, GroupProgram, OpOutput, Scheduled,
+        TensorOperand, ValueLocation, WhileAction,
     },
     effects::{Effects, has_effects},
     memory::{MemoryContent, SymbolicMemory},
@@ -87,7 +87,7 @@ impl<'n> SymbolicRun<'n> {
                 let reads = op.inputs.iter().map(|input| Some(input.place.clone())).collect();
                 self.reads(&op.origin, reads, environment)?;
                 self.take(&op.inputs);
-                let writes = op.outputs.iter().map(|output| ValueLocation::Slot(output.slot, None));
+                let writes = op.outputs.iter().map(OpOutput::location);
                 self.writes(&op.origin, writes, environment);
             }
             Action::Copy(copy) => self.copy(copy, environment)?,
@@ -200,18 +200,20 @@ impl<'n> SymbolicRun<'n> {
         Err(wrong(&step(), &what))
     }
 
-    /// An action writes the results of its node.
+    /// An action writes the results of its node; those that nothing reads are not stored.
     fn writes(
         &mut self,
         origin: &NodeOrigin,
-        places: impl Iterator<Item = ValueLocation>,
+        places: impl Iterator<Item = Option<ValueLocation>>,
         environment: &mut Environment<'_>,
     ) {
         for (index, place) in places.enumerate() {
             let outlet = Outlet::new(origin.id, index);
             let number = self.numbers.result(environment.function, outlet);
             environment.define(outlet, SymbolicValue::whole(number));
-            self.memory.write(&place, MemoryContent { number, start: 0 });
+            if let Some(place) = place {
+                self.memory.write(&place, MemoryContent { number, start: 0 });
+            }
         }
     }
 

@@ -280,7 +280,7 @@ static TENSOR_LIST_RESERVE: NamedOp = NamedOp::new("TensorListReserve");
 /// Makes a list of elements that are still to be written.
 ///
 /// `TensorListReserve`: `element_shape: shape_type`, `num_elements: int32` → `handle: variant`,
-/// with `shape_type` in int32, int64. `element_shape` is read on the host.
+/// with `shape_type` in int32, int64. `element_shape`, `num_elements` are read on the host.
 ///
 /// # Errors
 ///
@@ -302,7 +302,8 @@ static TENSOR_LIST_RESIZE: NamedOp = NamedOp::new("TensorListResize");
 
 /// Cuts a list off, or appends elements that are still to be written.
 ///
-/// `TensorListResize`: `input_handle: variant`, `size: int32` → `output_handle: variant`.
+/// `TensorListResize`: `input_handle: variant`, `size: int32` → `output_handle: variant`. `size` is
+/// read on the host.
 ///
 /// # Errors
 ///

@@ -11,15 +11,12 @@ mod strips;
 
 use super::RegionKernel;
 use crate::{
-    OperandSpec,
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
     threads::Threads,
 };
-use ferroflow_ir::{DType, NameAttrList, registry};
 use layer::{ChainedConvolution, RunningConvolution};
-use smallvec::SmallVec;
 use strips::Strips;
 
 /// Bytes of the rows between convolutions that stay in the second-level cache.
@@ -49,23 +46,12 @@ struct Chain {
 impl Chain {
     fn new(call: &OpCall<'_>) -> Result<Option<Chain>> {
         let mut layers: Vec<ChainedConvolution> = Vec::new();
-        let (mut result, mut taken): (Option<OperandSpec>, usize) = (None, 0);
-        for convolution in call.attrs.funcs("convolutions")? {
-            let NameAttrList { name, attrs, expr } = convolution;
-            let Some(op) = registry::find(name) else { return Ok(None) };
-            let fed = usize::from(result.is_some());
-            let own = op.input_dtypes(attrs)?.len() - fed;
-            let others = call.inputs[taken..taken + own].iter().cloned();
-            let inputs: SmallVec<[OperandSpec; 6]> = result.into_iter().chain(others).collect();
-            let own_call = call.part(op, attrs, &inputs, expr.as_deref())?;
-            let Some(layer) = ChainedConvolution::new(&own_call, taken + 1 - fed)? else {
-                return Ok(None);
-            };
-            layers.push(layer);
-            result = Some(OperandSpec::new(DType::F32, own_call.output_shape(0)?));
-            taken += own;
-        }
-        let Some(last) = layers.last() else { return Ok(None) };
+        let all = call.with_members(|member, first| {
+            // The first one reads its image from the inputs, too.
+            let layer = ChainedConvolution::new(member, first + usize::from(layers.is_empty()))?;
+            Ok(layer.map(|layer| layers.push(layer)))
+        })?;
+        let (Some(()), Some(last)) = (all, layers.last()) else { return Ok(None) };
         let rows = last.rows().output;
         let mut chain = Chain { layers, strip: 1 };
         let fits = |&rows: &usize| chain.strip_bytes(rows) <= STRIP_BYTES;

@@ -2,11 +2,14 @@
 
 use super::{super::epilogue::ExprEpilogue, *};
 use crate::{
+    OperandSpec,
     cpu::CpuDevice,
     device::Device,
     kernel::{Operand, Target},
 };
-use ferroflow_ir::{AttrValue, Attrs, Expr, HostTensor, OpDef, Shape};
+use ferroflow_ir::{
+    AttrValue, Attrs, DType, Expr, HostTensor, NameAttrList, OpDef, Shape, registry,
+};
 use std::{num::NonZeroUsize, sync::Arc};
 
 /// Small numbers of few bits, so that sums are exact in any order.

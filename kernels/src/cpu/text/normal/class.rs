@@ -21,7 +21,7 @@ pub(crate) enum NormalForm {
     Nfkc,
     /// Decomposed, without compatibility characters.
     Nfkd,
-    /// As [`Form::Nfkc`], without differences of case and characters to be ignored.
+    /// As [`NormalForm::Nfkc`], without differences of case and characters to be ignored.
     Fold,
 }
 
@@ -36,12 +36,17 @@ pub(super) const ALONE: u8 = 8;
 
 const BLOCK: u32 = 256;
 
-type Block = Box<[u8; BLOCK as usize]>;
+/// Characters whose code points are neighbours.
+struct Block {
+    classes: [u8; BLOCK as usize],
+    /// The composed forms of those that are [`ALONE`], in the order of the lower byte of their code points.
+    alone: Vec<(u8, Box<str>)>,
+}
 
 /// The classes of all characters in one form, a block of which is computed when it is asked for.
 struct Table {
     form: NormalForm,
-    blocks: Vec<OnceLock<Block>>,
+    blocks: Vec<OnceLock<Box<Block>>>,
 }
 
 impl Table {
@@ -50,28 +55,45 @@ impl Table {
         Table { form, blocks: blocks.take((0x11_0000 / BLOCK) as usize).collect() }
     }
 
-    fn class(&self, character: char) -> u8 {
-        let code = u32::from(character);
-        let block = self.blocks[(code / BLOCK) as usize].get_or_init(|| self.block(code / BLOCK));
-        block[(code % BLOCK) as usize]
+    fn block(&self, character: char) -> &Block {
+        let number = u32::from(character) / BLOCK;
+        self.blocks[number as usize].get_or_init(|| Box::new(self.form.block(number)))
     }
+}
 
-    fn block(&self, number: u32) -> Block {
-        let class = |place: usize| {
-            let character = char::from_u32(number * BLOCK + place as u32);
-            character.map_or(PLAIN, |character| self.form.computed(character))
-        };
-        Box::new(std::array::from_fn(class))
-    }
+fn table(form: NormalForm) -> &'static Table {
+    static TABLES: [OnceLock<Table>; 5] = [const { OnceLock::new() }; 5];
+    TABLES[form as usize].get_or_init(|| Table::new(form))
 }
 
 /// The class of a character in a form.
 pub(super) fn class(form: NormalForm, character: char) -> u8 {
-    static TABLES: [OnceLock<Table>; 5] = [const { OnceLock::new() }; 5];
-    TABLES[form as usize].get_or_init(|| Table::new(form)).class(character)
+    table(form).block(character).classes[(u32::from(character) % BLOCK) as usize]
+}
+
+/// The composed form of a character that is [`ALONE`]; `None` for others.
+pub(super) fn composed_alone(form: NormalForm, character: char) -> Option<&'static str> {
+    let alone = &table(form).block(character).alone;
+    let index = alone.binary_search_by_key(&(u32::from(character) as u8), |(low, _)| *low).ok()?;
+    Some(&alone[index].1)
 }
 
 impl NormalForm {
+    fn block(self, number: u32) -> Block {
+        let mut block = Block { classes: [PLAIN; BLOCK as usize], alone: Vec::new() };
+        for low in 0..=u8::MAX {
+            let Some(character) = char::from_u32(number * BLOCK + u32::from(low)) else { continue };
+            let class = self.computed(character);
+            block.classes[usize::from(low)] = class;
+            if class & ALONE != 0 {
+                let mut parts = Vec::new();
+                self.decompose(character, &mut parts);
+                block.alone.push((low, parts.into_iter().nfc().collect::<String>().into()));
+            }
+        }
+        block
+    }
+
     /// Decomposition of a character.
     pub(super) fn decompose(self, character: char, out: &mut Vec<char>) {
         match self {

@@ -1,7 +1,8 @@
 //! Composed forms.
 
 use super::{
-    class::{AFTER, ALONE, BEFORE, NormalForm, PLAIN, class},
+    super::utf8::ascii_prefix,
+    class::{AFTER, BEFORE, NormalForm, PLAIN, class, composed_alone},
     edits::EditedText,
 };
 use unicode_normalization::{
@@ -54,7 +55,7 @@ impl Run<'_, '_> {
         self.kept = end;
     }
 
-    fn replace(&mut self, range: std::ops::Range<usize>, new: impl IntoIterator<Item = char>) {
+    fn replace(&mut self, range: std::ops::Range<usize>, new: &str) {
         self.keep_to(range.start);
         self.output.replace(range.len(), new);
         self.kept = range.end;
@@ -65,8 +66,7 @@ impl Run<'_, '_> {
     fn skip_plain(&mut self) -> bool {
         loop {
             let rest = &self.text.as_bytes()[self.at..];
-            let ascii = rest.iter().position(|byte| !byte.is_ascii()).unwrap_or(rest.len());
-            self.skip_ascii(ascii);
+            self.skip_ascii(ascii_prefix(rest));
             match self.first(self.at) {
                 Some(next) if self.class(next) & PLAIN != 0 => self.at += next.len_utf8(),
                 next => return next.is_some(),
@@ -83,19 +83,14 @@ impl Run<'_, '_> {
         // The last one may combine with what follows.
         let end = self.at + length;
         let sure = if end == self.text.len() { end } else { end - 1 };
-        while self.at < sure {
-            let part = &self.text.as_bytes()[self.at..sure];
-            let upper = part.iter().position(u8::is_ascii_uppercase).unwrap_or(part.len());
-            let part = &part[upper..];
-            self.at += upper;
-            let n = part.iter().position(|byte| !byte.is_ascii_uppercase()).unwrap_or(part.len());
-            if n > 0 {
-                self.keep_to(self.at);
-                self.output.replace_bytes(part[..n].iter().map(u8::to_ascii_lowercase));
-                self.at += n;
-                self.kept = self.at;
-            }
+        let part = &self.text.as_bytes()[self.at..sure];
+        // No exit before the end, so that it is done in vectors.
+        if part.iter().fold(false, |any, byte| any | byte.is_ascii_uppercase()) {
+            self.keep_to(self.at);
+            self.output.replace_by_lowercase(part);
+            self.kept = sure;
         }
+        self.at = sure;
         if sure < end && !self.text.as_bytes()[sure].is_ascii_uppercase() {
             self.at = end;
         }
@@ -115,10 +110,8 @@ impl Run<'_, '_> {
     /// Replaces a character that nothing combines with.
     fn alone(&mut self, found: &Found) -> bool {
         let closed = found.class & AFTER != 0 || self.bounded(found.end);
-        if found.class & ALONE != 0 && closed {
-            let mut parts = Vec::new();
-            self.form.decompose(found.character, &mut parts);
-            self.replace(found.start..found.end, parts.into_iter().nfc());
+        if closed && let Some(composed) = composed_alone(self.form, found.character) {
+            self.replace(found.start..found.end, composed);
             return true;
         }
         if self.form != NormalForm::Fold || found.class != 0 {
@@ -129,7 +122,7 @@ impl Run<'_, '_> {
         let before = self.text[self.kept..found.start].chars().next_back();
         let opened = before.is_none_or(|before| self.class(before) & AFTER != 0);
         if parts.is_empty() && (self.bounded(found.end) || opened) {
-            self.replace(found.start..found.end, []);
+            self.replace(found.start..found.end, "");
             return true;
         }
         false
@@ -144,17 +137,17 @@ impl Run<'_, '_> {
         let start = found.start - before.len_utf8();
         match found.character {
             '\u{11a8}'..='\u{11c2}' => {
-                self.replace(start..found.end, [syllable]);
+                self.replace(start..found.end, syllable.encode_utf8(&mut [0; 4]));
                 true
             }
             '\u{1161}'..='\u{1175}' => match self.first(found.end) {
                 Some(last @ '\u{11a8}'..='\u{11c2}') => {
-                    let all = compose(syllable, last);
-                    self.replace(start..found.end + 3, all);
+                    let all = compose(syllable, last).unwrap_or(syllable);
+                    self.replace(start..found.end + 3, all.encode_utf8(&mut [0; 4]));
                     true
                 }
                 _ if self.bounded(found.end) => {
-                    self.replace(start..found.end, [syllable]);
+                    self.replace(start..found.end, syllable.encode_utf8(&mut [0; 4]));
                     true
                 }
                 _ => false,
@@ -227,11 +220,11 @@ impl Run<'_, '_> {
         for character in self.text[start..end].chars() {
             self.form.decompose(character, &mut parts);
         }
-        let composed: Vec<char> = parts.into_iter().nfc().collect();
-        if composed.iter().copied().eq(self.text[start..end].chars()) {
+        let composed: String = parts.into_iter().nfc().collect();
+        if composed == self.text[start..end] {
             self.at = end;
         } else {
-            self.replace(start..end, composed);
+            self.replace(start..end, &composed);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Decomposed forms.
 
 use super::{
+    super::utf8::ascii_prefix,
     class::{BEFORE, NormalForm, PLAIN, class},
     edits::EditedText,
 };
@@ -41,7 +42,7 @@ impl Run<'_, '_> {
         let start = self.at;
         let found = loop {
             let rest = &self.text.as_bytes()[self.at..];
-            self.at += rest.iter().position(|byte| !byte.is_ascii()).unwrap_or(rest.len());
+            self.at += ascii_prefix(rest);
             match self.first(self.at) {
                 Some(next) if class(self.form, next) & PLAIN != 0 => self.at += next.len_utf8(),
                 next => break next.is_some(),
@@ -93,11 +94,11 @@ impl Run<'_, '_> {
                 end += next.len_utf8();
             }
         }
-        let ordered: Vec<char> = parts.into_iter().nfd().collect();
-        if stays && ordered.iter().copied().eq(self.text[self.kept..end].chars()) {
+        let ordered: String = parts.into_iter().nfd().collect();
+        if stays && ordered == self.text[self.kept..end] {
             self.keep_to(end);
         } else {
-            self.output.replace(end - self.kept, ordered);
+            self.output.replace(end - self.kept, &ordered);
             self.kept = end;
         }
         (self.at, self.order) = (end, 0);

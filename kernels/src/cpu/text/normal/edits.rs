@@ -50,14 +50,19 @@ pub(super) struct EditedText<'a> {
     read: usize,
     /// Length of the text before `read` that is not written yet, as it stays.
     pending: usize,
-    written: Vec<u8>,
+    written: &'a mut Vec<u8>,
     changed: bool,
     edits: Option<&'a mut Edits>,
 }
 
 impl<'a> EditedText<'a> {
-    pub(super) fn new(text: &'a [u8], edits: Option<&'a mut Edits>) -> EditedText<'a> {
-        EditedText { text, read: 0, pending: 0, written: Vec::new(), changed: false, edits }
+    /// The result of a text, which is written to the end of `written` if it is another one.
+    pub(super) fn new(
+        text: &'a [u8],
+        written: &'a mut Vec<u8>,
+        edits: Option<&'a mut Edits>,
+    ) -> EditedText<'a> {
+        EditedText { text, read: 0, pending: 0, written, changed: false, edits }
     }
 
     /// Leaves the next bytes as they are.
@@ -73,24 +78,22 @@ impl<'a> EditedText<'a> {
     }
 
     /// Replaces the next `old` bytes.
-    pub(super) fn replace(&mut self, old: usize, new: impl IntoIterator<Item = char>) {
+    pub(super) fn replace(&mut self, old: usize, new: &str) {
         self.flush();
-        let before = self.written.len();
-        for character in new {
-            let mut bytes = [0; 4];
-            self.written.extend_from_slice(character.encode_utf8(&mut bytes).as_bytes());
-        }
+        self.written.extend_from_slice(new.as_bytes());
         self.read += old;
         if let Some(edits) = &mut self.edits {
-            edits.0.push(Edit { old, new: self.written.len() - before, changed: true });
+            edits.0.push(Edit { old, new: new.len(), changed: true });
         }
     }
 
-    /// Replaces the next bytes by as many others.
-    pub(super) fn replace_bytes(&mut self, new: impl ExactSizeIterator<Item = u8>) {
+    /// Replaces the next bytes, letters of ASCII among them, by lowercase ones.
+    pub(super) fn replace_by_lowercase(&mut self, bytes: &[u8]) {
         self.flush();
-        self.read += new.len();
-        self.written.extend(new);
+        self.read += bytes.len();
+        let start = self.written.len();
+        self.written.extend_from_slice(bytes);
+        self.written[start..].make_ascii_lowercase();
         debug_assert!(self.edits.is_none(), "such pieces are not told");
     }
 
@@ -103,12 +106,11 @@ impl<'a> EditedText<'a> {
         self.written.extend_from_slice(&self.text[self.read - pending..self.read]);
     }
 
-    /// The result, if it is not the text itself.
-    pub(super) fn finish(mut self) -> Option<Vec<u8>> {
-        if !self.changed {
-            return None;
+    /// Ends the result; whether it is not the text itself.
+    pub(super) fn finish(mut self) -> bool {
+        if self.changed {
+            self.flush();
         }
-        self.flush();
-        Some(self.written)
+        self.changed
     }
 }

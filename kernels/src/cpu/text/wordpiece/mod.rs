@@ -8,7 +8,7 @@ mod model;
 pub mod table;
 mod tokenize;
 
-use super::{failed, model::Loaded, put_splits, put_texts, put_vector, rows};
+use super::{failed, model::Loaded, put_splits, put_texts, rows};
 use crate::{
     cpu::Build,
     device::OpCall,
@@ -31,17 +31,14 @@ fn tokenize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let model = loaded.get(io)?;
         let texts = io.strings(0)?;
-        let n_bytes = texts.iter().map(|text| text.len()).sum();
-        let (mut pieces, mut splits) = (FoundPieces::with_room(n_bytes), vec![0]);
+        let (mut pieces, mut splits) = (FoundPieces::of(io, texts)?, vec![0]);
         for text in texts {
             model.tokenize(text, &mut pieces).map_err(|_| damaged())?;
             splits.push(pieces.ids.len());
         }
-        put_texts(io, 0, pieces.texts())?;
-        put_vector(io, 1, DType::I64, &pieces.ids)?;
+        pieces.ids.put(io, 1)?;
         put_splits(io, 2, DType::I64, &splits)?;
-        put_vector(io, 3, DType::I64, &pieces.starts)?;
-        put_vector(io, 4, DType::I64, &pieces.ends)
+        pieces.tokens.put(io)
     })))
 }
 

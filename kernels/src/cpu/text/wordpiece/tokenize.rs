@@ -1,67 +1,72 @@
 //! Splitting words, and texts of words, into pieces.
 
 use super::{
-    super::{char_set::CharSet, flatbuffer::DamagedBuffer, trie::TrieNode, utf8},
+    super::{
+        char_set::CharSet,
+        flatbuffer::DamagedBuffer,
+        tokens::{self, TokenOutputs, Tokens},
+        trie::TrieNode,
+        utf8,
+    },
     model::{NOWHERE, VocabularyPiece, WordpieceModel},
 };
+use crate::{Error, cpu::growing::GrowingVector, kernel::Io};
 use bytes::Bytes;
+use ferroflow_ir::DType;
 use std::{collections::HashMap, ops::Range, sync::OnceLock};
 
 /// The pieces found so far.
-#[derive(Debug, Default)]
 pub(super) struct FoundPieces {
-    pub(super) ids: Vec<i64>,
-    pub(super) starts: Vec<i64>,
-    pub(super) ends: Vec<i64>,
-    texts: Vec<Bytes>,
-    /// Texts of pieces that are no parts of the input, by piece: those of a model are few.
-    made: HashMap<u32, Bytes>,
+    pub(super) ids: GrowingVector<i64>,
+    pub(super) tokens: Tokens<i64>,
+    made: MadeTexts,
 }
 
+/// Texts of pieces that are no parts of the input, by piece: those of a model are few.
+#[derive(Default)]
+struct MadeTexts(HashMap<u32, Bytes>);
+
 impl FoundPieces {
-    /// None yet, with room for the pieces of so many bytes of text.
-    pub(super) fn with_room(n_bytes: usize) -> FoundPieces {
-        // Most pieces have more letters. Beyond this room is made as it is needed.
-        let n = (n_bytes / 4).min(1 << 18);
-        let numbers = || Vec::with_capacity(n);
-        let (ids, starts, ends) = (numbers(), numbers(), numbers());
-        let (texts, made) = (Vec::with_capacity(n), HashMap::new());
-        FoundPieces { ids, starts, ends, texts, made }
+    /// None of these texts yet.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses the memory, or the budget of the call.
+    pub(super) fn of(io: &Io<'_>, texts: &[Bytes]) -> Result<FoundPieces, Error> {
+        let outputs = TokenOutputs { texts: 0, starts: 3, ends: 4, dtype: DType::I64 };
+        let ids = GrowingVector::with_room(DType::I64, tokens::room(texts))?;
+        let tokens = Tokens::of(io, texts, outputs)?;
+        Ok(FoundPieces { ids, tokens, made: MadeTexts::default() })
     }
 
-    pub(super) fn texts(&mut self) -> Vec<Bytes> {
-        std::mem::take(&mut self.texts)
+    fn push(&mut self, id: i64, range: Range<usize>, text: impl FnOnce(&mut MadeTexts) -> Bytes) {
+        self.ids.push(id);
+        let made = &mut self.made;
+        self.tokens.push(range, || text(made));
     }
 
+    fn truncate(&mut self, n: usize) {
+        self.ids.truncate(n);
+        self.tokens.truncate(n);
+    }
+}
+
+impl MadeTexts {
     /// The text of a piece that is made of two parts.
-    fn made(&mut self, piece: u32, [first, second]: [&[u8]; 2]) -> Bytes {
+    fn text(&mut self, piece: u32, [first, second]: [&[u8]; 2]) -> Bytes {
         let is_it = |text: &Bytes| {
             text.len() == first.len() + second.len()
                 && text.starts_with(first)
                 && text.ends_with(second)
         };
-        match self.made.get(&piece) {
+        match self.0.get(&piece) {
             Some(text) if is_it(text) => text.clone(),
             _ => {
                 let text = Bytes::from([first, second].concat());
-                self.made.insert(piece, text.clone());
+                self.0.insert(piece, text.clone());
                 text
             }
         }
-    }
-
-    fn push(&mut self, id: i64, range: Range<usize>, text: Bytes) {
-        self.ids.push(id);
-        self.starts.push(range.start as i64);
-        self.ends.push(range.end as i64);
-        self.texts.push(text);
-    }
-
-    fn truncate(&mut self, n: usize) {
-        self.ids.truncate(n);
-        self.starts.truncate(n);
-        self.ends.truncate(n);
-        self.texts.truncate(n);
     }
 }
 
@@ -99,7 +104,7 @@ impl WordpieceModel {
 
     fn unknown(&self, range: Range<usize>, n_before: usize, pieces: &mut FoundPieces) {
         pieces.truncate(n_before);
-        let text = pieces.made(UNKNOWN, [&self.unknown[..], &[]]);
+        let text = |made: &mut MadeTexts| made.text(UNKNOWN, [&self.unknown[..], &[]]);
         pieces.push(self.unknown_id, range, text);
     }
 
@@ -245,11 +250,12 @@ impl Word<'_> {
         }
         let is_unknown = piece.id() == model.unknown_id;
         let suffix = &model.suffix_indicator[..];
-        let text = match (self.split, is_unknown) {
-            (0, false) => self.text.slice(range.clone()),
-            (0, true) => pieces.made(UNKNOWN, [&model.unknown[..], &[]]),
-            (_, false) => pieces.made(piece.0, [suffix, &self.text[range.clone()]]),
-            (_, true) => pieces.made(UNKNOWN | 1, [suffix, &model.unknown[..]]),
+        let (split, of) = (self.split, range.clone());
+        let text = |made: &mut MadeTexts| match (split, is_unknown) {
+            (0, false) => self.text.slice(of),
+            (0, true) => made.text(UNKNOWN, [&model.unknown[..], &[]]),
+            (_, false) => made.text(piece.0, [suffix, &self.text[of]]),
+            (_, true) => made.text(UNKNOWN | 1, [suffix, &model.unknown[..]]),
         };
         pieces.push(piece.id(), range, text);
         self.split += length;

@@ -1,5 +1,7 @@
 //! Views whose elements do not are contiguous: one strided copy per output.
 
+mod moving;
+
 use super::{cell::Cell, dispatch::with_cell};
 use crate::{
     device::OpCall,
@@ -18,6 +20,9 @@ pub(super) fn compile(
     call: &OpCall<'_>,
     rule: fn(&OpContext<'_>) -> ferroflow_ir::Result<Vec<StridedView>>,
 ) -> Result<Option<Arc<dyn Kernel>>> {
+    if !call.with_context(|context| Ok(context.host_values_known()))? {
+        return moving::compile(call, rule);
+    }
     let views: Vec<StridedView> =
         call.with_context(rule)?.iter().map(StridedView::simplified).collect();
     let n = call.shape(0).num_elements();
@@ -31,24 +36,10 @@ pub(super) fn compile(
 fn copy<T: Cell>(dtype: DType, views: Vec<StridedView>, shapes: Vec<Shape>) -> Arc<dyn Kernel> {
     let ways: Vec<Way> = views.into_iter().map(Way::of).collect();
     Arc::new(move |io: &mut Io<'_>| {
-        let source = T::read(io, 0)?;
-        let threads = io.threads();
-        for (index, (way, shape)) in ways.iter().zip(&shapes).enumerate() {
-            T::write(io, index, dtype, shape, |out| {
-                match way {
-                    Way::InOrder(view) => threads.for_each_piece(out, PIECE, |start, piece| {
-                        strided::read(view, source, start, piece);
-                    }),
-                    Way::InBlocks(blocks) => {
-                        threads.for_each_piece(out, blocks.band(), |start, piece| {
-                            blocks.read(source, start, piece);
-                        });
-                    }
-                }
-                Ok(())
-            })?;
-        }
-        Ok(())
+        ways.iter()
+            .zip(&shapes)
+            .enumerate()
+            .try_for_each(|(index, (way, shape))| way.copy::<T>(io, (index, dtype, shape)))
     })
 }
 
@@ -64,5 +55,27 @@ impl Way {
             Some(blocks) => Way::InBlocks(blocks),
             None => Way::InOrder(view),
         }
+    }
+
+    /// Copies a window of input 0 to an output of this dtype and shape.
+    fn copy<T: Cell>(
+        &self,
+        io: &mut Io<'_>,
+        (index, dtype, shape): (usize, DType, &Shape),
+    ) -> Result<()> {
+        let (source, threads) = (T::read(io, 0)?, io.threads());
+        T::write(io, index, dtype, shape, |out| {
+            match self {
+                Way::InOrder(view) => threads.for_each_piece(out, PIECE, |start, piece| {
+                    strided::read(view, source, start, piece);
+                }),
+                Way::InBlocks(blocks) => {
+                    threads.for_each_piece(out, blocks.band(), |start, piece| {
+                        blocks.read(source, start, piece);
+                    });
+                }
+            }
+            Ok(())
+        })
     }
 }

@@ -1,0 +1,88 @@
+//! Texts that a call writes into blocks of memory.
+
+use bytes::Bytes;
+use ferroflow_ir::{Error, string_room};
+use std::{mem, ops::Range};
+
+/// Bytes after which a block ends. A text that is kept holds on to all of its block, so blocks are small; and
+/// they are taken from what the allocator has, not from fresh pages.
+const BLOCK: usize = 32 << 10;
+
+/// Texts, some of which are written one after the other.
+#[derive(Debug)]
+pub(super) struct SharedTexts {
+    /// The block that is being written.
+    pub(super) buffer: Vec<u8>,
+    texts: Vec<Bytes>,
+    /// The texts of that block: where they are among all, and in the block.
+    written: Vec<(usize, Range<usize>)>,
+}
+
+impl SharedTexts {
+    /// No texts yet, with room for `n`.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses the memory, or the budget of the call.
+    pub(super) fn with_room(n: usize) -> Result<SharedTexts, Error> {
+        Ok(SharedTexts { buffer: Vec::new(), texts: string_room(n)?, written: Vec::new() })
+    }
+
+    /// The number of texts.
+    pub(super) fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// Adds a text that exists.
+    pub(super) fn push(&mut self, text: Bytes) {
+        self.texts.push(text);
+    }
+
+    /// Adds the text from a position of the buffer to its end. Positions hold until then.
+    pub(super) fn push_from(&mut self, start: usize) {
+        self.written.push((self.texts.len(), start..self.buffer.len()));
+        self.texts.push(Bytes::new());
+        if self.buffer.len() >= BLOCK {
+            self.end_block();
+            self.buffer.reserve(BLOCK);
+        }
+    }
+
+    fn end_block(&mut self) {
+        let block = Bytes::from(mem::take(&mut self.buffer));
+        for (index, range) in self.written.drain(..) {
+            self.texts[index] = block.slice(range);
+        }
+    }
+
+    /// All texts, in the order in which they were added.
+    pub(super) fn finish(mut self) -> Vec<Bytes> {
+        self.end_block();
+        self.texts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_stand_in_order_in_several_blocks() {
+        let mut texts = SharedTexts::with_room(0).unwrap();
+        let mut expected: Vec<Bytes> = Vec::new();
+        for number in 0..9000u32 {
+            let text = format!("{number} ").repeat(number as usize % 9);
+            if number % 3 == 0 {
+                texts.push(text.clone().into());
+            } else {
+                let start = texts.buffer.len();
+                texts.buffer.extend_from_slice(text.as_bytes());
+                texts.push_from(start);
+            }
+            expected.push(text.into());
+            assert_eq!(texts.len(), expected.len());
+        }
+        assert!(expected.iter().map(Bytes::len).sum::<usize>() > 2 * BLOCK);
+        assert_eq!(texts.finish(), expected);
+    }
+}
