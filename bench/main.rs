@@ -2,7 +2,8 @@
 //!
 //! It reads a name per line from standard input and answers with a line of JSON: `name`, `unit`,
 //! `median` and `min` (time per op, element or call), `n` (samples), `threads`, where a rate means
-//! something `rate`, `rate_best` and `rate_unit`, and `check`, the sum of the magnitudes of all
+//! something `rate`, `rate_best` and `rate_unit`, where the cost of a call is known `roofline` (the part of `min` that
+//! the processor needs at least for it, by limits that are measured first), and `check`, the sum of the magnitudes of all
 //! results, by which two programs can tell that they did the same work. Inputs are made of seeds by
 //! [`inputs`], so that any program can make the same. The first line says that it is `ready`, or
 //! what `error` keeps it from that.
@@ -17,7 +18,10 @@ mod measure;
 mod workloads;
 
 use anyhow::{Context as _, Result};
-use ferroflow::runtime::{CallCache, Context, ContextOptions};
+use ferroflow::{
+    kernels::machine::MachineLimits,
+    runtime::{CallCache, Context, ContextOptions},
+};
 use serde_json::{Value, json};
 use std::{
     cell::RefCell,
@@ -98,8 +102,9 @@ fn serve_workloads(flags: &Flags) -> Result<()> {
         models: flags.models.clone(),
     };
     let _context = ferroflow::tracer::context::enter(&bench.context);
+    let limits = MachineLimits::measure(bench.context.threads());
     serve(&json!({ "ready": format!("ferroflow {}", env!("CARGO_PKG_VERSION")) }), |name| {
-        let mut row = workloads::find(&bench, name).and_then(measure::row)?;
+        let mut row = measure::row(workloads::find(&bench, name)?, &limits)?;
         row["threads"] = json!(threads);
         Ok(row)
     })

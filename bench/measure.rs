@@ -3,7 +3,8 @@
 use anyhow::Result;
 use ferroflow::{
     ir::{DType, HostTensor},
-    runtime::EagerTensor,
+    kernels::{cost::OpCost, machine::MachineLimits},
+    runtime::{EagerTensor, RunMetadata},
 };
 use half::{bf16, f16};
 use serde_json::{Value, json};
@@ -28,6 +29,10 @@ pub(crate) struct Workload<'a> {
     pub(crate) per: f64,
     /// Work of a call, and the unit of its rate.
     pub(crate) work: Option<(f64, &'static str)>,
+    /// Arithmetic and bytes of a call.
+    pub(crate) cost: Option<OpCost>,
+    /// A call that tells its ops, of which the costs are added up.
+    pub(crate) profile: Option<Box<dyn Fn() -> Result<RunMetadata> + 'a>>,
     /// Whether the results are added up.
     pub(crate) checked: bool,
     /// Whether every call is a sample, and none comes before.
@@ -76,6 +81,8 @@ impl<'a> Workload<'a> {
             unit,
             per: 1.0,
             work: None,
+            cost: None,
+            profile: None,
             checked: true,
             once: false,
             budget: 1.0,
@@ -89,12 +96,23 @@ impl<'a> Workload<'a> {
 
     /// So many bytes are moved.
     pub(crate) fn bytes(self, bytes: f64) -> Self {
-        Workload { work: Some((bytes / 1e9, "GB/s")), ..self }
+        let cost = Some(OpCost { flops: 0, bytes: bytes as u64 });
+        Workload { work: Some((bytes / 1e9, "GB/s")), cost, ..self }
     }
 
     /// So many multiplications and additions are done.
     pub(crate) fn flops(self, flops: f64) -> Self {
-        Workload { work: Some((flops / 1e9, "GFLOP/s")), ..self }
+        let cost = Some(OpCost { flops: flops as u64, bytes: 0 });
+        Workload { work: Some((flops / 1e9, "GFLOP/s")), cost, ..self }
+    }
+
+    /// The least time of a call; `None` where its cost is not known.
+    fn least_time(&self, limits: &MachineLimits) -> Result<Option<Duration>> {
+        let Some(profile) = &self.profile else {
+            return Ok(self.cost.map(|cost| limits.least_time(cost)));
+        };
+        let least = profile()?.ops.iter().map(|op| limits.least_time(op.cost)).sum();
+        Ok(Some(least))
     }
 
     pub(crate) fn unchecked(self) -> Self {
@@ -110,8 +128,8 @@ impl<'a> Workload<'a> {
     }
 }
 
-/// Measures a workload.
-pub(crate) fn row(mut workload: Workload<'_>) -> Result<Value> {
+/// Measures a workload on a processor of these limits.
+pub(crate) fn row(mut workload: Workload<'_>, limits: &MachineLimits) -> Result<Value> {
     let check = match workload.checked {
         true => Some((workload.body)()?.iter().map(magnitude).sum::<Result<f64>>()?),
         false => None,
@@ -131,6 +149,9 @@ pub(crate) fn row(mut workload: Workload<'_>) -> Result<Value> {
         row["rate"] = json!(digits(work / median, 4));
         row["rate_best"] = json!(digits(work / min, 4));
         row["rate_unit"] = json!(unit);
+    }
+    if let Some(least) = workload.least_time(limits)? {
+        row["roofline"] = json!(digits(least.as_secs_f64() / min, 3));
     }
     if let Some(check) = check {
         row["check"] = json!(digits(check, 7));

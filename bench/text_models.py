@@ -11,6 +11,7 @@ one signature; its arguments are in `FOLDER/NAME.json`. The other side is the sa
 - `text_*`: one op of tensorflow_text on 10 000 sentences, which the model holds; the argument is their number.
 - `bert_tiny`, `bert_base`: a classifier from one sentence to probabilities, 64 pieces, weights of random numbers.
 - `gpt2_small`: 64 tokens by the loop of KerasHub over a cache, greedy; 4 layers of 256.
+- `gpt2_text`: the same from text to text, with byte-pair tokenizer and detokenizer in the model.
 """
 
 import io
@@ -144,16 +145,20 @@ def make_bert(folder):
         write(folder, name, {"text": ["The unwatchable film jumped quickly over a well known lazy dog, and that was good."]})
 
 
-def make_gpt2(folder):
+def gpt2(vocabulary, steps):
     import keras
     import keras_hub as kh
     keras.utils.set_random_seed(3)
-    steps, prompt = 72, 8
-    backbone = kh.models.GPT2Backbone(5000, 4, 4, 256, 1024, max_sequence_length=steps)
+    backbone = kh.models.GPT2Backbone(vocabulary, 4, 4, 256, 1024, max_sequence_length=steps)
     model = kh.models.GPT2CausalLM(backbone)
     model.compile(sampler="greedy")
+    return model
+
+
+def make_gpt2(folder):
+    steps, prompt = 72, 8
     module = tf.Module()
-    module.kept = model
+    module.kept = model = gpt2(5000, steps)
 
     @tf.function(input_signature=[tf.TensorSpec([None, steps], tf.int32, name="token_ids"), tf.TensorSpec([None, steps], tf.bool, name="padding_mask")])
     def generate(token_ids, padding_mask):
@@ -162,6 +167,27 @@ def make_gpt2(folder):
     tf.saved_model.save(module, f"{folder}/gpt2_small", signatures=generate)
     ids = [[17 * i % 5000 + 1 if i < prompt else 0 for i in range(steps)]]
     write(folder, "gpt2_small", {"token_ids": ids, "padding_mask": [[i < prompt for i in range(steps)]]})
+
+
+def make_gpt2_text(folder):
+    import keras_hub as kh
+    steps = 72
+    pieces = ["<|endoftext|>", *map(chr, range(33, 127)), "\u0120", "th", "he", "\u0120t", "\u0120the", "in", "er", "\u0120a", "re"]
+    merges = ["t h", "h e", "\u0120 t", "\u0120t he", "i n", "e r", "\u0120 a", "r e"]
+    tokenizer = kh.tokenizers.GPT2Tokenizer(vocabulary={piece: i for i, piece in enumerate(pieces)}, merges=merges)
+    pack = kh.layers.StartEndPacker(steps, start_value=0, pad_value=0, return_padding_mask=True)
+    module = tf.Module()
+    module.kept = model = gpt2(len(pieces), steps)
+    module.tokenizer = tokenizer
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="prompt")])
+    def complete(prompt):
+        ids, mask = pack(tokenizer(prompt), add_end_value=False)
+        found = model.generate_step({"token_ids": ids, "padding_mask": mask}, stop_token_ids=None)
+        return {"ids": found["token_ids"], "text": tokenizer.detokenize(found["token_ids"])}
+
+    tf.saved_model.save(module, f"{folder}/gpt2_text", signatures=complete)
+    write(folder, "gpt2_text", {"prompt": ["the rain"]})
 
 
 def measure(folder, names):
@@ -181,6 +207,7 @@ def measure(folder, names):
                 value.numpy()
             times.append(time.perf_counter() - before)
         told = {key: value.reshape(-1)[:6].tolist() for key, value in found.items()}
+        told = {key: [str(x) for x in values] for key, values in told.items()}
         print(json.dumps({"name": name, "least": min(times), "median": sorted(times)[len(times) // 2], "found": told}), flush=True)
 
 
@@ -191,5 +218,6 @@ if __name__ == "__main__":
         make_text(folder)
         make_bert(folder)
         make_gpt2(folder)
+        make_gpt2_text(folder)
     else:
         measure(folder, names)

@@ -6,6 +6,7 @@ use super::{
     latency::{Latencies, duration},
     one_line, progress,
     recognize::model_folder,
+    roofline::{self, Roofline},
     show,
 };
 use anyhow::{Context as _, Result, ensure};
@@ -51,8 +52,8 @@ pub(super) struct BenchArguments {
     /// The number of ops to list, those that take longest.
     #[arg(long, value_name = "N", default_value = "10")]
     ops: usize,
-    /// Write the ops of a call to this file, with their times, for `chrome://tracing` or Perfetto;
-    /// of the last signature, if there are several.
+    /// Write the ops of a call to this file, with their times and costs, for `chrome://tracing` or
+    /// Perfetto; of the last signature, if there are several.
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
 }
@@ -71,11 +72,12 @@ pub(super) fn bench(arguments: BenchArguments) -> Result<Report> {
     let keys = arguments.signature_def.clone().map_or_else(|| model.signatures(), |key| vec![key]);
     ensure!(!keys.is_empty(), "the model has no signature to measure");
     let is_one_of_several = keys.len() > 1;
+    let roofline = Roofline::measure(&context);
     let (mut texts, mut fields, mut n_failed) = (Vec::new(), Map::new(), 0);
     for key in keys {
         let specs = model.signature_inputs(&key)?;
         let inputs = inputs(&context, &specs, &shapes, arguments.batch)?;
-        let measured = measure(&model, &key, &inputs, &arguments)
+        let measured = measure(&model, (&key, &inputs), &arguments, (&context, &roofline))
             .with_context(|| format!("signature `{key}` with random inputs"));
         let (text, json) = match measured {
             Ok(measured) => measured,
@@ -152,9 +154,9 @@ fn random(context: &Context, dtype: DType, shape: Shape) -> Result<EagerTensor> 
 /// Measures a signature: the times of calls, and the ops of one more.
 fn measure(
     model: &SavedModel,
-    key: &str,
-    inputs: &BTreeMap<String, EagerTensor>,
+    (key, inputs): (&str, &BTreeMap<String, EagerTensor>),
     arguments: &BenchArguments,
+    (context, roofline): (&Context, &Roofline),
 ) -> Result<(String, Value)> {
     let times = progress::during(key, || {
         let call = || model.call_signature(key, inputs).map(drop);
@@ -166,39 +168,79 @@ fn measure(
     let options = RunOptions { trace_level: TraceLevel::Ops };
     let (_, metadata) = model.call_signature_with(key, inputs, &options)?;
     if let Some(path) = &arguments.profile {
-        chrome_trace::write(path, &metadata)?;
+        chrome_trace::write(path, context, &metadata)?;
     }
-    let ops = by_op(&metadata.ops);
-    let total: Duration = ops.iter().map(|(.., time)| *time).sum();
-    let percent = |time: Duration| 100.0 * time.as_secs_f64() / total.as_secs_f64().max(1e-12);
-    let shown = ops.iter().take(arguments.ops);
-    let rows: Vec<(String, String)> = shown
-        .clone()
-        .map(|(op, n, time)| {
-            let calls = if *n == 1 { "1 call".into() } else { format!("{n} calls") };
-            (op.clone(), format!("{}, {calls}, {:.1} %", duration(*time), percent(*time)))
-        })
-        .collect();
+    let ops = by_op(&metadata.ops, roofline);
+    let total: Duration = ops.iter().map(|op| op.time).sum();
+    let shown = || ops.iter().take(arguments.ops);
+    let rows: Vec<(String, String)> = shown().map(|op| (op.name.clone(), op.text(total))).collect();
     let text = format!("{key}: {}\n{}", times.text(), columns(&rows, "  "));
-    let shown = shown.map(|(op, n, time)| {
-        json!({ "op": op, "calls": n, "ms": time.as_secs_f64() * 1e3, "percent": percent(*time) })
-    });
     let mut json = times.json();
-    json["ops"] = shown.collect();
+    json["ops"] = shown().map(|op| op.json(total)).collect();
     json["arena_bytes"] = json!(metadata.arena_bytes);
     Ok((text.trim_end().to_string(), json))
 }
 
-/// Calls and time of each op, the one that took longest first.
-fn by_op(ops: &[OpStats]) -> Vec<(String, usize, Duration)> {
-    let mut sums: BTreeMap<&str, (usize, Duration)> = BTreeMap::new();
-    for op in ops {
-        let (n, time) = sums.entry(&op.op).or_default();
-        *n += 1;
-        *time += op.elapsed;
+/// The calls of an op.
+struct OpSums {
+    name: String,
+    n: usize,
+    time: Duration,
+    /// The time of the calls whose cost is known, and the least time that they can take.
+    known: (Duration, Duration),
+    flops: u64,
+}
+
+impl OpSums {
+    fn percent(&self, total: Duration) -> f64 {
+        100.0 * self.time.as_secs_f64() / total.as_secs_f64().max(1e-12)
     }
-    let mut rows: Vec<_> =
-        sums.into_iter().map(|(op, (n, time))| (op.to_string(), n, time)).collect();
-    rows.sort_by_key(|(.., time)| std::cmp::Reverse(*time));
+
+    /// The part of the time that the processor needs at least; `None` where no cost is known.
+    fn roofline(&self) -> Option<f64> {
+        let (time, least) = self.known;
+        (time > Duration::ZERO).then(|| roofline::percent(least, time))
+    }
+
+    fn text(&self, total: Duration) -> String {
+        let calls = if self.n == 1 { "1 call".into() } else { format!("{} calls", self.n) };
+        let roofline = self.roofline().map(|part| format!(", at {part:.0} % of the roofline"));
+        let (time, percent) = (duration(self.time), self.percent(total));
+        format!("{time}, {calls}, {percent:.1} %{}", roofline.unwrap_or_default())
+    }
+
+    fn json(&self, total: Duration) -> Value {
+        let ms = self.time.as_secs_f64() * 1e3;
+        let mut json = json!({
+            "op": self.name, "calls": self.n, "ms": ms, "percent": self.percent(total),
+        });
+        if let Some(part) = self.roofline() {
+            json["roofline_percent"] = json!(part);
+            json["gflops"] = json!(self.flops as f64 / self.time.as_secs_f64().max(1e-12) / 1e9);
+        }
+        json
+    }
+}
+
+/// The calls of each op, the one that took longest first.
+fn by_op(ops: &[OpStats], roofline: &Roofline) -> Vec<OpSums> {
+    let mut sums: BTreeMap<&str, OpSums> = BTreeMap::new();
+    for op in ops {
+        let sum = sums.entry(&op.op).or_insert_with(|| OpSums {
+            name: op.op.clone(),
+            n: 0,
+            time: Duration::ZERO,
+            known: (Duration::ZERO, Duration::ZERO),
+            flops: 0,
+        });
+        sum.n += 1;
+        sum.time += op.elapsed;
+        sum.flops += op.cost.flops;
+        if let Some(least) = roofline.least_time(op) {
+            sum.known = (sum.known.0 + op.elapsed, sum.known.1 + least);
+        }
+    }
+    let mut rows: Vec<OpSums> = sums.into_values().collect();
+    rows.sort_by_key(|op| std::cmp::Reverse(op.time));
     rows
 }

@@ -22,6 +22,7 @@ mod ops;
 mod outputs;
 mod progress;
 mod recognize;
+mod roofline;
 mod run;
 mod scan;
 mod show;

@@ -54,8 +54,8 @@ pub(super) struct RunArguments {
     /// Call so many times more, and tell how long the calls took.
     #[arg(long, value_name = "N", conflicts_with = "placement")]
     repeat: Option<NonZeroUsize>,
-    /// Write the ops of the call to this file, with their times, for `chrome://tracing` or
-    /// Perfetto.
+    /// Write the ops of the call to this file, for `chrome://tracing` or Perfetto: their times, arithmetic and bytes, and
+    /// the part of each time that the processor needs at least for them (`roofline_percent`).
     #[arg(long, value_name = "FILE", conflicts_with_all = ["repeat", "outputs"])]
     profile: Option<PathBuf>,
     /// Tell which call ran where, and what was copied.
@@ -130,7 +130,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<Report> {
         Some(path) => {
             let options = RunOptions { trace_level: TraceLevel::Ops };
             let (outputs, metadata) = model.call_signature_with(key, &inputs, &options)?;
-            chrome_trace::write(path, &metadata)?;
+            chrome_trace::write(path, &context, &metadata)?;
             Ok(outputs)
         }
     };

@@ -142,6 +142,10 @@ fn measure(sides: &mut [BenchSide], name: &str, rounds: usize) -> Result<Value> 
             entry["seconds"] = json!(min);
             entry["ratio"] = json!(ours.map(|ours| min / ours));
         }
+        let rooflines = answers.iter().filter_map(|answer| answer["roofline"].as_f64());
+        if let Some(part) = rooflines.reduce(f64::max) {
+            entry["roofline"] = json!(part);
+        }
         row["sides"][&side.name] = entry;
     }
     Ok(row)
@@ -176,6 +180,9 @@ fn text(row: &Value) -> String {
         text.push_str(&format!("  {name} {time}"));
         if let Some(ratio) = side["ratio"].as_f64().filter(|_| name != "ours") {
             text.push_str(&format!(" (×{ratio:.2})"));
+        }
+        if let Some(part) = side["roofline"].as_f64() {
+            text.push_str(&format!(" (at {:.0} % of the roofline)", 100.0 * part));
         }
         if let Some(peak) = side["peak_rss_mb"].as_f64() {
             text.push_str(&format!(" {peak:.1} MB"));

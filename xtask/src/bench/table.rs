@@ -47,11 +47,13 @@ fn replaced(text: &str, name: &str, lines: &str) -> Option<String> {
 /// Rows of which our time is up to this much longer than the best are not behind: that is noise.
 const NOISE: f64 = 0.97;
 
-/// The table: the time of TensorFlow (the side `tf`), of the fastest other side, ours, and the time of
-/// the fastest by ours, bold where ours is behind; below it those rows, worst first.
+/// The table: the time of TensorFlow (the side `tf`), of the fastest other side, ours, the part of ours that
+/// the processor needs at least, and the time of the fastest by ours, bold where ours is behind; below it
+/// those rows, worst first.
 fn markdown(rows: &[Value]) -> String {
-    let mut text = "| Row | TensorFlow | Best other | ferroflow | Best / ours |\n".to_string();
-    text.push_str("|---|---|---|---|---|\n");
+    let mut text =
+        "| Row | TensorFlow | Best other | ferroflow | Roofline | Best / ours |\n".to_string();
+    text.push_str("|---|---|---|---|---|---|\n");
     let mut behind: Vec<(f64, &str)> = Vec::new();
     for row in rows {
         let name = row["name"].as_str().unwrap_or("");
@@ -73,8 +75,13 @@ fn markdown(rows: &[Value]) -> String {
         let tensorflow = tensorflow.map_or("–".into(), duration);
         let other = other.map_or("–".into(), |(time, side)| format!("{} {side}", duration(time)));
         let ours = duration(ours);
+        let roofline = sides["ours"]["roofline"].as_f64();
+        let roofline = roofline.map_or("–".into(), |part| format!("{:.0} %", 100.0 * part));
         // Writing to a text cannot fail.
-        let _ = writeln!(text, "| `{name}` | {tensorflow} | {other} | {ours} | {marked} |");
+        let _ = writeln!(
+            text,
+            "| `{name}` | {tensorflow} | {other} | {ours} | {roofline} | {marked} |"
+        );
         if ratio < NOISE {
             behind.push((ratio, name));
         }
@@ -97,15 +104,16 @@ mod tests {
     fn rows_stand_beside_the_fastest() {
         let rows = [
             json!({ "name": "a.b", "sides": {
-                "ours": { "seconds": 2e-3 }, "tf": { "seconds": 3e-3 },
+                "ours": { "seconds": 2e-3, "roofline": 0.734 }, "tf": { "seconds": 3e-3 },
                 "torch": { "seconds": 1e-3 }, "ort": { "error": "not supported" },
             } }),
             json!({ "name": "c.d", "sides": { "ours": { "seconds": 2e-6 }, "tf": { "seconds": 5e-6 } } }),
             json!({ "name": "e.f", "sides": { "ours": { "seconds": 2e-6 } } }),
         ];
-        let expected = "| Row | TensorFlow | Best other | ferroflow | Best / ours |\n|---|---|---|---|---|\n\
-                        | `a.b` | 3.00 ms | 1.00 ms torch | 2.00 ms | **0.50** |\n\
-                        | `c.d` | 5.00 us | – | 2.00 us | 2.50 |\n\
+        let expected = "| Row | TensorFlow | Best other | ferroflow | Roofline | Best / ours |\n\
+                        |---|---|---|---|---|---|\n\
+                        | `a.b` | 3.00 ms | 1.00 ms torch | 2.00 ms | 73 % | **0.50** |\n\
+                        | `c.d` | 5.00 us | – | 2.00 us | – | 2.50 |\n\
                         \nBehind, worst first: `a.b` 0.50.\n";
         assert_eq!(markdown(&rows), expected);
     }
