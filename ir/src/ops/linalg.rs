@@ -489,13 +489,13 @@ fn least_squares<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
 
 /// The symmetric gradient of I. Murray, "Differentiation of the Cholesky decomposition" (2016),
 /// equation 10: with `P` the lower triangle of `lᵀ grad` whose diagonal is halved, the symmetric
-/// part of `l⁻ᵀ P l⁻¹`.
+/// part of `l⁻ᵀ P l⁻¹`. Of `l`, too, only the lower triangle is read.
 fn cholesky_grad<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
-    let (l, grad) = (c.x(0), c.x(1));
     let band = |x: Value<'e>, below: i64| {
         let attrs = Attrs::new().with("T", x.dtype()).with("Tindex", DType::I64);
         c.call1("MatrixBandPart", attrs, &[x, c.scalar(below), c.scalar(0i64)])
     };
+    let (l, grad) = (band(c.x(0), -1), c.x(1));
     let adjoint = |x: Value<'e>| {
         let rank = x.shape().rank() as i64;
         let swapped = (0..rank - 2).chain([rank - 1, rank - 2]);

@@ -56,6 +56,23 @@ pub(crate) struct Flags {
     json: Option<PathBuf>,
 }
 
+impl Flags {
+    /// Runs the ops of a folder, with the worker if there is one already.
+    pub(crate) fn of_ops(ops: PathBuf, worker: Option<PathBuf>, dev: bool) -> Flags {
+        Flags {
+            zoo: None,
+            ops: Some(ops),
+            with_tensorflow: false,
+            with_jax: false,
+            dev,
+            worker,
+            device: None,
+            case: Vec::new(),
+            json: None,
+        }
+    }
+}
+
 /// Status of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Status {

@@ -6,6 +6,7 @@ mod functions;
 mod graphs;
 mod growth;
 mod kills;
+mod ops;
 mod programs;
 mod shrink;
 
@@ -20,6 +21,8 @@ pub(crate) enum FuzzVerb {
     /// Compare functions that TensorFlow wrote with its answers. TensorFlow is installed below the
     /// target folder unless `FERROFLOW_TENSORFLOW_PYTHON` names a Python that has it.
     Graphs(graphs::Flags),
+    /// Change recorded calls of ops at random, and compare with what TensorFlow computes.
+    Ops(ops::OpFlags),
     /// Compile random functions with `#[function]`, and compare tensors with numbers.
     Functions(functions::FunctionFlags),
     /// Make hostile calls of every op: a panic, an abort or a hang is a fault.
@@ -36,6 +39,7 @@ pub(crate) fn run(root: &Path, verb: &FuzzVerb) -> Result<()> {
     match verb {
         FuzzVerb::Programs(flags) => programs::run(root, flags),
         FuzzVerb::Graphs(flags) => graphs::run(root, flags),
+        FuzzVerb::Ops(flags) => ops::run(root, flags),
         FuzzVerb::Functions(flags) => functions::run(root, flags),
         FuzzVerb::Calls(flags) => calls::run(root, flags),
         FuzzVerb::Files(flags) => files::run(root, flags),

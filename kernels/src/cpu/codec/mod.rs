@@ -227,8 +227,12 @@ fn decode(call: &OpCall<'_>, kind: Kind) -> Result<Option<Arc<dyn Kernel>>> {
             DType::U8 => pixels.write(io, dtype, |x| x as u8),
             DType::U16 if pixels.wide => pixels.write(io, dtype, |x| x),
             DType::U16 => pixels.write(io, dtype, |x| x * factor),
-            _ if pixels.wide => pixels.write(io, dtype, |x| f32::from(x) / 65535.0),
-            _ => pixels.write(io, dtype, |x| f32::from(x) / 255.0),
+            // By the reciprocal, and PNG by way of 16 bits: what rounding leaves is TensorFlow's, too.
+            _ if pixels.wide => pixels.write(io, dtype, |x| f32::from(x) * (1.0 / 65535.0)),
+            _ if format == Format::Png => {
+                pixels.write(io, dtype, |x| f32::from(x * factor) * (1.0 / 65535.0))
+            }
+            _ => pixels.write(io, dtype, |x| f32::from(x) * (1.0 / 255.0)),
         }
     })))
 }

@@ -1,6 +1,6 @@
 //! Sparse tensors and dense ones: `SparseToDense`, `SparseDenseCwise…`, `SparseTensorDenseMatMul`.
 
-use super::SparseInputs;
+use super::{SparseInputs, coordinates_of};
 use crate::{
     cpu::{
         Build,
@@ -29,12 +29,13 @@ fn to_dense(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Cell>(
         dtype: DType,
         index_dtype: DType,
+        n: usize,
         shape: Shape,
         ordered: bool,
     ) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let indices = integers(io, 0, index_dtype);
-            let coordinates = positions(&indices, &shape, ordered)?;
+            let coordinates = positions(&indices, n, &shape, ordered)?;
             let (values, default) = (T::read(io, 2)?, &T::read(io, 3)?[0]);
             T::write(io, 0, dtype, &shape, |out| {
                 out.fill(default.clone());
@@ -48,14 +49,15 @@ fn to_dense(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     }
     let (dtype, shape) = (call.dtype(2), call.output_shape(0)?);
     let (index_dtype, ordered) = (call.dtype(0), call.attrs.bool("validate_indices")?);
-    Ok(with_cell!(dtype, T => kernel::<T>(dtype, index_dtype, shape, ordered)))
+    let n = call.shape(0).first().copied().unwrap_or(1);
+    Ok(with_cell!(dtype, T => kernel::<T>(dtype, index_dtype, n, shape, ordered)))
 }
 
 /// The positions of elements in a tensor of this shape. If asked for, each must come after the one
 /// before it.
-fn positions(indices: &[i64], shape: &Shape, ordered: bool) -> Result<Vec<usize>> {
+fn positions(indices: &[i64], n: usize, shape: &Shape, ordered: bool) -> Result<Vec<usize>> {
     let mut positions: Vec<usize> = Vec::new();
-    for place in indices.chunks_exact(shape.rank().max(1)) {
+    for place in coordinates_of(indices, n, shape.rank()) {
         let mut position = 0;
         for (&index, &size) in place.iter().zip(shape.iter()) {
             if usize::try_from(index).is_ok_and(|index| index < size) {

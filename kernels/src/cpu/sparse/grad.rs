@@ -1,7 +1,7 @@
 //! Gradients of elements of sparse tensors: `SparseAddGrad`, `SparseSliceGrad`; and the sum of a
 //! sparse tensor and a dense one, `SparseTensorDenseAdd`.
 
-use super::put_values;
+use super::{coordinates_of, put_values};
 use crate::{
     cpu::{
         Build,
@@ -24,14 +24,14 @@ pub(crate) const KERNELS: &[(&str, Build)] = &[
 ];
 
 /// Elements by their coordinates, which are `rank` integers each.
-fn by_coordinates(indices: &[i64], rank: usize) -> HashMap<&[i64], usize> {
-    indices.chunks_exact(rank.max(1)).enumerate().map(|(n, place)| (place, n)).collect()
+fn by_coordinates(indices: &[i64], n: usize, rank: usize) -> HashMap<&[i64], usize> {
+    coordinates_of(indices, n, rank).enumerate().map(|(n, place)| (place, n)).collect()
 }
 
 /// Each element of `a` and `b` gets the gradient of the sum at its coordinates; 0 where there is
 /// none.
 fn add_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Cell>(dtype: DType, rank: usize, n_sums: usize) -> Arc<dyn Kernel> {
+    fn kernel<T: Cell>(dtype: DType, n: [usize; 2], rank: usize, n_sums: usize) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (grads, sums): (&[T], &[i64]) = (T::read(io, 0)?, io.input(3));
             if grads.len() != n_sums {
@@ -39,11 +39,9 @@ fn add_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 let expected = format!("of {n_sums} elements");
                 return Err(Error::argument(op, argument, expected, grads.len()).into());
             }
-            let sums = by_coordinates(sums, rank);
-            for (input, output) in [(1, 0), (2, 1)] {
-                let indices: &[i64] = io.input(input);
-                let own: Vec<T> = indices
-                    .chunks_exact(rank.max(1))
+            let sums = by_coordinates(sums, n_sums, rank);
+            for (output, n) in n.into_iter().enumerate() {
+                let own: Vec<T> = coordinates_of(io.input(output + 1), n, rank)
                     .map(|place| sums.get(place).map_or_else(T::blank, |&n| grads[n].clone()))
                     .collect();
                 put_values(io, output, dtype, &own)?;
@@ -52,14 +50,14 @@ fn add_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         })
     }
     let (rank, n_sums) = (call.shape(3)[1], call.shape(3)[0]);
-    let dtype = call.dtype(0);
-    Ok(with_cell!(dtype, T => kernel::<T>(dtype, rank, n_sums)))
+    let (dtype, n) = (call.dtype(0), [call.shape(1)[0], call.shape(2)[0]]);
+    Ok(with_cell!(dtype, T => kernel::<T>(dtype, n, rank, n_sums)))
 }
 
 /// Each element of the input gets the gradient of the element it became in the window; 0 if it is
 /// outside.
 fn slice_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Cell>(dtype: DType, rank: usize, n_out: usize) -> Arc<dyn Kernel> {
+    fn kernel<T: Cell>(dtype: DType, n: usize, rank: usize, n_out: usize) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (grads, start): (&[T], &[i64]) = (T::read(io, 0)?, io.input(2));
             if grads.len() != n_out {
@@ -67,10 +65,8 @@ fn slice_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 let expected = format!("of {n_out} elements");
                 return Err(Error::argument(op, argument, expected, grads.len()).into());
             }
-            let kept = by_coordinates(io.input(3), rank);
-            let indices: &[i64] = io.input(1);
-            let own: Vec<T> = indices
-                .chunks_exact(rank.max(1))
+            let kept = by_coordinates(io.input(3), n_out, rank);
+            let own: Vec<T> = coordinates_of(io.input(1), n, rank)
                 .map(|place| {
                     let moved = place.iter().zip(start).map(|(at, start)| at.wrapping_sub(*start));
                     let moved: Vec<i64> = moved.collect();
@@ -80,8 +76,9 @@ fn slice_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             put_values(io, 0, dtype, &own)
         })
     }
-    let (dtype, rank, n_out) = (call.dtype(0), call.shape(1)[1], call.shape(3)[0]);
-    Ok(with_cell!(dtype, T => kernel::<T>(dtype, rank, n_out)))
+    let (dtype, n_out) = (call.dtype(0), call.shape(3)[0]);
+    let (n, rank) = (call.shape(1)[0], call.shape(1)[1]);
+    Ok(with_cell!(dtype, T => kernel::<T>(dtype, n, rank, n_out)))
 }
 
 fn dense_add(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {

@@ -44,6 +44,11 @@ impl SparseInputs {
     }
 }
 
+/// The coordinates of each of `n` elements, `rank` integers each: those of a scalar are empty.
+fn coordinates_of(indices: &[i64], n: usize, rank: usize) -> impl Iterator<Item = &[i64]> {
+    (0..n).map(move |n| &indices[n * rank..][..rank])
+}
+
 /// The coordinates of the elements of a sparse tensor, and its shape.
 #[derive(Debug, Clone, Copy)]
 struct Coordinates<'a> {
