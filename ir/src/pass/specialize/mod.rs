@@ -6,28 +6,27 @@
 //! no control edges (the order of the nodes is the order of effects), no calls but loops and
 //! branches, whose bodies are specialised too.
 
-use super::{
-    call::record,
-    elements::{IndexElements, Window, index_vector},
-    placement::Reason,
-};
+mod control_flow;
+mod formulas;
+mod index_values;
+
+use super::{call::record, placement::Reason};
 use crate::{
-    attr::{Attrs, NameAttrList},
+    attr::Attrs,
     budget,
-    dtype::DType,
-    emit::{self, Emit, ValueId},
     error::{Error, Result, SourceLocation},
     function::{FunctionDef, FunctionLibrary},
     graph::{Graph, NodeDef, NodeId, Outlet},
     host_tensor::HostTensor,
     infer::{InputFacts, infer},
     limits::Limits,
-    op::{AliasKind, CallKind, Effect, Formula, Lowering, OpDef, XlaFormula},
+    op::{AliasKind, Effect, Lowering, OpDef, XlaFormula},
     ops::names,
-    passthrough::is_invariant,
     registry,
     spec::ValueType,
 };
+pub use control_flow::{chosen_branch, truthiness};
+use formulas::is_expandable;
 use smallvec::SmallVec;
 use std::{collections::HashMap, mem, sync::Arc};
 
@@ -371,48 +370,6 @@ impl Body<'_> {
         self.push(name, op, attrs, inputs, outputs)
     }
 
-    /// The inputs, of which those that steer shapes are constants if all their elements turn out to be known.
-    fn with_host_values(
-        &mut self,
-        op: &'static OpDef,
-        attrs: &Attrs,
-        inputs: &[Outlet],
-    ) -> Result<SmallVec<[Outlet; 4]>> {
-        let mut inputs: SmallVec<[Outlet; 4]> = inputs.into();
-        let all_known = inputs.iter().all(|input| self.known.contains_key(input));
-        if all_known || !self.specializer.evaluate.folds() {
-            return Ok(inputs);
-        }
-        for (input, host) in inputs.iter_mut().zip(op.host_inputs(attrs)?) {
-            if host
-                && !self.known.contains_key(input)
-                && let Some(value) = IndexElements::new(&self.graph, &self.known).value(*input)
-            {
-                *input = self.constant("elements", value)?;
-            }
-        }
-        Ok(inputs)
-    }
-
-    /// A strided slice of computed bounds as the slice of known size that it is, if its elements tell.
-    fn sized_slice(
-        &mut self,
-        attrs: &Attrs,
-        inputs: &[Outlet],
-    ) -> Result<Option<(Arc<Attrs>, [Outlet; 3])>> {
-        let all_known = inputs.iter().skip(1).all(|input| self.known.contains_key(input));
-        if all_known || !self.specializer.evaluate.folds() {
-            return Ok(None);
-        }
-        let window = IndexElements::new(&self.graph, &self.known).window(attrs, inputs);
-        let Some(Window { begin, size }) = window else { return Ok(None) };
-        let dtype = self.ty(begin).dtype;
-        let Some(size) = index_vector(dtype, &size) else { return Ok(None) };
-        let size = self.constant("size", size)?;
-        let attrs = Attrs::new().with("T", self.ty(inputs[0]).dtype).with("Index", dtype);
-        Ok(Some((Arc::new(attrs), [inputs[0], begin, size])))
-    }
-
     fn push(
         &mut self,
         name: &str,
@@ -450,243 +407,13 @@ impl Body<'_> {
         Ok(outlet)
     }
 
-    /// The results of a call that can be computed now.
-    fn fold(
-        &self,
-        op: &'static OpDef,
-        attrs: &Attrs,
-        inputs: &[InputFacts<'_>],
-        outputs: &[ValueType],
-    ) -> Option<Vec<HostTensor>> {
-        let runs = !matches!(op.lowering, Lowering::Runtime | Lowering::Interface);
-        let enough = |input: &InputFacts<'_>| {
-            input.value.is_some() || (op.shape_only && input.ty.shape.is_known())
-        };
-        if op.effect != Effect::Pure || !runs || inputs.is_empty() || !inputs.iter().all(enough) {
-            return None;
-        }
-        let known: usize = inputs.iter().filter_map(|x| x.value).map(|x| x.bytes().len()).sum();
-        let result: usize = outputs
-            .iter()
-            .map(|ty| match (ty.shape.known(), ty.dtype.size()) {
-                (Some(shape), Some(size)) => shape.num_elements().saturating_mul(size),
-                _ => 0,
-            })
-            .fold(0, usize::saturating_add);
-        if result > known.saturating_mul(2).max(FOLDED_BYTES) {
-            return None;
-        }
-        self.specializer.evaluate.evaluate(op, attrs, inputs)
-    }
-
-    fn expand(
-        &mut self,
-        name: &str,
-        op: &'static OpDef,
-        attrs: &Attrs,
-        inputs: &[Outlet],
-    ) -> Result<Outlets> {
-        let Lowering::Composite(formula) = op.lowering else {
-            let what = "it is not a formula over other ops".into();
-            return Err(Error::Unsupported { op: op.name.into(), what });
-        };
-        self.expand_by(name, formula, op, attrs, inputs)
-    }
-
-    /// Adds the calls by which XLA computes an op. XLA asks for known shapes as well. The calls of
-    /// a formula are themselves what it means.
-    fn compile(
-        &mut self,
-        name: &str,
-        formula: Formula,
-        op: &'static OpDef,
-        attrs: &Attrs,
-        facts: &[InputFacts<'_>],
-        inputs: &[Outlet],
-    ) -> Result<Outlets> {
-        let asks = matches!(op.compiled, XlaFormula::OfKnownShapes(_));
-        if asks && !is_expandable(op, attrs, facts)? {
-            let what = "shapes that are not known ahead in a function compiled by XLA".into();
-            return Err(Error::Unsupported { op: op.name.into(), what });
-        }
-        self.compiled = false;
-        let results = self.expand_by(name, formula, op, attrs, inputs);
-        self.compiled = true;
-        results
-    }
-
-    fn expand_by(
-        &mut self,
-        name: &str,
-        formula: Formula,
-        op: &'static OpDef,
-        attrs: &Attrs,
-        inputs: &[Outlet],
-    ) -> Result<Outlets> {
-        let ids: Vec<ValueId> = inputs.iter().map(|&outlet| self.value_id(outlet)).collect();
-        let inner = format!("{}{name}/", self.prefix);
-        let outer = mem::replace(&mut self.prefix, inner);
-        let results = emit::expand_by(formula, self, op, attrs, &ids);
-        self.prefix = outer;
-        Ok(results?.into_iter().map(|id| self.values[id.0 as usize]).collect())
-    }
-
-    fn value_id(&mut self, outlet: Outlet) -> ValueId {
-        self.values.push(outlet);
-        ValueId(self.values.len() as u32 - 1)
-    }
-
     fn ty(&self, outlet: Outlet) -> &ValueType {
         self.graph.ty(outlet).expect("every node here has typed results")
-    }
-
-    /// Adds a call of functions: inlined, decided, or with specialised bodies.
-    fn call(&mut self, node: &NodeDef, op: &'static OpDef, inputs: &[Outlet]) -> Result<Outlets> {
-        let mut functions: SmallVec<[&NameAttrList; 2]> = SmallVec::new();
-        for attr in op.attrs {
-            match node.attrs.get(attr.name) {
-                Some(crate::AttrValue::Func(function)) => functions.push(function),
-                Some(crate::AttrValue::Funcs(list)) => functions.extend(list),
-                _ => {}
-            }
-        }
-        match op.call {
-            CallKind::None => {
-                let what = "it calls functions in a way nothing here knows".into();
-                Err(Error::Unsupported { op: op.name.into(), what })
-            }
-            CallKind::Inline => self.inline_call(node, functions[0], op.handed_on(inputs)),
-            CallKind::Module => {
-                let function = self.specializer.library.module(&node.attrs)?;
-                self.inline_function(node, &function, inputs)
-            }
-            CallKind::If | CallKind::Case => self.branch(node, op, &functions, inputs),
-            CallKind::While => self.repeat(node, op, &functions, inputs),
-        }
-    }
-
-    fn inline_call(
-        &mut self,
-        node: &NodeDef,
-        callee: &NameAttrList,
-        args: &[Outlet],
-    ) -> Result<Outlets> {
-        let function = self.specializer.library.get(&callee.name)?;
-        self.inline_function(node, &function, args)
-    }
-
-    fn inline_function(
-        &mut self,
-        node: &NodeDef,
-        function: &FunctionDef,
-        args: &[Outlet],
-    ) -> Result<Outlets> {
-        let inner = format!("{}{}/", self.prefix, node.name);
-        let outer = mem::replace(&mut self.prefix, inner);
-        let results = self.inline(function, args);
-        self.prefix = outer;
-        Ok(results?.into())
-    }
-
-    /// A choice between functions by input 0: taken now if that is known.
-    fn branch(
-        &mut self,
-        node: &NodeDef,
-        op: &'static OpDef,
-        functions: &[&NameAttrList],
-        inputs: &[Outlet],
-    ) -> Result<Outlets> {
-        let (predicate, args) = (inputs[0], &inputs[1..]);
-        if let Some(value) = self.known.get(&predicate) {
-            let taken = chosen_branch(op.call, value, functions.len())?;
-            return self.inline_call(node, functions[taken], args);
-        }
-        let known: Vec<Argument> = args
-            .iter()
-            .map(|arg| Argument { ty: self.ty(*arg).clone(), value: self.known.get(arg).cloned() })
-            .collect();
-        let bodies: Vec<Specialized> = functions
-            .iter()
-            .map(|function| self.nested_body(function, &known))
-            .collect::<Result<_>>()?;
-        let outputs = joined_types(op, node, &bodies)?;
-        let outlets = self.push(&node.name, op, node.attrs.clone(), inputs, outputs)?;
-        self.attach(&outlets, bodies);
-        Ok(outlets)
-    }
-
-    /// A loop: the types of its variables are widened until the body returns what it takes.
-    fn repeat(
-        &mut self,
-        node: &NodeDef,
-        op: &'static OpDef,
-        functions: &[&NameAttrList],
-        inputs: &[Outlet],
-    ) -> Result<Outlets> {
-        let [condition, body] = functions else {
-            let found = functions.len();
-            return Err(Error::argument(op.name, "functions", "a condition and a body", found));
-        };
-        let mut types: Vec<ValueType> = inputs.iter().map(|&x| self.ty(x).clone()).collect();
-        let values: Vec<Option<HostTensor>> = self
-            .invariants(body, &types)?
-            .into_iter()
-            .zip(inputs)
-            .map(|(invariant, input)| if invariant { self.known.get(input).cloned() } else { None })
-            .collect();
-        loop {
-            let args: Vec<Argument> = types
-                .iter()
-                .zip(&values)
-                .map(|(ty, value)| Argument { ty: ty.clone(), value: value.clone() })
-                .collect();
-            let specialized = self.nested_body(body, &args)?;
-            let widened = widen(op, &types, &specialized)?;
-            if widened != types {
-                types = widened;
-                continue;
-            }
-            let condition = self.nested_body(condition, &args)?;
-            let bodies = vec![condition, specialized];
-            let outlets = self.push(&node.name, op, node.attrs.clone(), inputs, types)?;
-            self.attach(&outlets, bodies);
-            let known = outlets.iter().zip(values);
-            self.known.extend(known.filter_map(|(&outlet, value)| Some((outlet, value?))));
-            return Ok(outlets);
-        }
-    }
-
-    /// Arguments that the body returns unchanged.
-    fn invariants(&self, body: &NameAttrList, types: &[ValueType]) -> Result<Vec<bool>> {
-        let function = self.specializer.library.get(&body.name)?;
-        let library = &self.specializer.library;
-        Ok((0..types.len()).map(|index| is_invariant(library, &function, index)).collect())
-    }
-
-    fn nested_body(&mut self, callee: &NameAttrList, args: &[Argument]) -> Result<Specialized> {
-        let function = self.specializer.library.get(&callee.name)?;
-        if function.args.len() != args.len() {
-            let expected = format!("{} tensors", function.args.len());
-            let name = function.name.to_string();
-            return Err(Error::argument(name, "arguments", expected, args.len()));
-        }
-        self.specializer.body(&function, args, &mut self.path, &self.device, self.compiled)
-    }
-
-    fn attach(&mut self, outlets: &[Outlet], bodies: Vec<Specialized>) {
-        let id = match outlets.first() {
-            Some(outlet) => outlet.node,
-            None => self.graph.ids().last().expect("the node was just added"),
-        };
-        self.nested.insert(id, bodies);
     }
 }
 
 /// The attribute of functions that TensorFlow has XLA compile.
 const COMPILED: &str = "_XlaMustCompile";
-
-/// Results of up to this many bytes are computed ahead whatever their inputs are.
-const FOLDED_BYTES: usize = 1 << 16;
 
 fn constant(op: &'static OpDef, attrs: &Attrs) -> Option<HostTensor> {
     if op.inputs.is_empty() { attrs.tensor("value").ok().cloned() } else { None }
@@ -697,15 +424,6 @@ fn constant(op: &'static OpDef, attrs: &Attrs) -> Option<HostTensor> {
 /// nothing of the shapes at run time.
 fn is_redundant(kind: AliasKind, input: &ValueType, output: &ValueType) -> bool {
     input == output && (kind == AliasKind::Identity || output.shape.is_known())
-}
-
-/// A formula needs known shapes, and known values of inputs that steer shapes.
-fn is_expandable(op: &'static OpDef, attrs: &Attrs, inputs: &[InputFacts<'_>]) -> Result<bool> {
-    let host = op.host_inputs(attrs)?;
-    let ready = |(input, &host): (&InputFacts<'_>, &bool)| {
-        input.ty.shape.is_known() && (!host || input.value.is_some())
-    };
-    Ok(inputs.iter().zip(&host).all(ready))
 }
 
 fn lookup(
@@ -721,121 +439,4 @@ fn lookup(
         })
     };
     node.inputs().iter().map(find).collect()
-}
-
-/// The function that input 0 of an `If` or a `Case` chooses.
-///
-/// # Errors
-///
-/// [`Error::DType`] or [`Error::ElementCount`] when the value is none that could choose.
-pub fn chosen_branch(call: CallKind, value: &HostTensor, n_branches: usize) -> Result<usize> {
-    let last = n_branches.saturating_sub(1);
-    if call == CallKind::Case {
-        let index = value.as_scalar::<i32>()?;
-        return Ok(usize::try_from(index).map_or(last, |index| index.min(last)));
-    }
-    truthiness(value).map(|truth| usize::from(!truth).min(last))
-}
-
-/// Whether a tensor counts as true: a number that is not zero, a string that is not empty, any
-/// other tensor that has elements.
-///
-/// # Errors
-///
-/// [`Error::DType`] for handles.
-pub fn truthiness(value: &HostTensor) -> Result<bool> {
-    if value.shape().rank() > 0 {
-        return Ok(!value.is_empty());
-    }
-    match value.dtype() {
-        DType::String => Ok(!value.strings()?[0].is_empty()),
-        DType::F32 => Ok(value.as_scalar::<f32>()? != 0.0),
-        DType::F64 => Ok(value.as_scalar::<f64>()? != 0.0),
-        DType::Resource | DType::Variant => {
-            Err(Error::DType { expected: DType::Bool, found: value.dtype() })
-        }
-        _ => Ok(value.bytes().iter().any(|&byte| byte != 0)),
-    }
-}
-
-/// The types that results of all branches have in common.
-fn joined_types(
-    op: &'static OpDef,
-    node: &NodeDef,
-    bodies: &[Specialized],
-) -> Result<Vec<ValueType>> {
-    let dtypes = op.output_dtypes(&node.attrs)?;
-    let mut joined = Vec::with_capacity(dtypes.len());
-    for (index, &dtype) in dtypes.iter().enumerate() {
-        let mut found: Option<ValueType> = None;
-        for body in bodies.iter().filter(|body| body.failure.is_none()) {
-            let ty = body.result_type(index).filter(|ty| ty.dtype == dtype).ok_or_else(|| {
-                let found = body.result_type(index).map_or("none".into(), ToString::to_string);
-                Error::argument(op.name, format!("branch result {index}"), dtype.name(), found)
-            })?;
-            found = Some(found.map_or_else(|| ty.clone(), |known| known.generalize(ty)));
-        }
-        joined.push(found.unwrap_or_else(|| ValueType::new(dtype, crate::PartialShape::Unknown)));
-    }
-    Ok(joined)
-}
-
-/// The types of loop variables that also hold after one more iteration.
-fn widen(op: &'static OpDef, types: &[ValueType], body: &Specialized) -> Result<Vec<ValueType>> {
-    if body.failure.is_some() {
-        return Ok(types.to_vec());
-    }
-    let one = |(index, ty): (usize, &ValueType)| {
-        let after = body.result_type(index);
-        match after.filter(|after| after.dtype == ty.dtype) {
-            Some(after) => Ok(ty.generalize(after)),
-            None => {
-                let found = after.map_or("none".into(), ToString::to_string);
-                Err(Error::argument(
-                    op.name,
-                    format!("body result {index}"),
-                    ty.dtype.name(),
-                    found,
-                ))
-            }
-        }
-    };
-    types.iter().enumerate().map(one).collect()
-}
-
-/// Formulas add their calls to the body.
-impl Emit for Body<'_> {
-    fn emit(
-        &mut self,
-        op: &'static OpDef,
-        attrs: Attrs,
-        inputs: &[ValueId],
-    ) -> Result<SmallVec<[ValueId; 2]>> {
-        let inputs: SmallVec<[Outlet; 4]> =
-            inputs.iter().map(|id| self.values[id.0 as usize]).collect();
-        let attrs = Arc::new(op.complete_attrs(attrs)?);
-        let outlets = if op.effect == Effect::OfCallee {
-            self.call(&NodeDef::new(op.name, op, attrs), op, &inputs)?
-        } else {
-            self.add(op.name, op, attrs, &inputs)?
-        };
-        Ok(outlets.into_iter().map(|outlet| self.value_id(outlet)).collect())
-    }
-
-    fn constant(&mut self, tensor: HostTensor) -> Result<ValueId> {
-        let outlet = Body::constant(self, "constant", tensor)?;
-        Ok(self.value_id(outlet))
-    }
-
-    fn ty(&self, id: ValueId) -> ValueType {
-        Body::ty(self, self.values[id.0 as usize]).clone()
-    }
-
-    fn value(&self, id: ValueId) -> Option<HostTensor> {
-        self.known.get(&self.values[id.0 as usize]).cloned()
-    }
-
-    fn library(&self) -> Option<&FunctionLibrary> {
-        Some(self.specializer.library)
-    }
 }
