@@ -95,7 +95,7 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/src/elementwise/tile/lanes/mod.rs",
     "kernels/src/elementwise/tile/lanes/neon.rs",
     "kernels/src/elementwise/tile/lanes/simd128.rs",
-    "kernels/src/elementwise/tile/line.rs",
+    "kernels/src/elementwise/tile/line/mod.rs",
     "kernels/src/elementwise/tile/machine.rs",
     "kernels/src/elementwise/tile/mod.rs",
     "kernels/src/frame.rs",

@@ -40,8 +40,12 @@ const PIECE: usize = 1 << 16;
 /// Elements of a block of rows.
 const BLOCK: usize = 1 << 13;
 
-/// Rows of a block of short ones.
+/// Rows of a block, and of one of rows that share tiles.
 const MOST_ROWS: usize = 16;
+const MOST_SHORT_ROWS: usize = 64;
+
+/// Rows of fewer elements share tiles.
+const SHORT_COLS: usize = 128;
 
 /// Compiles a region without an anchor; `None` where it does not reduce along rows, or rows are too
 /// long.
@@ -108,7 +112,8 @@ impl RowRegion {
         let (out_cols, out_width) = (if reduces { 1 } else { cols }, expr.dtype().size()?);
         // Rows of an operand that are not as far apart come one by one.
         let is_even = operands.iter().all(|operand| operand.step.is_some());
-        let block = if is_even { (BLOCK / cols).clamp(1, MOST_ROWS) } else { 1 };
+        let most = if cols < SHORT_COLS { MOST_SHORT_ROWS } else { MOST_ROWS };
+        let block = if is_even { (BLOCK / cols).clamp(1, most) } else { 1 };
         // Those that would not be there any more when they are read.
         let streamed_from =
             last_level_cache().map_or(STREAMED_FROM, |bytes| STREAMED_FROM.max(bytes / 4));

@@ -1,5 +1,7 @@
 //! Tile programs along lines.
 
+mod packed;
+
 use super::{
     AHEAD, Program,
     compile::{TileContent, TileSlot},
@@ -13,6 +15,7 @@ use crate::{
     simd::{Vectorized, vectorize},
 };
 use ferroflow_ir::ReduceKind;
+use packed::PackedLines;
 use smallvec::SmallVec;
 use std::{ops::Deref, sync::Arc};
 
@@ -37,6 +40,8 @@ struct Line<P, const N: usize> {
     tiles: Vec<Tile<N>>,
     /// A tile for each slot that is not the program's own: what the end of a line is copied to.
     copies: Vec<Tile<N>>,
+    /// Memory for lines that are computed as one.
+    packed: PackedLines,
 }
 
 impl<M, P, const N: usize> Line<P, N>
@@ -54,7 +59,7 @@ where
         assert_eq!(tiles.len(), program.n_own, "every tile of its own");
         tiles.push(Tile([0.0; N]));
         let copies = vec![Tile([0.0; N]); program.places.len() - program.n_own];
-        Line { program, tiles, copies }
+        Line { program, tiles, copies, packed: PackedLines::default() }
     }
 }
 
@@ -94,6 +99,9 @@ where
     }
 
     fn run_lines(&mut self, lines: &ElementLines<'_>, outs: &mut [&mut [u8]], streams: bool) {
+        if packed::is_faster::<N>(lines) {
+            return self.run_packed(lines, outs, streams);
+        }
         let mut page = StackPage::begin();
         page.hold();
         assert_eq!(outs.len(), self.program.n_results, "an output for each result");
@@ -133,6 +141,9 @@ where
 
     fn fold_lines(&mut self, lines: &ElementLines<'_>, kind: ReduceKind, totals: &mut [f32]) {
         assert_eq!(totals.len(), lines.n, "a total for each line");
+        if packed::is_faster::<N>(lines) && lines.len < N {
+            return self.fold_packed(lines, kind, totals);
+        }
         let mut page = StackPage::begin();
         page.hold();
         let program = self.program.clone();
@@ -150,7 +161,7 @@ where
                 let parts = &mut self.tiles[program.n_own].0[..rest];
                 parts.copy_from_slice(&self.copies[result].0[..rest]);
             }
-            *total = vectorize(Total(&mut self.tiles[program.n_own].0, kind));
+            *total = vectorize(Total { parts: &mut self.tiles[program.n_own].0, n: N, kind });
         }
     }
 }
@@ -164,26 +175,34 @@ fn start(kind: ReduceKind) -> f32 {
     }
 }
 
-/// The parts of an accumulator, of which there is a power of two, combined pairwise.
-struct Total<'a, const N: usize>(&'a mut [f32; N], ReduceKind);
+/// The first `n` parts of an accumulator, a power of two, combined pairwise.
+struct Total<'a, const N: usize> {
+    parts: &'a mut [f32; N],
+    n: usize,
+    kind: ReduceKind,
+}
 
 impl<const N: usize> Vectorized for Total<'_, N> {
     type Output = f32;
 
     #[inline(always)]
     fn run(self) -> f32 {
-        let Total(parts, kind) = self;
+        let Total { parts, n, kind } = self;
         match kind {
-            ReduceKind::Max => halved(parts, |a, b| if a.is_nan() || a > b { a } else { b }),
-            ReduceKind::Min => halved(parts, |a, b| if a.is_nan() || a < b { a } else { b }),
-            _ => halved(parts, |a, b| a + b),
+            ReduceKind::Max => halved(parts, n, |a, b| if a.is_nan() || a > b { a } else { b }),
+            ReduceKind::Min => halved(parts, n, |a, b| if a.is_nan() || a < b { a } else { b }),
+            _ => halved(parts, n, |a, b| a + b),
         }
     }
 }
 
 #[inline(always)]
-fn halved<const N: usize>(parts: &mut [f32; N], combine: impl Fn(f32, f32) -> f32) -> f32 {
-    let mut width = N / 2;
+fn halved<const N: usize>(
+    parts: &mut [f32; N],
+    n: usize,
+    combine: impl Fn(f32, f32) -> f32,
+) -> f32 {
+    let mut width = n / 2;
     while width > 0 {
         let (low, high) = parts.split_at_mut(width);
         low.iter_mut().zip(high).for_each(|(low, high)| *low = combine(*low, *high));
@@ -200,6 +219,16 @@ fn fill<const N: usize>(tile: &mut Tile<N>, element: &[u8]) {
             .chunks_exact_mut(element.len())
             .for_each(|cell| cell.copy_from_slice(element)),
     }
+}
+
+/// The input, bytes and step of a slot for a single element, of which there is one for each element of a line.
+fn repeated<'a>(
+    content: &TileContent,
+    lines: &ElementLines<'a>,
+) -> Option<(usize, &'a [u8], usize)> {
+    let TileContent::Scalar(input) = content else { return None };
+    let LinesSource::Elements { bytes, step, .. } = lines.sources[*input] else { return None };
+    Some((*input, bytes, step))
 }
 
 /// Lines of more elements are not rows of which the next is still in the cache when its turn comes.
@@ -252,10 +281,17 @@ where
         let in_place = lines.sources.iter().any(|source| matches!(source, LinesSource::InPlace));
         for (slot, place) in self.program.places.iter().enumerate() {
             let (first, from_line_to_line, width, asked) = match place {
-                TileSlot::Own(tile, _) => {
-                    table.pointers.stay(base.wrapping_add(*tile).cast());
-                    continue;
-                }
+                TileSlot::Own(tile, content) => match repeated(content, lines) {
+                    Some((input, bytes, step)) => {
+                        let width = self.program.input_widths[input];
+                        assert!(bytes.len() >= lines.len * width, "an element for each");
+                        (bytes.as_ptr().cast_mut(), step, width, [0, 0])
+                    }
+                    None => {
+                        table.pointers.stay(base.wrapping_add(*tile).cast());
+                        continue;
+                    }
+                },
                 TileSlot::Output(output) => {
                     let asked = if asks && !in_place { [0, 8] } else { [0, 0] };
                     let width = if is_folded { 0 } else { self.program.width_of(*output) };
@@ -385,6 +421,15 @@ where
     /// Copies the last `rest` elements of a line, whose output has the bytes `out`.
     fn copy_ends_of(&mut self, lines: &ElementLines<'_>, line: usize, rest: usize, out: &[u8]) {
         let whole = lines.len - rest;
+        for place in &self.program.places {
+            if let TileSlot::Own(tile, content) = place
+                && let Some((input, bytes, step)) = repeated(content, lines)
+            {
+                let width = self.program.input_widths[input];
+                let end = &bytes[line * step + whole * width..][..rest * width];
+                tile_bytes(&mut self.tiles[*tile])[..end.len()].copy_from_slice(end);
+            }
+        }
         self.copy_ends(rest, |input, width| match lines.sources[input] {
             LinesSource::Elements { bytes, step, .. } => &bytes[line * step + whole * width..],
             LinesSource::InPlace => &out[whole * width..],
