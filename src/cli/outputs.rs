@@ -61,7 +61,8 @@ pub(super) fn report(outputs: &BTreeMap<String, EagerTensor>) -> Result<Report> 
     Ok(Report { text: texts.join("\n"), json: Value::Object(fields) })
 }
 
-/// Writes all outputs, or none if one of the files must not be replaced.
+/// Writes all outputs, or none if one of the files must not be replaced. A `/` in the name of an output stands for
+/// a folder.
 pub(super) fn write(
     folder: &Path,
     outputs: &BTreeMap<String, EagerTensor>,
@@ -70,7 +71,7 @@ pub(super) fn write(
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let mut files = Vec::new();
     for (name, tensor) in outputs {
-        ensure!(!name.contains(['/', '\\', '\0']) && name != "..", "output `{name}` names no file");
+        ensure!(name.split('/').all(is_file_name), "output `{name}` names no file");
         let path = folder.join(format!("{name}.npy"));
         if path.exists() && !overwrite {
             bail!("{}: the file exists; --overwrite replaces it", path.display());
@@ -78,7 +79,35 @@ pub(super) fn write(
         files.push((path, tensor));
     }
     for (path, tensor) in files {
+        let folder = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         npy::write(path, tensor.host()?)?;
     }
     Ok(())
+}
+
+/// Whether this names a file or a folder in the one that it is looked for in.
+fn is_file_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(['\\', '\0'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferroflow::ir::HostTensor;
+
+    #[test]
+    fn outputs_are_written_in_folders_and_never_outside() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let one = |name: &str| {
+            let tensor = EagerTensor::from(HostTensor::scalar(2.5f32));
+            write(folder.path(), &BTreeMap::from([(name.to_string(), tensor)]), false)
+        };
+        one("state/0").expect("a file in a folder");
+        let written = npy::read(folder.path().join("state/0.npy")).expect("a tensor");
+        assert_eq!(written, HostTensor::scalar(2.5f32));
+        for name in ["../x", "a/../../x", "/x", "a//x", "..", "a\\x", ""] {
+            assert!(one(name).is_err(), "{name}");
+        }
+    }
 }

@@ -48,10 +48,8 @@ fn build(call: &OpCall<'_>, start: Start) -> Result<Option<Arc<dyn Kernel>>> {
     if uniform && !matches!(noise, "" | "uniform") {
         return Err(call.wrong("noise", "\"uniform\" where `uniform_noise` is true", noise));
     }
-    if noise != "zero" {
-        let what = "random pixels outside the image".into();
-        return Err(Error::Unsupported { op: call.op.name.into(), what }.into());
-    }
+    // Random pixels are those outside of the image alone, of which there may be none.
+    let (op, noise) = (call.op.name, noise.to_string());
     let meaning = Meaning {
         normalized: call.attrs.bool("normalized")?,
         centered: call.attrs.bool("centered")?,
@@ -76,6 +74,10 @@ fn build(call: &OpCall<'_>, start: Start) -> Result<Option<Arc<dyn Kernel>>> {
                 Some((row, column)) => {
                     let pixel = (image * height + row) * width + column;
                     y.copy_from_slice(&x[pixel * channels..][..channels]);
+                }
+                None if noise != "zero" => {
+                    let what = format!("random pixels outside the image (`noise` is \"{noise}\")");
+                    return Err(Error::Unsupported { op: op.into(), what: what.into() }.into());
                 }
                 None => y.fill(0.0),
             }
