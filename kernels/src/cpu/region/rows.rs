@@ -29,7 +29,7 @@ use smallvec::SmallVec;
 use std::{borrow::Cow, mem};
 
 /// Rows shorter than this are faster in other ways.
-const LEAST_COLS: usize = 48;
+const LEAST_COLS: usize = 8;
 
 /// Rows longer than this do not fit the caches near the processor.
 const MOST_COLS: usize = 1 << 16;
@@ -236,6 +236,40 @@ impl<'p> RowInputs<'p> {
         }));
         run(&ElementLines { sources: &sources, n, len: self.rows.cols, is_all: false });
     }
+
+    /// Hands `run` the operands of a program along `n` rows from row `first` on, which have a single element in
+    /// each.
+    fn with_numbers(
+        &self,
+        reads: &[Read],
+        made: &Made,
+        (first, n): (usize, usize),
+        run: impl FnOnce(&ElementLines<'_>),
+    ) {
+        let single = |read: &Read| match *read {
+            Read::Single(index) => {
+                let (bytes, step) =
+                    (self.operand(index, first, n), self.rows.operands[index].step.unwrap_or(0));
+                let element = |row: usize| bytemuck::pod_read_unaligned(&bytes[row * step..][..4]);
+                (0..n).map(element).collect()
+            }
+            _ => SmallVec::new(),
+        };
+        let singles: SmallVec<[SmallVec<[f32; 16]>; 4]> = reads.iter().map(single).collect();
+        let sources: SmallVec<[LinesSource<'_>; 4]> = reads
+            .iter()
+            .zip(&singles)
+            .map(|(read, single)| {
+                let elements = match *read {
+                    Read::Number(number, _) => &made.numbers[number][..n],
+                    _ => &single[..],
+                };
+                let bytes = bytemuck::cast_slice(elements);
+                LinesSource::Elements { bytes, step: 0, asked: [0, 0] }
+            })
+            .collect();
+        run(&ElementLines { sources: &sources, n: 1, len: n, is_all: true });
+    }
 }
 
 /// A runner, if the stage has one, and its registers.
@@ -270,7 +304,10 @@ impl<'p> Running<'p> {
             Stage::Keep { line, .. } | Stage::Reduce { line, .. } | Stage::Result(line) => {
                 (Some(line.program.runner()), Vec::new())
             }
-            Stage::Number { program, .. } => (None, program.registers().to_vec()),
+            Stage::Number { line, program, .. } => {
+                let runner = line.as_ref().map(|line| line.program.runner());
+                (runner, program.registers().to_vec())
+            }
             Stage::Single(_) => (None, Vec::new()),
         });
         let kept = vec![vec![0.0; rows.block * rows.cols]; plan.n_kept];
@@ -319,14 +356,24 @@ impl<'p> Running<'p> {
                     }
                     self.made.numbers[*number] = totals;
                 }
-                Stage::Number { program, inputs, out, number, is_reciprocal } => {
-                    for row in 0..n {
-                        let result = self.number(index, program, inputs, *out, (first, row))?;
-                        self.made.numbers[*number][row] = result;
-                        let is_tiny = result.abs() < f32::MIN_POSITIVE;
-                        if *is_reciprocal && is_tiny && plan.has_reciprocals {
-                            return Ok(false);
+                Stage::Number { line, program, inputs, out, number, is_reciprocal } => {
+                    let mut results = mem::take(&mut self.made.numbers[*number]);
+                    let own = &mut results[..n];
+                    if let (Some(line), Some(runner)) = (line, &mut self.runners[index].0) {
+                        let run = |lines: &ElementLines<'_>| {
+                            runner.run_lines(lines, &mut [bytemuck::cast_slice_mut(own)], false);
+                        };
+                        self.at.with_numbers(&line.reads, &self.made, (first, n), run);
+                    } else {
+                        for (row, result) in own.iter_mut().enumerate() {
+                            *result = self.number(index, program, inputs, *out, (first, row))?;
                         }
+                    }
+                    let is_tiny = |result: &f32| result.abs() < f32::MIN_POSITIVE;
+                    let is_inexact = *is_reciprocal && results[..n].iter().any(is_tiny);
+                    self.made.numbers[*number] = results;
+                    if is_inexact && plan.has_reciprocals {
+                        return Ok(false);
                     }
                 }
                 Stage::Result(line) => {

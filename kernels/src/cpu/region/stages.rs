@@ -28,8 +28,10 @@ pub(super) enum Stage {
     Keep { line: Line, kept: usize },
     /// Reduces elements to a number of the row.
     Reduce { line: Line, kind: ReduceKind, number: usize },
-    /// Computes a number of the row from others and from operands, by their positions.
+    /// Computes a number of the row from others and from operands, by their positions: those of all rows of a
+    /// block by the line, if there is one.
     Number {
+        line: Option<Line>,
         program: ScalarBytecode,
         inputs: Vec<(usize, Register)>,
         out: Register,
@@ -308,8 +310,20 @@ impl<'a> Builder<'a> {
             }
             _ => false,
         };
-        self.stages.push(Stage::Number { program, inputs, out, number, is_reciprocal });
+        let line = self.number_line(&part);
+        self.stages.push(Stage::Number { line, program, inputs, out, number, is_reciprocal });
         Some(())
+    }
+
+    /// The program that computes a number of several rows, along them.
+    fn number_line(&mut self, part: &Expr) -> Option<Line> {
+        let (expr, used) = part.compacted();
+        let dtypes: Vec<DType> = used.iter().map(|&position| self.dtypes[position]).collect();
+        if expr.dtype() != DType::F32 || dtypes.iter().any(|&dtype| dtype != DType::F32) {
+            return None;
+        }
+        let program = compile(&expr, &dtypes, &vec![Along::Elements; used.len()])?;
+        Some(Line { program, reads: used.iter().map(|&position| self.read(position)).collect() })
     }
 }
 

@@ -161,7 +161,7 @@ where
                 let parts = &mut self.tiles[program.n_own].0[..rest];
                 parts.copy_from_slice(&self.copies[result].0[..rest]);
             }
-            *total = vectorize(Total { parts: &mut self.tiles[program.n_own].0, n: N, kind });
+            *total = vectorize(Total(&mut self.tiles[program.n_own].0, kind));
         }
     }
 }
@@ -175,34 +175,26 @@ fn start(kind: ReduceKind) -> f32 {
     }
 }
 
-/// The first `n` parts of an accumulator, a power of two, combined pairwise.
-struct Total<'a, const N: usize> {
-    parts: &'a mut [f32; N],
-    n: usize,
-    kind: ReduceKind,
-}
+/// The parts of an accumulator, of which there is a power of two, combined pairwise.
+struct Total<'a, const N: usize>(&'a mut [f32; N], ReduceKind);
 
 impl<const N: usize> Vectorized for Total<'_, N> {
     type Output = f32;
 
     #[inline(always)]
     fn run(self) -> f32 {
-        let Total { parts, n, kind } = self;
+        let Total(parts, kind) = self;
         match kind {
-            ReduceKind::Max => halved(parts, n, |a, b| if a.is_nan() || a > b { a } else { b }),
-            ReduceKind::Min => halved(parts, n, |a, b| if a.is_nan() || a < b { a } else { b }),
-            _ => halved(parts, n, |a, b| a + b),
+            ReduceKind::Max => halved(parts, |a, b| if a.is_nan() || a > b { a } else { b }),
+            ReduceKind::Min => halved(parts, |a, b| if a.is_nan() || a < b { a } else { b }),
+            _ => halved(parts, |a, b| a + b),
         }
     }
 }
 
 #[inline(always)]
-fn halved<const N: usize>(
-    parts: &mut [f32; N],
-    n: usize,
-    combine: impl Fn(f32, f32) -> f32,
-) -> f32 {
-    let mut width = n / 2;
+fn halved<const N: usize>(parts: &mut [f32; N], combine: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut width = N / 2;
     while width > 0 {
         let (low, high) = parts.split_at_mut(width);
         low.iter_mut().zip(high).for_each(|(low, high)| *low = combine(*low, *high));

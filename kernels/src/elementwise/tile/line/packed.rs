@@ -68,7 +68,11 @@ impl PackedLines {
 /// Adds an element `n` times.
 fn repeat(element: &[u8], n: usize, to: &mut Vec<u8>) {
     match <[u8; 4]>::try_from(element) {
-        Ok(element) => to.extend(std::iter::repeat_n(element, n).flatten()),
+        Ok(element) => {
+            let before = to.len();
+            to.resize(before + n * element.len(), 0);
+            to[before..].as_chunks_mut().0.fill(element);
+        }
         Err(_) => (0..n).for_each(|_| to.extend_from_slice(element)),
     }
 }
@@ -107,12 +111,24 @@ where
         let accumulator = self.program.n_own;
         self.tiles[accumulator].0.fill(start(kind));
         self.run_packed(lines, &mut [bytemuck::cast_slice_mut(&mut elements)], false);
-        let n = lines.len.next_power_of_two();
-        for (line, total) in elements.chunks_exact(lines.len).zip(totals) {
-            let mut parts = [start(kind); N];
-            parts[..line.len()].copy_from_slice(line);
-            *total = vectorize(Total { parts: &mut parts, n, kind });
-        }
+        let lines = elements.chunks_exact(lines.len).zip(totals);
+        lines.for_each(|(line, total)| *total = total_of(line, kind));
         self.packed.elements = elements;
+    }
+}
+
+/// The total of a line of no more than 128 elements: as of a tile that has the start of a reduction behind them.
+fn total_of(line: &[f32], kind: ReduceKind) -> f32 {
+    fn of<const N: usize>(line: &[f32], kind: ReduceKind) -> f32 {
+        let mut parts = [start(kind); N];
+        parts[..line.len()].copy_from_slice(line);
+        vectorize(Total(&mut parts, kind))
+    }
+    match line.len() {
+        0..=8 => of::<8>(line, kind),
+        9..=16 => of::<16>(line, kind),
+        17..=32 => of::<32>(line, kind),
+        33..=64 => of::<64>(line, kind),
+        _ => of::<128>(line, kind),
     }
 }
