@@ -464,7 +464,7 @@ mod tests {
         });
         let parts = [Replacement::Expr(&x), Replacement::Expr(&sum)];
         let expr = chosen.expect("an expression").substitute(&parts);
-        for cols in [128, 300] {
+        for cols in [17, 40, 128, 300] {
             let x: Vec<f32> =
                 (0..5 * cols).map(|at| (at % 7) as f32 - (at / cols) as f32).collect();
             let Some(found) = run_expr(&expr, &x, cols, usize::MAX) else { return };
@@ -476,11 +476,11 @@ mod tests {
         }
     }
 
-    /// With rows that are whole tiles, and with others; in blocks of several rows, of which the last is
+    /// With rows that are whole tiles, with others, and with several to a tile; in blocks of several rows, of which the last is
     /// not whole, and one by one.
     #[test]
     fn rows_that_pass_the_caches_by_and_rows_alone_are_the_same() {
-        for cols in [1024, 1000, 50] {
+        for cols in [1024, 1000, 200, 129, 64, 50, 17, 8] {
             let number = |at: usize| ((at * 7919) % 1009) as f32 / 64.0 - 7.0;
             let x: Vec<f32> = (0..203 * cols).map(number).collect();
             let Some(all) = run(&x, cols, usize::MAX) else { return };
