@@ -30,9 +30,13 @@ pub(super) const KERNELS: &[(&str, Build)] = &[
 /// Elements per piece of work.
 const PIECE: usize = 1 << 14;
 
+/// Rows shorter than this are faster one by one.
+const LEAST_COLS: usize = 48;
+
 /// The kernel of rows that wide vectors compute, where there is one.
 fn by_rows(call: &OpCall<'_>, is_log: bool) -> Option<Arc<dyn Kernel>> {
     let (dtype, shape) = (call.dtype(0), call.shape(0));
+    shape.last().filter(|&&cols| cols >= LEAST_COLS)?;
     let expr = softmax_of(&Expr::input(0, dtype), is_log)?;
     Some(Arc::new(RowRegion::of_one(&expr, dtype, shape)?))
 }

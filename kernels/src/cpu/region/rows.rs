@@ -29,7 +29,7 @@ use smallvec::SmallVec;
 use std::{borrow::Cow, mem};
 
 /// Rows shorter than this are faster in other ways.
-const LEAST_COLS: usize = 8;
+const LEAST_COLS: usize = 96;
 
 /// Rows longer than this do not fit the caches near the processor.
 const MOST_COLS: usize = 1 << 16;
@@ -133,8 +133,7 @@ impl RowRegion {
     /// The rows of one input, those along its last dimension.
     pub(in crate::cpu) fn of_one(expr: &Expr, dtype: DType, shape: &Shape) -> Option<RowRegion> {
         let operand = RegionOperand::new(shape, shape, 1, dtype.size()?)?;
-        let cols = shape.last().copied().filter(|&cols| cols >= LEAST_COLS)?;
-        RowRegion::new(expr, &[dtype], vec![operand], cols, false)
+        RowRegion::new(expr, &[dtype], vec![operand], *shape.last()?, false)
     }
 }
 

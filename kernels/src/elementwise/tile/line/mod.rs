@@ -17,7 +17,7 @@ use crate::{
 use ferroflow_ir::ReduceKind;
 use packed::PackedLines;
 use smallvec::SmallVec;
-use std::{ops::Deref, sync::Arc};
+use std::{array, ops::Deref, sync::Arc};
 
 impl<M: TileMachine<N>, const N: usize> LineProgram for Program<M, N> {
     fn runner(&self) -> Box<dyn Runner + '_> {
@@ -175,7 +175,7 @@ fn start(kind: ReduceKind) -> f32 {
     }
 }
 
-/// The parts of an accumulator, of which there is a power of two, combined pairwise.
+/// The parts of an accumulator, of which there is a power of two from sixteen on, combined pairwise.
 struct Total<'a, const N: usize>(&'a mut [f32; N], ReduceKind);
 
 impl<const N: usize> Vectorized for Total<'_, N> {
@@ -192,15 +192,18 @@ impl<const N: usize> Vectorized for Total<'_, N> {
     }
 }
 
+/// The last sixteen parts are combined in registers.
 #[inline(always)]
 fn halved<const N: usize>(parts: &mut [f32; N], combine: impl Fn(f32, f32) -> f32) -> f32 {
     let mut width = N / 2;
-    while width > 0 {
+    while width > 8 {
         let (low, high) = parts.split_at_mut(width);
         low.iter_mut().zip(high).for_each(|(low, high)| *low = combine(*low, *high));
         width /= 2;
     }
-    parts[0]
+    let eight: [f32; 8] = array::from_fn(|at| combine(parts[at], parts[at + 8]));
+    let four: [f32; 4] = array::from_fn(|at| combine(eight[at], eight[at + 4]));
+    combine(combine(four[0], four[2]), combine(four[1], four[3]))
 }
 
 /// Puts an element of up to four bytes all over a tile.

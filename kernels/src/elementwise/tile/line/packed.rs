@@ -125,8 +125,7 @@ fn total_of(line: &[f32], kind: ReduceKind) -> f32 {
         vectorize(Total(&mut parts, kind))
     }
     match line.len() {
-        0..=8 => of::<8>(line, kind),
-        9..=16 => of::<16>(line, kind),
+        0..=16 => of::<16>(line, kind),
         17..=32 => of::<32>(line, kind),
         33..=64 => of::<64>(line, kind),
         _ => of::<128>(line, kind),
