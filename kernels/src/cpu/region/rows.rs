@@ -29,7 +29,7 @@ use smallvec::SmallVec;
 use std::{borrow::Cow, mem};
 
 /// Rows shorter than this are faster in other ways.
-const LEAST_COLS: usize = 96;
+const LEAST_COLS: usize = 48;
 
 /// Rows longer than this do not fit the caches near the processor.
 const MOST_COLS: usize = 1 << 16;
