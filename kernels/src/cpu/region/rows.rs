@@ -304,8 +304,9 @@ impl<'p> Running<'p> {
                 (Some(line.program.runner()), Vec::new())
             }
             Stage::Number { line, program, .. } => {
-                let runner = line.as_ref().map(|line| line.program.runner());
-                (runner, program.registers().to_vec())
+                // Of a single row a number is computed faster alone.
+                let line = line.as_ref().filter(|_| rows.block > 1);
+                (line.map(|line| line.program.runner()), program.registers().to_vec())
             }
             Stage::Single(_) => (None, Vec::new()),
         });
