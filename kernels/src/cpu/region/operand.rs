@@ -65,6 +65,11 @@ impl RegionOperand {
         Some(RegionOperand { width, along, rows, step, row_bytes: n * width })
     }
 
+    /// Bytes of a row.
+    pub(super) fn row_bytes(&self) -> usize {
+        self.row_bytes
+    }
+
     /// Whether all rows meet the same elements.
     pub(super) fn is_same_for_all(&self) -> bool {
         self.rows.dims.iter().all(|dim| dim.stride == 0)

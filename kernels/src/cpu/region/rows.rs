@@ -110,10 +110,8 @@ impl RowRegion {
         let fast = StagePlan::new(expr, dtypes, &along, true, reduces)?;
         let (fast, exact) = if fast.has_reciprocals { (fast, Some(exact)) } else { (exact, None) };
         let (out_cols, out_width) = (if reduces { 1 } else { cols }, expr.dtype().size()?);
-        // Rows of an operand that are not as far apart come one by one.
-        let is_even = operands.iter().all(|operand| operand.step.is_some());
         let most = if cols < SHORT_COLS { MOST_SHORT_ROWS } else { MOST_ROWS };
-        let block = if is_even { (BLOCK / cols).clamp(1, most) } else { 1 };
+        let block = (BLOCK / cols).clamp(1, most);
         // Those that would not be there any more when they are read.
         let streamed_from =
             last_level_cache().map_or(STREAMED_FROM, |bytes| STREAMED_FROM.max(bytes / 4));
@@ -193,9 +191,35 @@ struct RowInputs<'p> {
 }
 
 impl<'p> RowInputs<'p> {
-    /// Elements of an operand for `n` rows from row `first` on.
-    fn operand(&self, index: usize, first: usize, n: usize) -> &'p [u8] {
-        self.rows.operands[index].rows(self.bytes[index].unwrap_or_default(), first, n)
+    /// Elements of an operand for `n` rows from row `first` on, and the bytes from row to row. Rows that are not all
+    /// as far apart are those that were gathered.
+    fn operand<'a>(
+        &self,
+        index: usize,
+        (first, n): (usize, usize),
+        gathered: &'a [Vec<u8>],
+    ) -> (&'a [u8], usize)
+    where
+        'p: 'a,
+    {
+        let operand = &self.rows.operands[index];
+        match operand.step {
+            Some(step) => (operand.rows(self.bytes[index].unwrap_or_default(), first, n), step),
+            None => (&gathered[index], operand.row_bytes()),
+        }
+    }
+
+    /// Puts rows that are not all as far apart one behind the other.
+    fn gather(&self, (first, n): (usize, usize), gathered: &mut [Vec<u8>]) {
+        for ((operand, bytes), to) in self.rows.operands.iter().zip(self.bytes).zip(gathered) {
+            if operand.step.is_none() {
+                to.clear();
+                let rows = first..first + n;
+                rows.for_each(|row| {
+                    to.extend_from_slice(operand.rows(bytes.unwrap_or_default(), row, 1));
+                });
+            }
+        }
     }
 
     /// Hands `run` the operands of a program for `n` rows from row `first` on. `in_place` is the operand in the
@@ -209,18 +233,17 @@ impl<'p> RowInputs<'p> {
         run: impl FnOnce(&ElementLines<'_>),
     ) {
         let mut sources: SmallVec<[LinesSource<'_>; 6]> = SmallVec::new();
-        let step = |index: usize| self.rows.operands[index].step.unwrap_or(0);
         sources.extend(reads.iter().map(|read| match *read {
             Read::Elements(index, _) if self.bytes[index].is_none() => in_place,
             Read::Elements(index, asked) => {
-                let asked = if step(index) == 0 { [0, 0] } else { asked };
-                let bytes = self.operand(index, first, n);
-                LinesSource::Elements { bytes, step: step(index), asked }
+                let (bytes, step) = self.operand(index, (first, n), &made.gathered);
+                let is_read_once = step > 0 && self.rows.operands[index].step.is_some();
+                let asked = if is_read_once { asked } else { [0, 0] };
+                LinesSource::Elements { bytes, step, asked }
             }
             Read::Single(index) => {
-                let (bytes, width) =
-                    (self.operand(index, first, n), self.rows.operands[index].width);
-                LinesSource::Single { bytes, step: step(index), width }
+                let (bytes, step) = self.operand(index, (first, n), &made.gathered);
+                LinesSource::Single { bytes, step, width: self.rows.operands[index].width }
             }
             Read::Kept(index) => {
                 let (bytes, step) =
@@ -247,8 +270,7 @@ impl<'p> RowInputs<'p> {
     ) {
         let single = |read: &Read| match *read {
             Read::Single(index) => {
-                let (bytes, step) =
-                    (self.operand(index, first, n), self.rows.operands[index].step.unwrap_or(0));
+                let (bytes, step) = self.operand(index, (first, n), &made.gathered);
                 let element = |row: usize| bytemuck::pod_read_unaligned(&bytes[row * step..][..4]);
                 (0..n).map(element).collect()
             }
@@ -290,6 +312,8 @@ struct Made {
     numbers: Vec<Vec<f32>>,
     /// Elements of its rows.
     kept: Vec<Vec<f32>>,
+    /// For each operand whose rows are not all as far apart, those of the block.
+    gathered: Vec<Vec<u8>>,
 }
 
 impl<'p> Running<'p> {
@@ -313,7 +337,8 @@ impl<'p> Running<'p> {
         let kept = vec![vec![0.0; rows.block * rows.cols]; plan.n_kept];
         let numbers = vec![vec![0.0; rows.block]; plan.n_numbers];
         let (at, runners) = (RowInputs { rows, plan, bytes }, runners.collect());
-        Running { at, runners, made: Made { numbers, kept }, streams }
+        let gathered = vec![Vec::new(); rows.operands.len()];
+        Running { at, runners, made: Made { numbers, kept, gathered }, streams }
     }
 
     /// Orders what was streamed before all later stores.
@@ -330,6 +355,7 @@ impl<'p> Running<'p> {
         let (plan, rows) = (self.at.plan, self.at.rows);
         let row_bytes = rows.out_cols * rows.out_width;
         let n = out.len() / row_bytes;
+        self.at.gather((first, n), &mut self.made.gathered);
         for (index, stage) in plan.stages.iter().enumerate() {
             match stage {
                 Stage::Keep { line, kept } => {
@@ -409,7 +435,11 @@ impl<'p> Running<'p> {
         for &(input, register) in inputs {
             let register = &mut registers[register.index()];
             match input.checked_sub(self.at.rows.operands.len()) {
-                None => scalar::set(register, self.at.operand(input, first + row, 1)),
+                None => {
+                    let operand = &self.at.rows.operands[input];
+                    let bytes = self.at.bytes[input].unwrap_or_default();
+                    scalar::set(register, operand.rows(bytes, first + row, 1));
+                }
                 Some(number) => {
                     scalar::set(register, bytemuck::bytes_of(&self.made.numbers[number][row]));
                 }
@@ -490,6 +520,42 @@ mod tests {
             for (x, found) in x.chunks(cols).zip(all.chunks(cols)) {
                 let expected = run(x, cols, usize::MAX).expect("the same code");
                 assert!(found == expected.as_slice::<f32>().expect("floats"), "rows of {cols}");
+            }
+        }
+    }
+
+    /// A mask for all heads of an example: its rows are not all as far apart.
+    #[test]
+    fn rows_of_a_mask_come_again_for_each_head() {
+        let types = [DType::F32, DType::Bool];
+        let masked = Expr::build(&Attrs::new(), &types, DType::F32, |s| {
+            s.x(1).select(s.x(0), s.x(0).like(-1e9))
+        });
+        let expr = softmax(&masked.expect("an expression"), false).expect("an expression");
+        for cols in [9, 64, 130] {
+            let (space, own) = (Shape::new([2, 3, 25, cols]), Shape::new([2, 1, 25, cols]));
+            let (space, own) = (space.expect("a shape"), own.expect("a shape"));
+            let operand = |shape: &Shape, width| RegionOperand::new(shape, &space, 1, width);
+            let operands = [operand(&space, 4), operand(&own, 1)];
+            let operands = operands.into_iter().collect::<Option<Vec<_>>>().expect("operands");
+            assert!(operands[1].step.is_none() && operands[0].step.is_some());
+            let Some(kernel) = RowRegion::new(&expr, &types, operands, cols, false) else { return };
+            let x: Vec<f32> = (0..150 * cols).map(|at| (at * 7 % 31) as f32 / 8.0).collect();
+            let mask: Vec<u8> = (0..50 * cols).map(|at| u8::from(at * 5 % 7 > 2)).collect();
+            let (mut out, threads) = (vec![0.0f32; x.len()], Threads::single());
+            let inputs = [Operand::Plain(bytemuck::cast_slice(&x)), Operand::Plain(&mask)];
+            let target = [Target::Plain(bytemuck::cast_slice_mut(&mut out))];
+            kernel.run(&mut Io::new(inputs, target, &threads, usize::MAX)).expect("a result");
+            for (row, (x, out)) in x.chunks(cols).zip(out.chunks(cols)).enumerate() {
+                let mask = &mask[(row / 75 * 25 + row % 25) * cols..][..cols];
+                let is_in = |at: usize| mask[at] != 0;
+                let part = |at: usize| if is_in(at) { f64::from(x[at]).exp() } else { 0.0 };
+                let sum: f64 = (0..cols).map(part).sum();
+                for (at, out) in out.iter().enumerate() {
+                    let expected = part(at) / sum;
+                    let error = (f64::from(*out) - expected).abs();
+                    assert!(error <= 1e-6 * expected.max(1e-3), "row {row} of {cols}: {out}");
+                }
             }
         }
     }
