@@ -28,7 +28,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context, execute
-from tensorflow.python.framework import op_def_registry, ops
+from tensorflow.python.framework import op_def_registry
 
 try:
     import tensorflow_text  # noqa: F401, registers its ops
@@ -126,20 +126,24 @@ def attr_of(value, kind):
             return value
 
 
+def lengths(op_def, case):
+    """For each output of the op, the length of its list; None for one that is no list."""
+    for output in op_def.output_arg:
+        if output.number_attr:
+            yield case["attrs"][output.number_attr]
+        elif output.type_list_attr:
+            yield len(case["attrs"][output.type_list_attr])
+        else:
+            yield None
+
+
 def call(op_def, case, inputs):
     """The results of a call, lists flattened."""
     attrs = []
     for attr in op_def.attr:
         if attr.name in case["attrs"]:
             attrs += [attr.name, attr_of(case["attrs"][attr.name], attr.type)]
-    n_outputs = 0
-    for output in op_def.output_arg:
-        if output.number_attr:
-            n_outputs += case["attrs"][output.number_attr]
-        elif output.type_list_attr:
-            n_outputs += len(case["attrs"][output.type_list_attr])
-        else:
-            n_outputs += 1
+    n_outputs = sum(1 if n is None else n for n in lengths(op_def, case))
     name, attrs = op_def.name.encode(), tuple(attrs)
     results = execute.execute(name, n_outputs, inputs, attrs, context.context())
     results = results if isinstance(results, list) else [results]
@@ -149,19 +153,8 @@ def call(op_def, case, inputs):
 
 def grouped(op_def, case, results):
     """Results as the op's outputs, lists as such."""
-    results, groups = list(results), []
-    for output in op_def.output_arg:
-        n = None
-        if output.number_attr:
-            n = case["attrs"][output.number_attr]
-        elif output.type_list_attr:
-            n = len(case["attrs"][output.type_list_attr])
-        if n is None:
-            groups.append(results.pop(0))
-        else:
-            groups.append(results[:n])
-            results = results[n:]
-    return groups
+    rest = iter(results)
+    return [next(rest) if n is None else [next(rest) for _ in range(n)] for n in lengths(op_def, case)]
 
 
 class Refused(Exception):
@@ -271,18 +264,13 @@ class Mutation:
                 at = self.rng.randrange(elements.size)
                 elements[at] = self.rng.choice(choices)
         elif style < 0.7:
-            self.rng_shuffle(elements)
+            elements[:] = elements[self.rng.sample(range(elements.size), elements.size)]
         elif style < 0.85:
             elements[:] = elements[self.rng.randrange(elements.size)]
         elif dtype not in ("string", "bool"):
             with np.errstate(all="ignore"):
                 elements[:] = (elements * self.rng.choice([-1, 2, 0, 3, 10, 100])).astype(elements.dtype)
         value.update(encoded(array, dtype))
-
-    def rng_shuffle(self, elements):
-        order = list(range(elements.size))
-        self.rng.shuffle(order)
-        elements[:] = elements[order]
 
     def sizes(self):
         """Dimensions of one size are of another, in all inputs or in one."""

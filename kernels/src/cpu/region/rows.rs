@@ -506,8 +506,8 @@ mod tests {
         }
     }
 
-    /// With rows that are whole tiles, with others, and with several to a tile; in blocks of several rows, of which the last is
-    /// not whole, and one by one.
+    /// With rows that are whole tiles, with others, and with several to a tile; in blocks of several rows, of
+    /// which the last is not whole, and one by one.
     #[test]
     fn rows_that_pass_the_caches_by_and_rows_alone_are_the_same() {
         for cols in [1024, 1000, 200, 129, 64, 50, 17, 8] {
