@@ -1,11 +1,12 @@
-//! Results of functions that are one of the arguments, as it is: loop invariants are found by it.
+//! Values that pass through functions as they are: results that are arguments (loop invariants are
+//! found by it), and arguments of callees that are values of the caller.
 
 use crate::{
     function::{FunctionDef, FunctionLibrary, functions_of},
-    graph::{Graph, NodeId, Outlet},
-    op::{AliasKind, CallKind, Lowering},
+    graph::{Graph, NodeDef, NodeId, Outlet},
+    op::{AliasKind, ArgKind, CallKind, Lowering, OpDef},
 };
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 /// The nodes that one question may visit, and the calls it may go into: functions of a file may
 /// call each other without end.
@@ -29,6 +30,64 @@ pub(crate) fn passed_argument(
     value: Outlet,
 ) -> Option<usize> {
     Search { library, left: VISITED_NODES, depth: 0 }.origin(graph, args, value)
+}
+
+/// The argument of a function that a value of a caller is, as it is: of a function that the caller
+/// calls, or one that its callees call. Arguments of loops count if they are invariants.
+pub(crate) fn argument_of_callee(
+    library: &FunctionLibrary,
+    caller: Arc<FunctionDef>,
+    value: Outlet,
+    callee: &str,
+) -> Option<usize> {
+    let mut waiting = vec![(caller, value)];
+    let mut seen = HashSet::new();
+    while let Some((function, value)) = waiting.pop() {
+        if seen.len() == VISITED_NODES || !seen.insert((function.name.clone(), value)) {
+            continue;
+        }
+        for id in function.graph.consumers(value.node) {
+            let node = &function.graph[id];
+            let Some(op) = node.op.def() else { continue };
+            if matches!(op.lowering, Lowering::Alias(AliasKind::Identity)) {
+                waiting.push((function.clone(), Outlet::new(id, 0)));
+            }
+            let positions = node.inputs().iter().enumerate().filter(|(_, input)| **input == value);
+            for (name, index) in positions.flat_map(|(at, _)| arguments_at(library, op, node, at)) {
+                if &*name == callee {
+                    return Some(index);
+                }
+                let called = library.get(&name).ok();
+                let argument = called.and_then(|called| Some((*called.args.get(index)?, called)));
+                waiting.extend(argument.map(|(arg, called)| (called, Outlet::new(arg, 0))));
+            }
+        }
+    }
+    None
+}
+
+/// The arguments of callees that input `position` of a call is, whenever they are called.
+fn arguments_at(
+    library: &FunctionLibrary,
+    op: &OpDef,
+    node: &NodeDef,
+    position: usize,
+) -> Vec<(Arc<str>, usize)> {
+    let callees = functions_of(op, &node.attrs);
+    let index = match op.call {
+        CallKind::None | CallKind::Module => None,
+        CallKind::Inline => {
+            let before = op.inputs.iter().take_while(|arg| matches!(arg.kind, ArgKind::One(_)));
+            let index = position.checked_sub(before.count());
+            index.filter(|&index| index < op.handed_on(node.inputs()).len())
+        }
+        CallKind::If | CallKind::Case => position.checked_sub(1),
+        CallKind::While => {
+            let body = callees.get(1).and_then(|name| library.get(name).ok());
+            body.filter(|body| is_invariant(library, body, position)).map(|_| position)
+        }
+    };
+    index.map_or_else(Vec::new, |index| callees.into_iter().map(|name| (name, index)).collect())
 }
 
 /// The position of a node among the arguments. Most have it as their attribute.
@@ -162,6 +221,29 @@ mod tests {
     }
 
     #[test]
+    fn values_of_callers_are_arguments_of_functions_inside() {
+        let library = FunctionLibrary::new();
+        library.insert(function("inner", |_, [a, b]| vec![a, b])).unwrap();
+        let middle = function("middle", |builder, [a, b]| {
+            let same = builder.call("Identity", "same", &[b]).unwrap()[0];
+            builder.call_with("PartitionedCall", "in", calling("inner"), &[same, a]).unwrap()
+        });
+        library.insert(middle).unwrap();
+        let caller = Arc::new(function("caller", |builder, [a, b]| {
+            let other = builder.call("Neg", "other", &[a]).unwrap()[0];
+            builder.call_with("PartitionedCall", "call", calling("middle"), &[other, b]).unwrap()
+        }));
+        let argument = |name: &str, callee: &str| {
+            let value = Outlet::new(caller.graph.find(name).unwrap(), 0);
+            argument_of_callee(&library, caller.clone(), value, callee)
+        };
+        assert_eq!(argument("b", "middle"), Some(1));
+        assert_eq!(argument("b", "inner"), Some(0));
+        assert_eq!(argument("other", "inner"), Some(1));
+        assert_eq!(argument("a", "inner"), None);
+    }
+
+    #[test]
     fn functions_that_call_themselves_have_no_answer() {
         let library = FunctionLibrary::new();
         library
@@ -171,5 +253,7 @@ mod tests {
             .unwrap();
         let own = library.get("own").unwrap();
         assert!(!is_invariant(&library, &own, 0));
+        let argument = Outlet::new(own.args[0], 0);
+        assert_eq!(argument_of_callee(&library, own, argument, "other"), None);
     }
 }

@@ -18,6 +18,7 @@ use crate::{
     function::{FunctionDef, FunctionLibrary, functions_of},
     graph::{Graph, NodeDef, NodeId, Outlet},
     op::{CallKind as Calls, OpDef},
+    passthrough::argument_of_callee,
 };
 use std::{collections::HashSet, sync::Arc};
 
@@ -64,7 +65,7 @@ pub(super) fn of_node(
             Some(AttrValue::Strings(names)) => noted(&def.graph, names)?,
             _ => {
                 let captures = gradient.captures.iter();
-                captures.map(|capture| capture_of(def, capture)).collect::<Result<_>>()?
+                captures.map(|capture| capture_of(library, def, capture)).collect::<Result<_>>()?
             }
         };
         Ok(FoundGradient { gradient, captures })
@@ -72,15 +73,26 @@ pub(super) fn of_node(
     Some(found())
 }
 
-fn capture_of(def: &FunctionDef, capture: &LoadedCapture) -> Result<Outlet> {
-    if capture.function != def.name {
+/// The value of a function that a capture is: its own, or an argument by which it has that of a
+/// caller.
+fn capture_of(
+    library: &FunctionLibrary,
+    def: &FunctionDef,
+    capture: &LoadedCapture,
+) -> Result<Outlet> {
+    if capture.function == def.name {
+        return value(&def.graph, &capture.node, capture.index);
+    }
+    let caller = library.get(&capture.function)?;
+    let outlet = value(&caller.graph, &capture.node, capture.index)?;
+    let index = argument_of_callee(library, caller, outlet, &def.name);
+    index.and_then(|index| def.args.get(index)).map(|&arg| Outlet::new(arg, 0)).ok_or_else(|| {
         let what = format!(
-            "a gradient that takes `{}` of the function `{}` around it",
+            "a gradient that takes `{}` of the function `{}` around it, which is no argument here",
             capture.node, capture.function
         );
-        return Err(Error::Unsupported { op: def.name.to_string().into(), what: what.into() });
-    }
-    value(&def.graph, &capture.node, capture.index)
+        Error::Unsupported { op: def.name.to_string().into(), what: what.into() }
+    })
 }
 
 fn noted(graph: &Graph, names: &[impl AsRef<[u8]>]) -> Result<Vec<Outlet>> {
