@@ -90,7 +90,7 @@ pub(crate) fn function_of_runtime(
 fn renamed(
     root: &Arc<FunctionDef>,
     library: &FunctionLibrary,
-) -> Result<(FunctionDef, FunctionLibrary)> {
+) -> Result<(Arc<FunctionDef>, FunctionLibrary)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let rename = |name: &str| -> Arc<str> { format!("{name}_loaded_{number}").into() };
@@ -117,6 +117,11 @@ fn renamed(
         }
     }
     let renamed = FunctionLibrary::new();
+    // Gradients of nodes in the functions it calls may take values of its own.
+    let mut captures = gradients.values().flat_map(|gradient| &gradient.captures);
+    if captures.any(|capture| capture.function == root.name) {
+        found.insert(root.name.clone(), root.clone());
+    }
     for def in found.values() {
         renamed.insert(renamed_def(def, library, &rename))?;
         if let Some(gradient) = library.gradient_of(&def.name) {
@@ -131,7 +136,11 @@ fn renamed(
         }
         renamed.carry_gradient(rename(&name), gradient);
     }
-    Ok((renamed_def(root, library, &rename), renamed))
+    let root = match found.contains_key(&root.name) {
+        true => renamed.get(&rename(&root.name))?,
+        false => renamed_def(root, library, &rename).into(),
+    };
+    Ok((root, renamed))
 }
 
 /// The gradient that a node brings along, and its name.

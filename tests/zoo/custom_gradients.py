@@ -54,6 +54,21 @@ class Model(tf.Module):
     def nested(self, x):
         return self.clip(self.clip(x) * 0.1)
 
+    @tf.function(input_signature=[VECTOR, VECTOR])
+    def in_loop(self, x, w):
+        scaled = scaled_by(w)
+        return tf.map_fn(lambda row: scaled(row * x), tf.stack([x, w]))
+
+
+def scaled_by(w):
+    """A function whose gradient takes a value of the function around."""
+
+    @tf.custom_gradient
+    def scaled(x):
+        return x * w, lambda dy: dy * w * 5.0
+
+    return scaled
+
 
 def gradients(model, path, args, variables, order):
     sources = args + [getattr(model, name) for name in variables]
@@ -82,6 +97,7 @@ def main():
         ("by_variable", [x], ["scale"], 2),
         ("nested", [x], [], 1),
         ("nested", [x], [], 2),
+        ("in_loop", [x, x + 1.0], [], 1),
     ]:
         name = f"c{len(case.calls):02}"
         given = [case.stored(f"{name}_in_{i}", arg.numpy()) for i, arg in enumerate(args)]

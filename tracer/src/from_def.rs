@@ -24,7 +24,7 @@ impl ConcreteFunction {
     /// is not known.
     pub fn from_def(
         name: &str,
-        def: FunctionDef,
+        def: impl Into<Arc<FunctionDef>>,
         library: Arc<FunctionLibrary>,
         captures: Vec<Capture>,
     ) -> Result<ConcreteFunction> {
