@@ -6,12 +6,13 @@ use crate::{
     error::{Error, Result},
     gradient::LoadedGradient,
     graph::{Graph, NodeId, OpRef, Outlet},
+    hash::FastSet,
     modules,
     op::{CallKind, Effect, OpDef},
     spec::ValueType,
 };
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     fmt,
     sync::{Arc, OnceLock, PoisonError, RwLock},
 };
@@ -54,7 +55,7 @@ impl FunctionDef {
 
     /// The nodes that calling the function runs: those that results or control results need, and
     /// those with effects.
-    pub fn live_nodes(&self, library: &FunctionLibrary) -> HashSet<NodeId> {
+    pub fn live_nodes(&self, library: &FunctionLibrary) -> FastSet<NodeId> {
         let results = self.results.iter().map(|(_, outlet)| outlet.node);
         let effectful = library.effectful_nodes(&self.graph);
         let roots = results.chain(self.control_results.iter().copied()).chain(effectful);

@@ -1,9 +1,11 @@
 //! Graphs of op calls. This is the only file that knows petgraph.
 
 use crate::{
-    attr::Attrs,
+    attr::{AttrValue, Attrs},
     error::{Error, Result, SourceLocation},
     expr::Expr,
+    hash::{FastMap, FastSet},
+    host_tensor::HostTensor,
     op::{Effect, OpDef},
     spec::ValueType,
 };
@@ -15,7 +17,7 @@ use petgraph::{
 use smallvec::SmallVec;
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, HashMap, HashSet},
+    collections::{BinaryHeap, HashMap},
     fmt,
     sync::Arc,
 };
@@ -217,12 +219,22 @@ impl NodeDef {
         self.outputs = outputs.into_iter().collect();
     }
 
+    /// The value of a constant: of a node with an attribute `value` whose op has no inputs.
+    pub fn constant(&self) -> Option<&HostTensor> {
+        let is_source = self.op.def().is_some_and(|op| op.inputs.is_empty());
+        match self.attrs.get("value").filter(|_| is_source)? {
+            AttrValue::Tensor(value) => Some(value),
+            _ => None,
+        }
+    }
+
     /// Adds to an error that it happened at this node, in `function` unless the node remembers
     /// another.
-    pub fn locate(&self, function: &str) -> impl Fn(Error) -> Error + use<> {
-        let function = self.function.as_deref().unwrap_or(function).to_string();
-        let (node, op, location) = (self.name.clone(), self.op.clone(), self.location);
-        move |error| error.at_node(&node, op.name(), &function).written_at(location)
+    pub fn locate<'a>(&'a self, function: &'a str) -> impl Fn(Error) -> Error + use<'a> {
+        move |error| {
+            let function = self.function.as_deref().unwrap_or(function);
+            error.at_node(&self.name, self.op.name(), function).written_at(self.location)
+        }
     }
 }
 
@@ -354,7 +366,7 @@ impl Graph {
     /// # Errors
     ///
     /// [`Error::Malformed`] when a node that stays uses one that goes.
-    pub fn retain(&mut self, keep: &HashSet<NodeId>) -> Result<()> {
+    pub fn retain(&mut self, keep: &FastSet<NodeId>) -> Result<()> {
         for id in keep {
             let node = &self[*id];
             let mut sources =
@@ -399,7 +411,7 @@ impl Graph {
     }
 
     /// Makes a node use the values that some of its inputs have been replaced by.
-    pub fn replace_inputs(&mut self, id: NodeId, replaced: &HashMap<Outlet, Outlet>) {
+    pub fn replace_inputs(&mut self, id: NodeId, replaced: &FastMap<Outlet, Outlet>) {
         let node = &self[id];
         if !node.inputs.iter().any(|input| replaced.contains_key(input)) {
             return;
@@ -511,8 +523,8 @@ impl Graph {
     }
 
     /// The nodes that must run so that `roots` can, themselves included.
-    pub fn reachable_from(&self, roots: impl IntoIterator<Item = NodeId>) -> HashSet<NodeId> {
-        let mut reached: HashSet<NodeId> = HashSet::new();
+    pub fn reachable_from(&self, roots: impl IntoIterator<Item = NodeId>) -> FastSet<NodeId> {
+        let mut reached: FastSet<NodeId> = FastSet::default();
         let mut stack: Vec<NodeId> = roots.into_iter().collect();
         while let Some(id) = stack.pop() {
             if reached.insert(id) {
@@ -607,7 +619,7 @@ mod tests {
 
     /// Compares the edges with the inputs of the nodes.
     fn check(graph: &Graph) {
-        let mut by_nodes: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+        let mut by_nodes: FastMap<NodeId, Vec<NodeId>> = FastMap::default();
         for (user, node) in graph.iter() {
             for (_, source) in node.sources() {
                 by_nodes.entry(source).or_default().push(user);

@@ -9,6 +9,9 @@ pub use rustc_hash::FxHasher as FastHasher;
 /// A map with the fast hash.
 pub use rustc_hash::FxHashMap as FastMap;
 
+/// A set with the fast hash.
+pub use rustc_hash::FxHashSet as FastSet;
+
 #[cfg(test)]
 mod tests {
     use super::*;

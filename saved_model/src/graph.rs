@@ -8,13 +8,14 @@ use crate::{
 use ferroflow_ir::{
     DType, Error, FunctionDef, FunctionLibrary, Graph, Limits, NodeDef, NodeId, OpRegistry, Outlet,
     PartialShape, Result, ValueType,
+    hash::FastMap,
     pass::{
         carve::{Feed, OtherEffects, Subgraph},
         functionalize::functionalize,
     },
     tensor_name,
 };
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 /// A graph with the functions it calls. Reference variables have become resource variables.
 pub struct LoadedGraph {
@@ -22,7 +23,7 @@ pub struct LoadedGraph {
     /// The version of GraphDef that the writer knew.
     producer: i32,
     /// The values that are fetched instead of references and of values that are the memory of their variables.
-    reads: HashMap<Outlet, FetchedValue>,
+    reads: FastMap<Outlet, FetchedValue>,
     library: Arc<FunctionLibrary>,
     limits: Limits,
 }

@@ -5,16 +5,15 @@
 //! has effects runs even if nobody uses its results. These are the rules of
 //! `tensorflow/python/framework/auto_control_deps.py`.
 
-use ferroflow_ir::{DType, Effect, NodeId, Outlet, ValueType};
+use ferroflow_ir::{DType, Effect, NodeId, Outlet, ValueType, hash::FastMap};
 use smallvec::SmallVec;
-use std::collections::HashMap;
 
 /// Who must run before the next call.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct ControlOrder {
-    resources: HashMap<Outlet, Uses>,
+    resources: FastMap<Outlet, Uses>,
     /// Handles that passed through other nodes, and what they are handles of.
-    aliases: HashMap<Outlet, Outlet>,
+    aliases: FastMap<Outlet, Outlet>,
     last_stateful: Option<NodeId>,
     must_run: Vec<NodeId>,
 }

@@ -4,9 +4,8 @@ use super::{
     Expr, ExprId, ExprKind, ExprNode, add,
     prim::{Constant, Prim},
 };
-use crate::dtype::DType;
+use crate::{dtype::DType, hash::FastMap};
 use smallvec::SmallVec;
-use std::collections::HashMap;
 
 /// Replacement of an input in [`Expr::substitute`].
 #[derive(Debug, Clone, Copy)]
@@ -19,20 +18,102 @@ pub enum Replacement<'a> {
     Expr(&'a Expr),
 }
 
+/// The replacement of an input in a [`Composition`].
+#[derive(Debug, Clone, Copy)]
+pub enum ExprOperand {
+    /// An input of the whole, by position.
+    Input(usize, DType),
+    /// The value of an inner expression that was added before.
+    Value(ExprId),
+}
+
+/// An expression that is put together from the inside out: expressions are added over the inputs of
+/// the whole and over values added before, and [`Composition::finish`] adds the outermost. It takes
+/// as long as there are nodes, whereas substituting each in what is around it copies all of that.
+///
+/// ```
+/// use ferroflow_ir::{
+///     Attrs, DType, Expr,
+///     expr::{Composition, ExprOperand},
+/// };
+///
+/// let f32 = DType::F32;
+/// let square = Expr::build(&Attrs::new(), &[f32], f32, |s| s.x(0) * s.x(0))?;
+/// let sum = Expr::build(&Attrs::new(), &[f32; 2], f32, |s| s.x(0) + s.x(1))?;
+/// let mut composition = Composition::default();
+/// let inner = composition.add(&square, &[ExprOperand::Input(0, f32)]);
+/// let whole = composition.finish(&sum, &[ExprOperand::Value(inner), ExprOperand::Input(1, f32)]);
+/// let same = Expr::build(&Attrs::new(), &[f32; 2], f32, |s| s.x(0) * s.x(0) + s.x(1))?;
+/// assert_eq!(whole, same);
+/// # Ok::<(), ferroflow_ir::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Composition(ExprMerge);
+
+impl Composition {
+    /// Adds an inner expression; `operands` are its inputs, by position.
+    ///
+    /// # Panics
+    ///
+    /// When `operands` has no entry for an input that is used.
+    pub fn add(&mut self, expr: &Expr, operands: &[ExprOperand]) -> ExprId {
+        self.0.copy_inner(expr, |position| Some(operands[position].resolved()))
+    }
+
+    /// The outermost expression with all that was added inside.
+    ///
+    /// # Panics
+    ///
+    /// When `operands` has no entry for an input that is used.
+    #[must_use]
+    pub fn finish(mut self, expr: &Expr, operands: &[ExprOperand]) -> Expr {
+        let root = self.0.copy(expr, |position| Some(operands[position].resolved()));
+        Expr::of_one(self.0.nodes, root, expr.fault).without_dead_nodes()
+    }
+}
+
+impl ExprOperand {
+    fn resolved(self) -> Result<ExprId, ExprNode> {
+        match self {
+            ExprOperand::Value(id) => Ok(id),
+            ExprOperand::Input(position, dtype) => {
+                Err(ExprNode { kind: ExprKind::Input(position), dtype })
+            }
+        }
+    }
+}
+
 /// Copies expressions into one list of nodes without repetitions.
+#[derive(Debug, Default)]
 pub(super) struct ExprMerge {
     pub(super) nodes: Vec<ExprNode>,
-    pub(super) known: HashMap<ExprNode, ExprId>,
+    known: FastMap<ExprNode, ExprId>,
 }
 
 impl ExprMerge {
+    /// For expressions of so many nodes together.
+    pub(super) fn with_capacity(n_nodes: usize) -> ExprMerge {
+        let known = FastMap::with_capacity_and_hasher(n_nodes, Default::default());
+        ExprMerge { nodes: Vec::with_capacity(n_nodes), known }
+    }
+
+    /// Copies an expression: `input` tells what its inputs are, where they do not stay.
     pub(super) fn copy(
         &mut self,
         expr: &Expr,
         input: impl Fn(usize) -> Option<Result<ExprId, ExprNode>>,
     ) -> ExprId {
-        let mut ids: Vec<ExprId> = Vec::with_capacity(expr.nodes.len());
-        for node in &expr.nodes {
+        self.copy_to(expr, expr.root, input)
+    }
+
+    fn copy_to(
+        &mut self,
+        expr: &Expr,
+        root: ExprId,
+        input: impl Fn(usize) -> Option<Result<ExprId, ExprNode>>,
+    ) -> ExprId {
+        let mut ids: Vec<ExprId> = Vec::with_capacity(root.index() + 1);
+        for node in &expr.nodes[..=root.index()] {
             let id = match &node.kind {
                 ExprKind::Input(position) => match input(*position) {
                     Some(Ok(id)) => id,
@@ -48,7 +129,7 @@ impl ExprMerge {
                     let args: SmallVec<[ExprId; 3]> =
                         args.iter().map(|arg| ids[arg.index()]).collect();
                     let inside = *prim == Prim::Flush
-                        && ids.len() != expr.root.index()
+                        && ids.len() != root.index()
                         && (!self.is_border(args[0]) || self.is_normal(args[0]));
                     if inside {
                         args[0]
@@ -62,19 +143,20 @@ impl ExprMerge {
             };
             ids.push(id);
         }
-        ids[expr.root.index()]
+        ids[root.index()]
     }
 
     /// Copies an expression that becomes part of another: what flushes its result is left out.
-    pub(super) fn copy_inner(&mut self, expr: &Expr) -> ExprId {
-        let root = &expr.nodes[expr.root.index()];
-        match &root.kind {
-            ExprKind::Apply(Prim::Flush, args) => {
-                let inner = Expr::of_one(expr.nodes.clone(), args[0], None);
-                self.copy(&inner, |_| None)
-            }
-            _ => self.copy(expr, |_| None),
-        }
+    pub(super) fn copy_inner(
+        &mut self,
+        expr: &Expr,
+        input: impl Fn(usize) -> Option<Result<ExprId, ExprNode>>,
+    ) -> ExprId {
+        let root = match &expr.nodes[expr.root.index()].kind {
+            ExprKind::Apply(Prim::Flush, args) => args[0],
+            _ => expr.root,
+        };
+        self.copy_to(expr, root, input)
     }
 
     /// The square or the cube of a float as products, as TensorFlow's optimiser has it

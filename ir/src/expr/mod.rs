@@ -21,16 +21,14 @@ use crate::{
     attr::Attrs,
     dtype::DType,
     error::{Code, Error, Result},
+    hash::FastMap,
     op::{Lowering, OpDef, ReduceKind},
 };
 use merge::ExprMerge;
 use smallvec::SmallVec;
-use std::{
-    cell::{Cell, RefCell},
-    collections::HashMap,
-};
+use std::cell::{Cell, RefCell};
 
-pub use merge::Replacement;
+pub use merge::{Composition, ExprOperand, Replacement};
 pub use prim::{Constant, Prim};
 pub use scalar::{IntoScalar, Scalar};
 pub use scalars::Scalars;
@@ -216,7 +214,8 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn joined(first: &Expr, others: &[Expr]) -> Expr {
-        let mut merge = ExprMerge { nodes: Vec::new(), known: HashMap::new() };
+        let n_nodes = others.iter().chain([first]).map(|expr| expr.nodes.len()).sum();
+        let mut merge = ExprMerge::with_capacity(n_nodes);
         let others = others.iter().map(|other| merge.copy(other, |_| None)).collect();
         let root = merge.copy(first, |_| None);
         Expr { nodes: merge.nodes, root, others, fault: first.fault }.without_dead_nodes()
@@ -230,11 +229,16 @@ impl Expr {
     /// When `replacements` has no entry for an input that is used, or one of another dtype.
     #[must_use]
     pub fn substitute(&self, replacements: &[Replacement<'_>]) -> Expr {
-        let mut builder = ExprMerge { nodes: Vec::new(), known: HashMap::new() };
-        let new: Vec<Option<ExprId>> = replacements
+        let size = |replacement: &Replacement<'_>| match replacement {
+            Replacement::Expr(expr) => expr.nodes.len(),
+            Replacement::Input(..) | Replacement::Const(..) => 0,
+        };
+        let n_inner: usize = replacements.iter().map(size).sum();
+        let mut builder = ExprMerge::with_capacity(self.nodes.len() + n_inner);
+        let new: SmallVec<[Option<ExprId>; 8]> = replacements
             .iter()
             .map(|replacement| match replacement {
-                Replacement::Expr(expr) => Some(builder.copy_inner(expr)),
+                Replacement::Expr(expr) => Some(builder.copy_inner(expr, |_| None)),
                 Replacement::Input(..) | Replacement::Const(..) => None,
             })
             .collect();
@@ -279,7 +283,7 @@ impl Expr {
     }
 }
 
-fn add(nodes: &mut Vec<ExprNode>, known: &mut HashMap<ExprNode, ExprId>, node: ExprNode) -> ExprId {
+fn add(nodes: &mut Vec<ExprNode>, known: &mut FastMap<ExprNode, ExprId>, node: ExprNode) -> ExprId {
     *known.entry(node).or_insert_with_key(|node| {
         nodes.push(node.clone());
         ExprId(nodes.len() as u32 - 1)

@@ -1,9 +1,9 @@
 //! Expressions taken apart, and the reductions in them.
 
 use super::{Constant, Expr, ExprId, ExprKind, ExprNode, Prim, add};
-use crate::{dtype::DType, op::ReduceKind};
+use crate::{dtype::DType, hash::FastMap, op::ReduceKind};
 use smallvec::SmallVec;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 impl Expr {
     /// The expression that is one input.
@@ -48,7 +48,7 @@ impl Expr {
     /// The expression of node `root`, with the nodes for which `cut` returns a position as inputs.
     #[must_use]
     pub fn part(&self, root: ExprId, cut: impl Fn(ExprId) -> Option<usize>) -> Expr {
-        let (mut nodes, mut known) = (Vec::new(), HashMap::new());
+        let (mut nodes, mut known) = (Vec::new(), FastMap::default());
         let mut ids: Vec<ExprId> = Vec::with_capacity(root.index() + 1);
         for (index, node) in self.nodes[..=root.index()].iter().enumerate() {
             let mut node = node.clone();
@@ -86,7 +86,7 @@ impl Expr {
     /// `is_divisor` chooses.
     #[must_use]
     pub fn with_reciprocals(&self, is_divisor: impl Fn(ExprId) -> bool) -> Expr {
-        let (mut nodes, mut known) = (Vec::new(), HashMap::new());
+        let (mut nodes, mut known) = (Vec::new(), FastMap::default());
         let mut ids: Vec<ExprId> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             let mut node = node.clone();

@@ -8,12 +8,10 @@ use crate::{
     attr::Attrs,
     dtype::DType,
     error::{Code, Error},
+    hash::FastMap,
 };
 use smallvec::SmallVec;
-use std::{
-    cell::{Cell, RefCell},
-    collections::HashMap,
-};
+use std::cell::{Cell, RefCell};
 
 /// Builder of the expression of a formula.
 #[derive(Debug)]
@@ -22,7 +20,7 @@ pub struct Scalars<'a> {
     pub(super) inputs: &'a [DType],
     pub(super) output: DType,
     pub(super) nodes: RefCell<Vec<ExprNode>>,
-    pub(super) known: RefCell<HashMap<ExprNode, ExprId>>,
+    pub(super) known: RefCell<FastMap<ExprNode, ExprId>>,
     pub(super) error: RefCell<Option<Error>>,
     pub(super) fault: Cell<Option<Code>>,
 }

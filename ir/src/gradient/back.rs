@@ -10,13 +10,13 @@ use crate::{
     error::Result,
     function::FunctionDef,
     graph::{Graph, NodeId, Outlet},
+    hash::FastMap,
     host_tensor::HostTensor,
     op::OpDef,
     pass::prune::prune,
     spec::ValueType,
 };
 use smallvec::SmallVec;
-use std::collections::HashMap;
 
 /// Where a value of the walk is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,9 +30,9 @@ pub(super) struct Back<'a> {
     forward: &'a Graph,
     graph: Graph,
     values: Vec<Source>,
-    ids: HashMap<Source, ValueId>,
+    ids: FastMap<Source, ValueId>,
     /// Values of the first function, and the arguments they come in by.
-    taken: HashMap<Outlet, Outlet>,
+    taken: FastMap<Outlet, Outlet>,
     needed: Vec<Outlet>,
     seeds: Vec<NodeId>,
     kept: Vec<NodeId>,
@@ -44,8 +44,8 @@ impl<'a> Back<'a> {
             forward,
             graph: Graph::new(),
             values: Vec::new(),
-            ids: HashMap::new(),
-            taken: HashMap::new(),
+            ids: FastMap::default(),
+            taken: FastMap::default(),
             needed: Vec::new(),
             seeds: Vec::new(),
             kept: Vec::new(),

@@ -14,15 +14,13 @@ use crate::{
     error::{Error, Result},
     function::{FunctionDef, FunctionLibrary},
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::{FastMap, FastSet},
     op::{CallKind as Calls, Effect, OpDef},
     shape::PartialShape,
     spec::ValueType,
 };
 use smallvec::SmallVec;
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 /// A call of the copy, by outlets.
 pub(super) struct CopiedCall {
@@ -77,9 +75,9 @@ impl<'a> FunctionCopy<'a> {
         }
         self.extent.enter(def)?;
         let captured = loaded::captured_nodes(self.library, def);
-        let live: HashSet<NodeId> =
+        let live: FastSet<NodeId> =
             def.graph.reachable_from(def.live_nodes(self.library).into_iter().chain(captured));
-        let mut moved: HashMap<NodeId, SmallVec<[Outlet; 2]>> = HashMap::new();
+        let mut moved: FastMap<NodeId, SmallVec<[Outlet; 2]>> = FastMap::default();
         let mut gradients = Vec::new();
         for (&id, &arg) in def.args.iter().zip(args) {
             moved.insert(id, SmallVec::from_slice(&[arg]));
@@ -115,7 +113,7 @@ impl<'a> FunctionCopy<'a> {
         &mut self,
         call: usize,
         found: Result<loaded::FoundGradient>,
-        moved: &HashMap<NodeId, SmallVec<[Outlet; 2]>>,
+        moved: &FastMap<NodeId, SmallVec<[Outlet; 2]>>,
     ) -> Result<()> {
         let copied = &mut self.calls[call];
         copied.custom = Some(loaded::custom(self.library, copied.op, &found));
@@ -231,7 +229,7 @@ fn callee(op: &OpDef, attrs: &Attrs) -> Result<Arc<str>> {
     named.ok_or_else(missing)
 }
 
-fn find(moved: &HashMap<NodeId, SmallVec<[Outlet; 2]>>, outlet: Outlet) -> Result<Outlet> {
+fn find(moved: &FastMap<NodeId, SmallVec<[Outlet; 2]>>, outlet: Outlet) -> Result<Outlet> {
     let found = moved.get(&outlet.node);
     let found = found.and_then(|outlets| outlets.get(outlet.index as usize).copied());
     found.ok_or_else(|| Error::NotFound { kind: "result", name: format!("{outlet:?}") })

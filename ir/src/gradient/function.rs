@@ -18,10 +18,11 @@ use crate::{
     error::Result,
     function::{FunctionDef, FunctionLibrary},
     graph::{NodeId, Outlet},
+    hash::FastMap,
     pass::infer_types::infer_types,
     passthrough::passed_argument,
 };
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 /// A function, and the function that takes gradients of its results to gradients of its arguments.
 #[derive(Debug, Clone)]
@@ -133,7 +134,7 @@ pub(super) fn differentiate_within(
         .zip(&def.results)
         .map(|(&outlet, (name, _))| (name.clone(), outlet))
         .collect();
-    let mut positions: HashMap<Outlet, usize> = HashMap::new();
+    let mut positions: FastMap<Outlet, usize> = FastMap::default();
     for (index, (_, outlet)) in all_results.iter().enumerate() {
         positions.entry(*outlet).or_insert(index);
     }

@@ -9,9 +9,9 @@ use crate::{
     error::Result,
     function::FunctionDef,
     graph::{NodeId, Outlet},
+    hash::FastMap,
 };
 use fixedbitset::FixedBitSet;
-use std::collections::HashMap;
 
 /// For each argument, the results that depend on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,9 +26,9 @@ impl Reach {
     pub(super) fn of(function: &FunctionDef) -> Result<Reach> {
         let graph = &function.graph;
         let (n_arguments, n_results) = (function.args.len(), function.results.len());
-        let arguments: HashMap<NodeId, usize> =
+        let arguments: FastMap<NodeId, usize> =
             function.args.iter().enumerate().map(|(index, &arg)| (arg, index)).collect();
-        let mut sources: HashMap<Outlet, FixedBitSet> = HashMap::new();
+        let mut sources: FastMap<Outlet, FixedBitSet> = FastMap::default();
         for id in graph.topological_order()? {
             let node = &graph[id];
             let mut on = FixedBitSet::with_capacity(n_arguments);

@@ -6,15 +6,13 @@ use crate::{
     free_name::free_name,
     function::FunctionDef,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::{FastMap, FastSet},
     op::Effect,
     ops::names,
     registry,
     spec::ValueType,
 };
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 /// A part of a graph: its feeds, its results, what else runs.
 #[derive(Clone, Debug, Default)]
@@ -49,15 +47,15 @@ pub enum OtherEffects {
 
 impl Subgraph {
     /// The nodes that must run: those that results and targets need, up to what is fed.
-    pub fn nodes(&self, graph: &Graph) -> HashSet<NodeId> {
-        let fed: HashSet<Outlet> = self.feeds.iter().map(|feed| feed.outlet).collect();
+    pub fn nodes(&self, graph: &Graph) -> FastSet<NodeId> {
+        let fed: FastSet<Outlet> = self.feeds.iter().map(|feed| feed.outlet).collect();
         let results = self.results.iter().map(|(_, outlet)| outlet);
         let mut stack: Vec<NodeId> = results
             .filter(|outlet| !fed.contains(outlet))
             .map(|outlet| outlet.node)
             .chain(self.targets.iter().copied())
             .collect();
-        let mut needed = HashSet::new();
+        let mut needed = FastSet::default();
         while let Some(id) = stack.pop() {
             if needed.insert(id) {
                 let node = &graph[id];
@@ -71,8 +69,8 @@ impl Subgraph {
     }
 
     /// The results and targets that run before the last nodes.
-    fn before_last(&self, graph: &Graph, needed: &HashSet<NodeId>) -> Vec<NodeId> {
-        let mut late: HashSet<NodeId> = HashSet::new();
+    fn before_last(&self, graph: &Graph, needed: &FastSet<NodeId>) -> Vec<NodeId> {
+        let mut late: FastSet<NodeId> = FastSet::default();
         let mut stack = self.last.clone();
         while let Some(id) = stack.pop() {
             if late.insert(id) {
@@ -120,7 +118,7 @@ impl Subgraph {
 }
 
 /// Whether all that a node does is to return what is fed anyway. A placeholder must not run.
-fn is_replaced(graph: &Graph, id: NodeId, fed: &HashSet<Outlet>) -> bool {
+fn is_replaced(graph: &Graph, id: NodeId, fed: &FastSet<Outlet>) -> bool {
     let node = &graph[id];
     let is_source = node.inputs().is_empty() && node.controls().is_empty();
     is_source && node.op.effect() == Effect::Pure && fed.contains(&id.into())
@@ -130,8 +128,8 @@ fn is_replaced(graph: &Graph, id: NodeId, fed: &HashSet<Outlet>) -> bool {
 #[derive(Default)]
 struct Copy {
     graph: Graph,
-    fed: HashMap<Outlet, Outlet>,
-    moved: HashMap<NodeId, NodeId>,
+    fed: FastMap<Outlet, Outlet>,
+    moved: FastMap<NodeId, NodeId>,
 }
 
 impl Copy {
@@ -140,7 +138,7 @@ impl Copy {
         source: &Graph,
         feed: &Feed,
         index: usize,
-        needed: &HashSet<NodeId>,
+        needed: &FastSet<NodeId>,
     ) -> Result<NodeId> {
         let base = &source[feed.outlet.node].name;
         if self.fed.contains_key(&feed.outlet) {
@@ -160,7 +158,7 @@ impl Copy {
         Ok(arg)
     }
 
-    fn nodes(&mut self, source: &Graph, needed: &HashSet<NodeId>) -> Result<()> {
+    fn nodes(&mut self, source: &Graph, needed: &FastSet<NodeId>) -> Result<()> {
         for id in source.ids().filter(|id| needed.contains(id)) {
             let node = source[id].clone().with_inputs([]).with_controls([]);
             self.moved.insert(id, self.graph.add(node)?);

@@ -5,6 +5,7 @@ use crate::{
     expr::Expr,
     function::FunctionDef,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::FastMap,
     op::{Effect, Lowering},
 };
 use std::{
@@ -17,7 +18,7 @@ use std::{
 /// [`prune`](super::prune) removes the rest.
 pub fn cse(graph: &mut Graph, results: &mut [Outlet]) {
     let mut first: HashMap<Key, Vec<NodeId>> = HashMap::new();
-    let mut moved: HashMap<Outlet, Outlet> = HashMap::new();
+    let mut moved: FastMap<Outlet, Outlet> = FastMap::default();
     let ids: Vec<NodeId> = graph.ids().collect();
     for &id in &ids {
         graph.replace_inputs(id, &moved);

@@ -11,13 +11,14 @@ use crate::{
     budget,
     dtype::DType,
     graph::{Graph, NodeDef, Outlet},
+    hash::FastMap,
     host_tensor::HostTensor,
     op::Lowering,
     ops::names,
     shape::Shape,
 };
 use smallvec::SmallVec;
-use std::{cell::Cell, collections::HashMap};
+use std::cell::Cell;
 
 /// The nodes that a question may visit.
 const VISITED_NODES: usize = 1 << 8;
@@ -75,14 +76,14 @@ pub(super) struct Window {
 pub(super) struct IndexElements<'a> {
     graph: &'a Graph,
     /// The values of outlets that are known as a whole.
-    known: &'a HashMap<Outlet, HostTensor>,
+    known: &'a FastMap<Outlet, HostTensor>,
     left: Cell<usize>,
 }
 
 impl<'a> IndexElements<'a> {
     pub(super) fn new(
         graph: &'a Graph,
-        known: &'a HashMap<Outlet, HostTensor>,
+        known: &'a FastMap<Outlet, HostTensor>,
     ) -> IndexElements<'a> {
         IndexElements { graph, known, left: Cell::new(VISITED_NODES) }
     }
@@ -439,7 +440,7 @@ mod tests {
                 let value = node.attrs.tensor("value").ok().filter(|_| node.inputs().is_empty())?;
                 Some((Outlet::from(id), value.clone()))
             });
-            let known: HashMap<Outlet, HostTensor> = constants.collect();
+            let known: FastMap<Outlet, HostTensor> = constants.collect();
             for tensor in &tensors {
                 for (index, &value) in tensor.elements.iter().enumerate() {
                     let elements = IndexElements::new(&graph, &known);

@@ -6,7 +6,7 @@ use crate::{
     expr::Expr,
     graph::{Graph, NodeDef, Outlet},
     host_tensor::HostTensor,
-    op::{CallKind, Lowering, OpDef},
+    op::{CallKind, Lowering},
     ops::copy::is_copy,
     ops::names,
     spec::ValueType,
@@ -47,7 +47,7 @@ impl Execution {
         if is_copy(op) {
             return Ok(Execution::Copy);
         }
-        if op.inputs.is_empty() && (op.name == names::ARG || node.attrs.tensor("value").is_ok()) {
+        if op.name == names::ARG || node.constant().is_some() {
             return Ok(Execution::Source);
         }
         let is_known = |ty: &ValueType| ty.shape.known().is_some();
@@ -88,9 +88,7 @@ impl Execution {
 
 /// The value of an outlet that is a constant.
 pub fn constant(graph: &Graph, outlet: Outlet) -> Option<&HostTensor> {
-    let node = &graph[outlet.node];
-    let is_source = node.op.def().is_some_and(|op: &OpDef| op.inputs.is_empty());
-    node.attrs.tensor("value").ok().filter(|_| is_source)
+    graph[outlet.node].constant()
 }
 
 /// Whether an elementwise node returns a result whatever its operands are.

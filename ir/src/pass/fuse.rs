@@ -7,18 +7,16 @@ use crate::{
     attr::Attrs,
     dtype::DType,
     error::Result,
-    expr::{Constant, Expr, Replacement},
+    expr::{Composition, Constant, Expr, ExprKind, ExprNode, ExprOperand, Prim, Replacement},
     graph::{Graph, NodeDef, NodeId, OpRef, Outlet},
+    hash::{FastMap, FastSet},
     host_tensor::HostTensor,
     op::{Lowering, OpDef},
     ops::names,
     registry,
     shape::Shape,
 };
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 /// A group has at most this many inputs and scalar operations: beyond, blocks of intermediate
 /// values no longer fit the fastest memory.
@@ -37,10 +35,10 @@ pub fn fuse(
     supports: impl Fn(&Graph, &NodeDef) -> bool,
 ) -> Result<()> {
     let fused = registry::find(names::FUSED_ELEMENTWISE).expect("a built-in record");
-    let kept: HashSet<NodeId> = results.iter().map(|outlet| outlet.node).collect();
+    let kept: FastSet<NodeId> = results.iter().map(|outlet| outlet.node).collect();
     let order = graph.topological_order()?;
-    let mut groups: HashMap<NodeId, Group> = HashMap::new();
-    let mut group_of: HashMap<NodeId, NodeId> = HashMap::new();
+    let mut groups: FastMap<NodeId, Group> = FastMap::default();
+    let mut group_of: FastMap<NodeId, NodeId> = FastMap::default();
     for &id in order.iter().rev() {
         let Some(candidate) = Candidate::of(graph, id)? else { continue };
         let root = match common_group(graph, id, &group_of) {
@@ -56,7 +54,7 @@ pub fn fuse(
     }
     for &id in &order {
         if let Some(group) = groups.remove(&id)
-            && group.members.len() > 1
+            && group.n_members > 1
             && !group.inputs.is_empty()
         {
             group.install(graph, fused, &supports)?;
@@ -66,7 +64,7 @@ pub fn fuse(
 }
 
 /// The group that all users of a call are in, if they are in one.
-fn common_group(graph: &Graph, id: NodeId, group_of: &HashMap<NodeId, NodeId>) -> Option<NodeId> {
+fn common_group(graph: &Graph, id: NodeId, group_of: &FastMap<NodeId, NodeId>) -> Option<NodeId> {
     let mut users = graph.consumers(id);
     let first = *group_of.get(&users.next()?)?;
     users.all(|user| group_of.get(&user) == Some(&first)).then_some(first)
@@ -81,6 +79,15 @@ pub fn formula(graph: &Graph, id: NodeId) -> Option<(Expr, Vec<Outlet>)> {
         _ => Candidate::of(graph, id).ok()??.expr,
     };
     Some(absorb_constants(graph, id, &expr))
+}
+
+/// Whether a call has a [`formula`] that never fails.
+pub(super) fn is_safe_elementwise(graph: &Graph, id: NodeId) -> bool {
+    let node = &graph[id];
+    match node.op.def().map(|op| op.lowering) {
+        Some(Lowering::Fused) => node.expr.as_ref().is_some_and(|expr| !expr.is_fallible()),
+        _ => Candidate::of(graph, id).is_ok_and(|candidate| candidate.is_some()),
+    }
 }
 
 /// A call that may be fused.
@@ -115,10 +122,22 @@ impl Candidate {
 
 /// Calls that become one.
 struct Group {
-    members: HashSet<NodeId>,
     root: NodeId,
     shape: Shape,
-    /// Over `inputs`, by position.
+    inputs: Vec<Outlet>,
+    /// The part that is put together already, over `operands`.
+    expr: Expr,
+    operands: Vec<Outlet>,
+    /// The calls inside of it that are not part of the expression yet, each before those it reads.
+    joined: Vec<Member>,
+    /// The most nodes that the whole expression can have.
+    most_nodes: usize,
+    n_members: usize,
+}
+
+/// A call that joined a group: its expression over its inputs, by position.
+struct Member {
+    id: NodeId,
     expr: Expr,
     inputs: Vec<Outlet>,
 }
@@ -126,8 +145,9 @@ struct Group {
 impl Group {
     fn new(graph: &Graph, root: NodeId, candidate: &Candidate) -> Group {
         let (expr, inputs) = absorb_constants(graph, root, &candidate.expr);
-        let shape = candidate.shape.clone();
-        Group { members: HashSet::from([root]), root, shape, expr, inputs }
+        let (shape, most_nodes) = (candidate.shape.clone(), most_nodes(&expr));
+        let operands = inputs.clone();
+        Group { root, shape, inputs, expr, operands, joined: Vec::new(), most_nodes, n_members: 1 }
     }
 
     /// Takes in a call that feeds the group; `false` if it does not fit.
@@ -136,7 +156,7 @@ impl Group {
         if candidate.shape != self.shape || self.inputs.len() > MAX_INPUTS + 1 {
             return false;
         }
-        let (own, own_inputs) = absorb_constants(graph, id, &candidate.expr);
+        let (expr, own_inputs) = absorb_constants(graph, id, &candidate.expr);
         let mut inputs: Vec<Outlet> =
             self.inputs.iter().copied().filter(|input| input.node != id).collect();
         for input in &own_inputs {
@@ -144,27 +164,56 @@ impl Group {
                 inputs.push(*input);
             }
         }
-        let input_index = |outlet: &Outlet| {
-            let position = inputs.iter().position(|input| input == outlet);
-            let dtype = graph.ty(*outlet).map_or(DType::F32, |ty| ty.dtype);
-            Replacement::Input(position.expect("every input was added above"), dtype)
-        };
-        let moved: Vec<Replacement<'_>> = own_inputs.iter().map(input_index).collect();
-        let own = own.substitute(&moved);
-        let replacements: Vec<Replacement<'_>> = self
-            .inputs
-            .iter()
-            .map(
-                |input| if input.node == id { Replacement::Expr(&own) } else { input_index(input) },
-            )
-            .collect();
-        let expr = self.expr.substitute(&replacements);
-        if inputs.len() > MAX_INPUTS || expr.nodes().len() > MAX_OPERATIONS {
+        if inputs.len() > MAX_INPUTS {
             return false;
         }
-        self.members.insert(id);
-        (self.expr, self.inputs) = (expr, inputs);
+        let before = std::mem::replace(&mut self.inputs, inputs);
+        let most_nodes = self.most_nodes + most_nodes(&expr);
+        self.joined.push(Member { id, expr, inputs: own_inputs });
+        if most_nodes <= MAX_OPERATIONS {
+            self.most_nodes = most_nodes;
+        } else {
+            // Calls have nodes in common, and what flushes subnormal numbers between them is left out.
+            let expr = self.composed(graph);
+            if expr.nodes().len() > MAX_OPERATIONS {
+                self.joined.pop();
+                self.inputs = before;
+                return false;
+            }
+            self.put_together(expr);
+        }
+        self.n_members += 1;
         true
+    }
+
+    /// The whole expression, over the inputs.
+    fn composed(&self, graph: &Graph) -> Expr {
+        let mut composition = Composition::default();
+        let mut values: FastMap<NodeId, ExprOperand> = FastMap::default();
+        let operands = |values: &FastMap<NodeId, ExprOperand>, outlets: &[Outlet]| {
+            let input = |outlet: &Outlet| {
+                let position = self.inputs.iter().position(|input| input == outlet);
+                let dtype = graph.ty(*outlet).map_or(DType::F32, |ty| ty.dtype);
+                ExprOperand::Input(position.expect("calls that join leave their inputs"), dtype)
+            };
+            let operand = |outlet: &Outlet| {
+                values.get(&outlet.node).copied().unwrap_or_else(|| input(outlet))
+            };
+            outlets.iter().map(operand).collect::<Vec<_>>()
+        };
+        for member in self.joined.iter().rev() {
+            let value = composition.add(&member.expr, &operands(&values, &member.inputs));
+            values.insert(member.id, ExprOperand::Value(value));
+        }
+        composition.finish(&self.expr, &operands(&values, &self.operands))
+    }
+
+    /// Keeps the whole expression.
+    fn put_together(&mut self, expr: Expr) {
+        self.most_nodes = most_nodes(&expr);
+        self.expr = expr;
+        self.operands.clone_from(&self.inputs);
+        self.joined.clear();
     }
 
     /// Makes the root call compute the whole expression, if its device supports that.
@@ -174,9 +223,9 @@ impl Group {
         fused: &'static OpDef,
         supports: &impl Fn(&Graph, &NodeDef) -> bool,
     ) -> Result<()> {
-        let types = dtypes(graph, &self.inputs);
+        let (types, expr) = (dtypes(graph, &self.inputs), self.composed(graph));
         let node = graph[self.root].clone().with_inputs(self.inputs).with_controls([]);
-        let node = fused_node(node, fused, types, self.expr);
+        let node = fused_node(node, fused, types, expr);
         if !supports(graph, &node) {
             return Ok(());
         }
@@ -185,6 +234,12 @@ impl Group {
         (*root.op, *root.attrs, *root.expr) = (node.op, node.attrs, node.expr);
         graph.connect(self.root, inputs, [])
     }
+}
+
+/// The most nodes that an expression adds to another: powers become two.
+fn most_nodes(expr: &Expr) -> usize {
+    let is_power = |node: &&ExprNode| matches!(node.kind, ExprKind::Apply(Prim::Pow, _));
+    expr.nodes().len() + expr.nodes().iter().filter(is_power).count()
 }
 
 /// The dtypes of values.
@@ -229,7 +284,7 @@ fn absorb_constants(graph: &Graph, id: NodeId, expr: &Expr) -> (Expr, Vec<Outlet
 pub(super) struct Inputs {
     pub(super) all: Vec<Outlet>,
     /// Their positions, once there are many.
-    positions: HashMap<Outlet, usize>,
+    positions: FastMap<Outlet, usize>,
 }
 
 impl Inputs {
@@ -255,9 +310,7 @@ impl Inputs {
 }
 
 fn constant(graph: &Graph, outlet: Outlet) -> Option<(Constant, DType)> {
-    let node = &graph[outlet.node];
-    let is_source = node.op.def().is_some_and(|op| op.inputs.is_empty());
-    let value = node.attrs.tensor("value").ok().filter(|value| is_source && value.len() == 1)?;
+    let value = graph[outlet.node].constant().filter(|value| value.len() == 1)?;
     Some((element(value)?, value.dtype()))
 }
 
@@ -278,7 +331,80 @@ fn element(tensor: &HostTensor) -> Option<Constant> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{build::GraphBuilder, shape::PartialShape};
+    use crate::{build::GraphBuilder, expr::Replacement, shape::PartialShape};
+
+    /// The expression of a node over placeholders, each call substituted in the one that reads it.
+    fn substituted(graph: &Graph, arguments: &[Outlet], outlet: Outlet) -> Expr {
+        if let Some(position) = arguments.iter().position(|&argument| argument == outlet) {
+            return Expr::input(position, DType::F32);
+        }
+        let node = &graph[outlet.node];
+        let inputs: Vec<Expr> =
+            node.inputs().iter().map(|&input| substituted(graph, arguments, input)).collect();
+        let inner: Vec<Replacement<'_>> = inputs.iter().map(Replacement::Expr).collect();
+        let own = Expr::of(
+            node.op.def().unwrap(),
+            &node.attrs,
+            &vec![DType::F32; inner.len()],
+            DType::F32,
+        );
+        own.unwrap().substitute(&inner)
+    }
+
+    #[test]
+    fn groups_compute_what_calls_substituted_in_each_other_do() {
+        let ops = ["AddV2", "Mul", "Tanh", "Maximum", "Neg", "Square", "Sub"];
+        let record = registry::find(names::FUSED_ELEMENTWISE).unwrap();
+        let mut state = 1_u64;
+        let mut next = |n: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % n
+        };
+        let mut n_fused = 0;
+        for n_calls in (2..20).chain([100, 300]) {
+            let mut builder = GraphBuilder::new();
+            let shape = PartialShape::from(Shape::new([4]).unwrap());
+            let mut argument = |name| builder.placeholder(name, DType::F32, shape.clone()).unwrap();
+            let arguments = ["a", "b", "c"].map(&mut argument);
+            let mut values = arguments.to_vec();
+            for index in 0..n_calls {
+                let name = ops[next(ops.len())];
+                let arity = registry::find(name).unwrap().inputs.len();
+                let mut inputs = vec![*values.last().unwrap()];
+                // Trees of many calls that share much are long to compare.
+                let reach = if n_calls < 20 { values.len() } else { 3 };
+                inputs.extend((1..arity).map(|_| values[next(reach)]));
+                values.extend(builder.call(name, &format!("n{index}"), &inputs).unwrap());
+            }
+            let mut graph = builder.finish();
+            let result = *values.last().unwrap();
+            let mut expected = FastMap::default();
+            for &value in &values[3..] {
+                expected.insert(value, substituted(&graph, &arguments, value));
+            }
+            fuse(&mut graph, &[result], |_, _| true).unwrap();
+            for (id, node) in graph
+                .iter()
+                .filter(|(_, node)| node.op.def().is_some_and(|op| op.name == record.name))
+            {
+                n_fused += 1;
+                let expr = node.expr.as_ref().unwrap();
+                assert!(expr.nodes().len() <= MAX_OPERATIONS && node.inputs().len() <= MAX_INPUTS);
+                let inputs: Vec<Expr> = node
+                    .inputs()
+                    .iter()
+                    .map(|input| match arguments.iter().position(|argument| argument == input) {
+                        Some(position) => Expr::input(position, DType::F32),
+                        None => expected[input].clone(),
+                    })
+                    .collect();
+                let inner: Vec<Replacement<'_>> = inputs.iter().map(Replacement::Expr).collect();
+                let found = expr.substitute(&inner);
+                assert_eq!(found.to_string(), expected[&id.into()].to_string());
+            }
+        }
+        assert!(n_fused > 20, "{n_fused} groups");
+    }
 
     #[test]
     fn inputs_keep_their_positions_however_many_they_are() {

@@ -14,12 +14,10 @@ use crate::{
     dtype::DType,
     error::Result,
     graph::{Graph, NodeId, Outlet},
+    hash::{FastMap, FastSet},
     op::CallKind,
 };
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashSet, sync::Arc};
 
 /// Removes variables from the loops of a body and of the bodies inside it.
 ///
@@ -54,7 +52,7 @@ fn prune_loop(body: &mut Specialized, id: NodeId) -> Result<()> {
     if [rounds.results.len(), condition.args.len(), body.graph[id].inputs().len()] != [n; 3] {
         return Ok(()); // Verification tells.
     }
-    let mut initial: HashMap<Outlet, Outlet> = HashMap::new();
+    let mut initial: FastMap<Outlet, Outlet> = FastMap::default();
     for index in (0..n).filter(|&index| rounds.results[index] == rounds.args[index]) {
         let (result, input) = (Outlet::new(id, index), body.graph[id].inputs()[index]);
         // The type that others know may be wider than that of the value; and who reads a resource after the
@@ -65,7 +63,7 @@ fn prune_loop(body: &mut Specialized, id: NodeId) -> Result<()> {
             && location(&body.graph, result) == location(&body.graph, input);
         initial.extend(is_same.then_some((result, input)));
     }
-    let readers: HashSet<NodeId> = body.graph.data_consumers(id).collect();
+    let readers: FastSet<NodeId> = body.graph.data_consumers(id).collect();
     let read = readers.iter().flat_map(|&reader| body.graph[reader].inputs()).chain(&body.results);
     let is_own = |outlet: &&Outlet| outlet.node == id && !initial.contains_key(outlet);
     let read: HashSet<usize> = read.filter(is_own).map(|outlet| outlet.index as usize).collect();
@@ -75,7 +73,7 @@ fn prune_loop(body: &mut Specialized, id: NodeId) -> Result<()> {
     }
     let moved =
         kept.iter().enumerate().map(|(to, &from)| (Outlet::new(id, from), Outlet::new(id, to)));
-    let moved: HashMap<Outlet, Outlet> = moved.chain(initial).collect();
+    let moved: FastMap<Outlet, Outlet> = moved.chain(initial).collect();
     readers.into_iter().for_each(|reader| body.graph.replace_inputs(reader, &moved));
     body.results.iter_mut().for_each(|result| *result = *moved.get(result).unwrap_or(result));
     if kept.len() < n { keep(body, id, &kept) } else { Ok(()) }
@@ -101,14 +99,14 @@ fn needed(condition: &Specialized, rounds: &Specialized, read: HashSet<usize>) -
 /// The nodes that others are computed from.
 struct Walk<'a> {
     graph: &'a Graph,
-    args: HashMap<NodeId, usize>,
-    seen: HashSet<NodeId>,
+    args: FastMap<NodeId, usize>,
+    seen: FastSet<NodeId>,
 }
 
 impl Walk<'_> {
     fn new(body: &Specialized) -> Walk<'_> {
         let args = body.args.iter().enumerate().map(|(index, arg)| (arg.node, index)).collect();
-        Walk { graph: &body.graph, args, seen: HashSet::new() }
+        Walk { graph: &body.graph, args, seen: FastSet::default() }
     }
 
     /// Walks on to what these nodes are computed from; adds the arguments that turn up to `args`.

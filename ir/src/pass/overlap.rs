@@ -15,12 +15,12 @@ use crate::{
     dtype::DType,
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::{FastMap, FastSet},
     op::Effect,
     ops::names,
     shape::Shape,
     spec::ValueType,
 };
-use std::collections::{HashMap, HashSet};
 
 /// Splits the reductions of a body beside which something else can run.
 ///
@@ -35,7 +35,7 @@ pub fn overlap_reductions(body: &mut Specialized) -> Result<()> {
     if split.is_empty() {
         return Ok(());
     }
-    let mut starts: HashMap<NodeId, NodeId> = HashMap::new();
+    let mut starts: FastMap<NodeId, NodeId> = FastMap::default();
     rebuild_in_order(body, order, |rebuilt, source, id, _| {
         let node = &source[id];
         match starts.get(&id) {
@@ -65,7 +65,7 @@ fn is_in_order(node: &NodeDef) -> bool {
 /// The nodes of a body in their new order, in which reductions that are split come twice.
 struct Order {
     order: Vec<NodeId>,
-    split: HashSet<NodeId>,
+    split: FastSet<NodeId>,
 }
 
 impl Order {
@@ -73,11 +73,11 @@ impl Order {
         let graph = &body.graph;
         let program = graph.topological_order()?;
         let mut added =
-            Added { graph, order: Vec::new(), seen: HashSet::new(), open: HashSet::new() };
+            Added { graph, order: Vec::new(), seen: FastSet::default(), open: FastSet::default() };
         for arg in &body.args {
             added.add(arg.node);
         }
-        let positions: HashMap<NodeId, usize> =
+        let positions: FastMap<NodeId, usize> =
             program.iter().enumerate().map(|(position, &id)| (id, position)).collect();
         // Effects keep their order: programs of meshes have it from the order of nodes alone.
         let has_effect = |id: &&NodeId| graph[**id].op.effect() != Effect::Pure;
@@ -95,7 +95,7 @@ impl Order {
         order.extend(program.into_iter().filter(|id| open.contains(id)));
         // Nothing runs between a start and a wait that follows at once.
         order.dedup();
-        let mut once = HashSet::new();
+        let mut once = FastSet::default();
         let split = order.iter().copied().filter(|&id| !once.insert(id)).collect();
         Ok(Order { order, split })
     }
@@ -105,15 +105,15 @@ impl Order {
 struct Added<'a> {
     graph: &'a Graph,
     order: Vec<NodeId>,
-    seen: HashSet<NodeId>,
+    seen: FastSet<NodeId>,
     /// Reductions that were started, and that no node has waited for.
-    open: HashSet<NodeId>,
+    open: FastSet<NodeId>,
 }
 
 impl Added<'_> {
     /// The nodes that must come before a node and are not there, and the node itself.
     fn needed(&self, id: NodeId) -> Vec<NodeId> {
-        let (mut needed, mut found) = (vec![id], HashSet::from([id]));
+        let (mut needed, mut found) = (vec![id], FastSet::from_iter([id]));
         let mut next = 0;
         while let Some(&id) = needed.get(next) {
             let node = &self.graph[id];

@@ -46,9 +46,7 @@ fn padded(graph: &Graph, node: &NodeDef) -> Option<(Outlet, Vec<i64>)> {
         return None;
     }
     let &[image, paddings] = pad.inputs() else { return None };
-    let paddings = &graph[paddings.node];
-    let is_constant = paddings.op.def().is_some_and(|op| op.inputs.is_empty());
-    let paddings = paddings.attrs.tensor("value").ok().filter(|_| is_constant)?.to_i64s().ok()?;
+    let paddings = graph[paddings.node].constant()?.to_i64s().ok()?;
     match paddings[..] {
         [0, 0, top, bottom, left, right, 0, 0] => {
             let is_padding = [top, bottom, left, right].iter().all(|&size| size >= 0);

@@ -4,9 +4,9 @@ use super::specialize::Specialized;
 use crate::{
     error::Result,
     graph::{Graph, NodeDef, NodeId},
+    hash::FastSet,
     op::Effect,
 };
-use std::collections::HashSet;
 
 /// Removes the nodes that neither `roots` nor nodes with effects need.
 ///
@@ -36,7 +36,7 @@ pub fn prune_body(body: &mut Specialized) -> Result<()> {
 }
 
 /// The nodes of a specialised body that its arguments, its results and effects need.
-pub fn live(body: &Specialized) -> HashSet<NodeId> {
+pub fn live(body: &Specialized) -> FastSet<NodeId> {
     let roots = body.results.iter().chain(&body.args).map(|outlet| outlet.node);
     body.graph.reachable_from(roots.chain(effectful(body)))
 }

@@ -4,17 +4,17 @@ use super::{placement::Reason, specialize::Specialized};
 use crate::{
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::{FastMap, FastSet},
 };
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet};
 
 /// The part of a body that is there again.
 #[derive(Default)]
 pub(super) struct Rebuilt {
     pub(super) graph: Graph,
-    moved: HashMap<NodeId, NodeId>,
+    moved: FastMap<NodeId, NodeId>,
     /// Reasons why nodes run where they do.
-    pub(super) reasons: HashMap<NodeId, Reason>,
+    pub(super) reasons: FastMap<NodeId, Reason>,
 }
 
 impl Rebuilt {
@@ -46,7 +46,7 @@ pub(super) fn rebuild(
     add: impl FnMut(&mut Rebuilt, &Graph, NodeId, &mut [Specialized]) -> Result<NodeId>,
 ) -> Result<()> {
     // Arguments come before what reads them, also those that a pass added last.
-    let args: HashSet<NodeId> = body.args.iter().map(|arg| arg.node).collect();
+    let args: FastSet<NodeId> = body.args.iter().map(|arg| arg.node).collect();
     let (mut order, others): (Vec<NodeId>, Vec<NodeId>) =
         body.graph.ids().partition(|id| args.contains(id));
     order.extend(others);

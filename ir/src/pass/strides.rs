@@ -18,12 +18,13 @@ use crate::{
     attr::{AttrValue, Attrs},
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::{FastMap, FastSet},
     op::Lowering,
     ops::names,
     window::{ImageLayout, Slide, convolution_steps},
 };
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Strides along both spatial dimensions.
 type Strides = [usize; 2];
@@ -52,11 +53,11 @@ pub fn move_strides(body: &mut Specialized) -> Result<()> {
 }
 
 /// The values of which only some positions are to be computed, and their distances.
-fn sampled_values(body: &Specialized) -> HashMap<NodeId, Strides> {
+fn sampled_values(body: &Specialized) -> FastMap<NodeId, Strides> {
     let (graph, live) = (&body.graph, live(body));
-    let results: HashSet<NodeId> = body.results.iter().map(|result| result.node).collect();
+    let results: FastSet<NodeId> = body.results.iter().map(|result| result.node).collect();
     let ids: Vec<NodeId> = graph.ids().collect();
-    let mut sampled: HashMap<NodeId, Strides> = HashMap::new();
+    let mut sampled: FastMap<NodeId, Strides> = FastMap::default();
     for &id in ids.iter().rev().filter(|id| live.contains(id) && !results.contains(id)) {
         if !can_be_sampled(graph, &graph[id]) {
             continue;
@@ -163,7 +164,7 @@ fn is_alike_everywhere(graph: &Graph, node: &NodeDef, input: usize) -> bool {
 /// The body, and what is there again.
 struct Sampling<'a> {
     source: &'a Graph,
-    sampled: &'a HashMap<NodeId, Strides>,
+    sampled: &'a FastMap<NodeId, Strides>,
     /// Parts of values that are computed in full.
     slices: &'a mut HashMap<(Outlet, Strides), Outlet>,
     rebuilt: &'a mut Rebuilt,

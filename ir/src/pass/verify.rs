@@ -19,13 +19,14 @@ use super::{
 use crate::{
     error::{Error, Result},
     graph::{NodeDef, NodeId, Outlet},
+    hash::FastSet,
     host_tensor::HostTensor,
     infer::{InputFacts, infer},
     op::{AliasKind, CallKind, Effect, Lowering, OpDef},
     spec::ValueType,
 };
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Checks a specialised function and the bodies inside it. `after` is the pass that made it.
 ///
@@ -33,7 +34,7 @@ use std::collections::{HashMap, HashSet};
 ///
 /// [`Error::Pass`], naming the pass and the node, when an invariant does not hold.
 pub fn verify(function: &Specialized, after: &'static str) -> Result<()> {
-    let mut defined: HashSet<NodeId> = function.args.iter().map(|arg| arg.node).collect();
+    let mut defined: FastSet<NodeId> = function.args.iter().map(|arg| arg.node).collect();
     let wrong =
         |node: &str, problem: String| Error::Pass { pass: after, node: node.into(), problem };
     let fail = |node: &NodeDef, problem: String| wrong(&node.name, problem);
@@ -181,15 +182,8 @@ fn check_types(function: &Specialized, op: &'static OpDef, node: &NodeDef) -> Ch
     let types: Option<SmallVec<[&ValueType; 4]>> =
         node.inputs().iter().map(|&input| graph.ty(input)).collect();
     let types = types.ok_or("an input has no type")?;
-    let values: SmallVec<[Option<&HostTensor>; 4]> = node
-        .inputs()
-        .iter()
-        .map(|input| {
-            let source = &graph[input.node];
-            let is_source = source.op.def().is_some_and(|op| op.inputs.is_empty());
-            source.attrs.tensor("value").ok().filter(|_| is_source)
-        })
-        .collect();
+    let values: SmallVec<[Option<&HostTensor>; 4]> =
+        node.inputs().iter().map(|input| graph[input.node].constant()).collect();
     let facts: SmallVec<[InputFacts<'_>; 4]> =
         types.iter().zip(values).map(|(ty, value)| InputFacts { ty, value }).collect();
     let inferred = infer(op, &node.attrs, &facts).map_err(|error| error.to_string())?;
@@ -304,15 +298,17 @@ pub fn verify_order(before: &[Box<str>], body: &Specialized, after: &'static str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{attr::Attrs, dtype::DType, graph::Graph, registry, shape::PartialShape};
+    use crate::{
+        attr::Attrs, dtype::DType, graph::Graph, hash::FastMap, registry, shape::PartialShape,
+    };
 
     fn dropped(op: &str, shape: PartialShape) -> Specialized {
         let ty = ValueType::new(DType::F32, shape);
         let op = registry::find(op).unwrap();
         let dropped = DroppedAlias { node: "x".into(), op, input: ty.clone(), output: ty };
         let graph = Graph::new();
-        let (args, results, nested) = (Vec::new(), Vec::new(), HashMap::new());
-        let (dropped, reasons) = (vec![dropped], HashMap::new());
+        let (args, results, nested) = (Vec::new(), Vec::new(), FastMap::default());
+        let (dropped, reasons) = (vec![dropped], FastMap::default());
         Specialized { graph, args, results, nested, failure: None, dropped, reasons }
     }
 

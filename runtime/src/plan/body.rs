@@ -7,14 +7,12 @@ use super::{
 use crate::{assign_devices::operand_specs, error::Result, origin::NodeOrigin};
 use ferroflow_ir::{
     NodeDef, NodeId, Outlet,
+    hash::{FastMap, FastSet},
     pass::{execution::Execution, specialize::Specialized},
 };
 use ferroflow_kernels::OperandSpec;
 use smallvec::SmallVec;
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 /// A buffer or slot, all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,14 +43,14 @@ pub(super) struct PlannedSlot {
 /// A body being planned.
 pub(super) struct PlannedBody<'a> {
     pub(super) function: &'a Specialized,
-    pub(super) places: HashMap<Outlet, ValueLocation>,
-    pub(super) executions: HashMap<NodeId, Execution>,
+    pub(super) places: FastMap<Outlet, ValueLocation>,
+    pub(super) executions: FastMap<NodeId, Execution>,
     /// The outlets that results of aliases are other names for.
-    pub(super) aliased: HashMap<NodeId, Outlet>,
+    pub(super) aliased: FastMap<NodeId, Outlet>,
     /// Results that are to be tensors in slots.
-    pub(super) wanted: HashSet<Outlet>,
+    pub(super) wanted: FastSet<Outlet>,
     /// Results that something reads, of the nodes that have several.
-    pub(super) read: HashSet<Outlet>,
+    pub(super) read: FastSet<Outlet>,
     pub(super) actions: Vec<Scheduled>,
 }
 
@@ -64,7 +62,7 @@ impl PlannedBody<'_> {
 
     /// The results that something reads, of the nodes that have several: nodes that have effects stay
     /// although nothing reads theirs, and are not asked.
-    pub(super) fn read_results(function: &Specialized) -> HashSet<Outlet> {
+    pub(super) fn read_results(function: &Specialized) -> FastSet<Outlet> {
         let graph = &function.graph;
         let inputs = graph.iter().flat_map(|(_, node)| node.inputs());
         let read = inputs.chain(&function.results);

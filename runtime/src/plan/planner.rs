@@ -20,16 +20,13 @@ use crate::{
 };
 use ferroflow_ir::{
     HostTensor, Lowering, NodeDef, NodeId, OpDef, Outlet, budget,
+    hash::{FastMap, FastSet},
     op::CallKind,
     pass::{execution::Execution, placement::location, specialize::Specialized},
 };
 use ferroflow_kernels::{Buffer, Device};
 use smallvec::SmallVec;
-use std::{
-    collections::{HashMap, HashSet},
-    mem,
-    sync::Arc,
-};
+use std::{collections::HashMap, mem, sync::Arc};
 
 /// Plans a specialised function whose last arguments are always these.
 ///
@@ -155,9 +152,9 @@ impl Planner<'_> {
         let mut body = PlannedBody {
             function,
             places: function.args.iter().copied().zip(args).collect(),
-            executions: HashMap::new(),
-            aliased: HashMap::new(),
-            wanted: HashSet::new(),
+            executions: FastMap::default(),
+            aliased: FastMap::default(),
+            wanted: FastSet::default(),
             read: PlannedBody::read_results(function),
             actions: Vec::new(),
         };

@@ -7,7 +7,8 @@ use super::{
 use crate::error::{Error, Result};
 use ferroflow_ir::{
     Attrs, DType, FunctionDef, FunctionLibrary, Graph, Limits, NameAttrList, NodeDef, NodeId,
-    Outlet, ValueType, attr::AttrValue, function, op::CallKind, pass::infer_types::infer_types,
+    Outlet, ValueType, attr::AttrValue, function, hash::FastMap, op::CallKind,
+    pass::infer_types::infer_types,
 };
 use ferroflow_runtime::ResourceVariable;
 use std::{
@@ -108,9 +109,9 @@ impl Freezer {
         args: &[Frozen],
         prefix: &str,
     ) -> Result<Vec<Frozen>> {
-        let mut known: HashMap<Outlet, Frozen> =
+        let mut known: FastMap<Outlet, Frozen> =
             def.args.iter().map(|&arg| arg.into()).zip(args.iter().copied()).collect();
-        let mut after: HashMap<NodeId, NodeId> = HashMap::new();
+        let mut after: FastMap<NodeId, NodeId> = FastMap::default();
         let needed = def.graph.reachable_from(def.results.iter().map(|(_, outlet)| outlet.node));
         for id in def.graph.topological_order()? {
             if !needed.contains(&id) || known.contains_key(&id.into()) {

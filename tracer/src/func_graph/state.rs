@@ -13,14 +13,13 @@ use crate::{
 };
 use ferroflow_ir::{
     Attrs, Effect, FunctionLibrary, Graph, HostTensor, NodeDef, NodeId, Outlet, ValueType,
-    ops::names, registry,
+    hash::{FastMap, FastSet},
+    ops::names,
+    registry,
 };
 use parking_lot::ReentrantMutex;
 use smallvec::SmallVec;
-use std::{
-    cell::RefCell,
-    collections::{HashMap, HashSet},
-};
+use std::{cell::RefCell, collections::HashMap};
 
 /// A state that one thread at a time looks at.
 #[derive(Default)]
@@ -52,9 +51,9 @@ pub(super) struct GraphState {
     calls: Vec<NodeId>,
     pub(super) collections: HashMap<String, Vec<NestedValue>>,
     /// Values that were needed while tracing.
-    pub(super) known: HashMap<Outlet, Option<HostTensor>>,
+    pub(super) known: FastMap<Outlet, Option<HostTensor>>,
     /// The names of the nodes, once the graph is finished and belongs to a function.
-    names: HashMap<NodeId, Box<str>>,
+    names: FastMap<NodeId, Box<str>>,
 }
 
 impl GraphState {
@@ -163,7 +162,7 @@ impl GraphState {
 
     pub(super) fn roll_back(&mut self, mark: Mark) -> Result<()> {
         let calls = self.calls.split_off(mark.n_calls);
-        let removed: HashSet<NodeId> = calls.iter().copied().collect();
+        let removed: FastSet<NodeId> = calls.iter().copied().collect();
         self.known.retain(|outlet, _| !removed.contains(&outlet.node));
         for id in calls.into_iter().rev() {
             self.graph.remove(id)?;

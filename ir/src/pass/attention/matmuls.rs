@@ -2,13 +2,13 @@
 
 use crate::{
     graph::{Graph, NodeId, OpRef, Outlet},
+    hash::FastSet,
     op::OpDef,
     ops::names,
     pass::call::call_views,
     registry,
     spec::ValueType,
 };
-use std::collections::HashSet;
 
 /// The ops that attention is made of.
 pub(super) struct Ops {
@@ -58,7 +58,7 @@ pub(super) struct MatmulOperands {
 pub(super) struct Search<'a> {
     pub(super) graph: &'a Graph,
     /// Nodes whose results are asked for from outside.
-    pub(super) kept: &'a HashSet<NodeId>,
+    pub(super) kept: &'a FastSet<NodeId>,
     pub(super) ops: &'a Ops,
 }
 

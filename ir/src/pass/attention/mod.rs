@@ -19,9 +19,10 @@ use crate::{
     error::Result,
     expr::{Constant, Expr, ExprKind, Prim, Replacement},
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::FastSet,
 };
 use matmuls::{MatmulOperands, Ops, Search, Seen, swap_last};
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 /// Makes one call of each attention in a graph for which `is_profitable` tells that it is
 /// profitable for that. `results` are the outlets others will ask for. Calls that nobody needs
@@ -36,7 +37,7 @@ pub fn attention(
     mut gains: impl FnMut(&Graph, &NodeDef) -> bool,
 ) -> Result<()> {
     let ops = Ops::find();
-    let kept: HashSet<NodeId> = results.iter().map(|outlet| outlet.node).collect();
+    let kept: FastSet<NodeId> = results.iter().map(|outlet| outlet.node).collect();
     let softmaxes: Vec<NodeId> = graph.ids().filter(|&id| ops.is(graph, id, ops.softmax)).collect();
     for id in softmaxes {
         let Some((root, node)) = (Search { graph, kept: &kept, ops: &ops }).around(id) else {

@@ -149,7 +149,7 @@ fn slices_that_add_or_drop_dimensions_are_no_transpositions() {
         let slice = b.call_with("StridedSlice", "slice", attrs, &inputs).unwrap()[0];
         let mut graph = b.finish();
         infer_types(&mut graph).unwrap();
-        let search = Search { graph: &graph, kept: &HashSet::new(), ops: &Ops::find() };
+        let search = Search { graph: &graph, kept: &FastSet::default(), ops: &Ops::find() };
         search.permutation(slice.node)
     };
     assert_eq!(permutation(0, 0), Some(vec![0, 1, 2, 3]));

@@ -11,6 +11,7 @@ use crate::{
     error::Result,
     function::FunctionDef,
     graph::{NodeId, Outlet},
+    hash::{FastMap, FastSet},
     host_tensor::HostTensor,
     spec::ValueType,
 };
@@ -82,8 +83,8 @@ fn make_outer_calls(
         wiring: Wiring::new(graph, name.clone(), scope),
         live,
         depth,
-        stages: HashMap::new(),
-        homes: HashMap::new(),
+        stages: FastMap::default(),
+        homes: FastMap::default(),
         by_key: HashMap::new(),
         wanted: BTreeMap::new(),
         outer: Vec::new(),
@@ -140,7 +141,7 @@ struct Wanted {
     runs: [Vec<NodeId>; SIDES],
     exports: Vec<Export>,
     /// Values exported to any user.
-    shared: HashSet<Outlet>,
+    shared: FastSet<Outlet>,
 }
 
 /// A value of one side that is used outside.
@@ -158,7 +159,7 @@ struct Export {
 struct Plan {
     key: Key,
     wanted: Wanted,
-    members: [HashSet<NodeId>; SIDES],
+    members: [FastSet<NodeId>; SIDES],
 }
 
 /// A function whose choices are being made into calls.
@@ -167,8 +168,8 @@ struct Choices<'a> {
     live: Liveness,
     depth: usize,
     /// Number of choices, one after the other, that a node comes after.
-    stages: HashMap<NodeId, usize>,
-    homes: HashMap<NodeId, BranchSide>,
+    stages: FastMap<NodeId, usize>,
+    homes: FastMap<NodeId, BranchSide>,
     /// The nodes of each call to be.
     by_key: HashMap<Key, Vec<NodeId>>,
     wanted: BTreeMap<Key, Wanted>,
@@ -246,7 +247,7 @@ impl Choices<'_> {
         self.wanted.entry(key).or_default()
     }
 
-    fn want_effects(&mut self, order: &[NodeId], targets: &HashSet<NodeId>) {
+    fn want_effects(&mut self, order: &[NodeId], targets: &FastSet<NodeId>) {
         for id in order {
             let Some(&BranchSide { key, side }) = self.homes.get(id) else { continue };
             let node = &self.wiring.graph[*id];
@@ -279,13 +280,13 @@ impl Choices<'_> {
     /// The nodes that the branches of a call need. What they take from earlier calls becomes
     /// wanted of those.
     fn plan(&mut self, key: Key, wanted: Wanted) -> Result<Plan> {
-        let mut members = [HashSet::new(), HashSet::new()];
+        let mut members = [FastSet::default(), FastSet::default()];
         for (side, runs) in wanted.runs.iter().enumerate() {
             let merged = wanted.merges.iter().map(|&merge| self.merged(merge, side));
             let exported =
                 wanted.exports.iter().filter(|export| export.side == side).map(|e| e.outlet);
             let values: Vec<Outlet> = merged.chain(exported).collect();
-            let mut branch = Branch { key, side, members: HashSet::new(), stack: runs.clone() };
+            let mut branch = Branch { key, side, members: FastSet::default(), stack: runs.clone() };
             for value in values {
                 self.need(&mut branch, value)?;
             }
@@ -353,13 +354,13 @@ impl Choices<'_> {
     fn call(
         &mut self,
         plan: Plan,
-        targets: &HashSet<NodeId>,
+        targets: &FastSet<NodeId>,
         new: &mut NewBranches<'_>,
     ) -> Result<()> {
         let Plan { key, wanted, members } = plan;
         let captures = self.captures(&wanted, &members);
         let types = self.result_types(&wanted)?;
-        let mut controls = HashSet::new();
+        let mut controls = FastSet::default();
         members.iter().for_each(|members| self.outer_controls(members, &mut controls));
         let branch =
             |side: usize| self.branch(side, &wanted, &members[side], &captures, &types, targets);
@@ -399,9 +400,9 @@ impl Choices<'_> {
     }
 
     /// Values from outside that the branches use.
-    fn captures(&self, wanted: &Wanted, members: &[HashSet<NodeId>]) -> Vec<Outlet> {
+    fn captures(&self, wanted: &Wanted, members: &[FastSet<NodeId>]) -> Vec<Outlet> {
         let mut captures = Vec::new();
-        let mut seen = HashSet::new();
+        let mut seen = FastSet::default();
         for (side, members) in members.iter().enumerate() {
             let mut sorted: Vec<NodeId> = members.iter().copied().collect();
             sorted.sort();
@@ -420,7 +421,7 @@ impl Choices<'_> {
     }
 
     /// The nodes outside that run before these.
-    fn outer_controls(&self, members: &HashSet<NodeId>, controls: &mut HashSet<NodeId>) {
+    fn outer_controls(&self, members: &FastSet<NodeId>, controls: &mut FastSet<NodeId>) {
         for &id in members {
             let before = self.wiring.graph[id].controls().iter();
             let before = before.filter(|id| !members.contains(id));
@@ -446,10 +447,10 @@ impl Choices<'_> {
         &self,
         side: usize,
         wanted: &Wanted,
-        members: &HashSet<NodeId>,
+        members: &FastSet<NodeId>,
         captures: &[Outlet],
         types: &[ValueType],
-        targets: &HashSet<NodeId>,
+        targets: &FastSet<NodeId>,
     ) -> Result<NewBranch> {
         let mut results = Vec::with_capacity(types.len());
         let mut must_be_alive = Vec::with_capacity(types.len());
@@ -516,7 +517,7 @@ impl Choices<'_> {
 struct Branch {
     key: Key,
     side: usize,
-    members: HashSet<NodeId>,
+    members: FastSet<NodeId>,
     /// Nodes it needs that were not looked at yet.
     stack: Vec<NodeId>,
 }

@@ -6,9 +6,10 @@ use crate::{
     error::{Error, Result},
     function::FunctionLibrary,
     graph::{Graph, NodeId},
+    hash::{FastMap, FastSet},
     limits::Limits,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// The outermost frame, outside all loops.
 pub(super) const OUTSIDE: usize = 0;
@@ -17,7 +18,7 @@ pub(super) const OUTSIDE: usize = 0;
 pub(super) struct Frames {
     frames: Vec<LoopFrame>,
     by_name: HashMap<(usize, String), usize>,
-    of_node: HashMap<NodeId, usize>,
+    of_node: FastMap<NodeId, usize>,
 }
 
 /// A frame: the loop of a graph.
@@ -36,11 +37,11 @@ pub(super) struct LoopFrame {
 
 impl Frames {
     /// The frames of the nodes in `live`.
-    pub(super) fn of(graph: &Graph, live: &HashSet<NodeId>, limits: &Limits) -> Result<Frames> {
+    pub(super) fn of(graph: &Graph, live: &FastSet<NodeId>, limits: &Limits) -> Result<Frames> {
         let mut frames = Frames {
             frames: vec![LoopFrame::default()],
             by_name: HashMap::new(),
-            of_node: HashMap::new(),
+            of_node: FastMap::default(),
         };
         frames.walk(graph, live, limits)?;
         for id in graph.ids().filter(|id| live.contains(id)) {
@@ -64,7 +65,7 @@ impl Frames {
         &self.frames[index]
     }
 
-    fn walk(&mut self, graph: &Graph, live: &HashSet<NodeId>, limits: &Limits) -> Result<()> {
+    fn walk(&mut self, graph: &Graph, live: &FastSet<NodeId>, limits: &Limits) -> Result<()> {
         let has_inputs = |id: &NodeId| {
             let node = &graph[*id];
             !node.inputs().is_empty() || !node.controls().is_empty()

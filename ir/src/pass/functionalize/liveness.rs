@@ -4,12 +4,10 @@ use super::{Flow, Scope, flow, irregular};
 use crate::{
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::{FastMap, FastSet},
     op::{AliasKind, Lowering},
 };
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 /// A choice between two sides: the value of `predicate` sends values to side `side`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -40,24 +38,24 @@ struct Alias {
 /// Under which choices the nodes of a graph without loops are alive.
 pub(super) struct Liveness {
     /// The conditions of each node that can be alive at all.
-    conditions: HashMap<NodeId, Conditions>,
+    conditions: FastMap<NodeId, Conditions>,
     /// Outlets that choose as others do.
-    aliases: HashMap<Outlet, Alias>,
-    joins: HashMap<NodeId, MergeValue>,
+    aliases: FastMap<Outlet, Alias>,
+    joins: FastMap<NodeId, MergeValue>,
     /// Choices that are alive whichever side is taken.
-    outer: HashSet<Outlet>,
-    roots: HashMap<NodeId, SwitchSide>,
+    outer: FastSet<Outlet>,
+    roots: FastMap<NodeId, SwitchSide>,
 }
 
 impl Liveness {
     /// Finds it for the nodes in `order`.
     pub(super) fn of(graph: &Graph, order: &[NodeId], scope: Scope<'_>) -> Result<Liveness> {
         let mut live = Liveness {
-            conditions: HashMap::with_capacity(order.len()),
-            aliases: HashMap::new(),
-            joins: HashMap::new(),
-            outer: HashSet::new(),
-            roots: HashMap::new(),
+            conditions: FastMap::with_capacity_and_hasher(order.len(), Default::default()),
+            aliases: FastMap::default(),
+            joins: FastMap::default(),
+            outer: FastSet::default(),
+            roots: FastMap::default(),
         };
         let always: Conditions = Arc::new([]);
         for &id in order {

@@ -12,18 +12,16 @@ use crate::{
     error::Result,
     function::FunctionDef,
     graph::{NodeId, Outlet},
+    hash::{FastMap, FastSet},
 };
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 /// Adds a call for each frame, the innermost first; returns the nodes of the outermost one. In
 /// `targets` are nodes that run though no result needs them.
 pub(super) fn make_calls(
     wiring: &mut Wiring<'_>,
     frames: &Frames,
-    targets: &HashSet<NodeId>,
+    targets: &FastSet<NodeId>,
 ) -> Result<Vec<NodeId>> {
     // What calls of frames inside have added to each frame.
     let mut added: Vec<Vec<NodeId>> = vec![Vec::new(); frames.len()];
@@ -91,18 +89,18 @@ struct Variable {
 /// The parts of a loop.
 struct Loop<'a> {
     frame: &'a LoopFrame,
-    targets: &'a HashSet<NodeId>,
+    targets: &'a FastSet<NodeId>,
     condition: NodeId,
     variables: Vec<Variable>,
     /// The entries of values that stay the same.
     invariants: Vec<NodeId>,
     /// For the switches by the condition, what they pass on.
-    switches: HashMap<NodeId, Outlet>,
+    switches: FastMap<NodeId, Outlet>,
     exits: Vec<NodeId>,
     /// The nodes that compute something.
     plain: Vec<NodeId>,
     /// Those of them that run only if the loop goes on.
-    body: HashSet<NodeId>,
+    body: FastSet<NodeId>,
 }
 
 impl<'a> Loop<'a> {
@@ -111,7 +109,7 @@ impl<'a> Loop<'a> {
         frame: &'a LoopFrame,
         members: Vec<NodeId>,
         condition: NodeId,
-        targets: &'a HashSet<NodeId>,
+        targets: &'a FastSet<NodeId>,
     ) -> Result<Loop<'a>> {
         let mut parts = Loop {
             frame,
@@ -119,15 +117,15 @@ impl<'a> Loop<'a> {
             condition,
             variables: Vec::new(),
             invariants: Vec::new(),
-            switches: HashMap::new(),
+            switches: FastMap::default(),
             exits: Vec::new(),
             plain: Vec::new(),
-            body: HashSet::new(),
+            body: FastSet::default(),
         };
         for id in members {
             parts.sort_in(wiring, id)?;
         }
-        let heads: HashSet<NodeId> = parts.variables.iter().map(|x| x.merge).collect();
+        let heads: FastSet<NodeId> = parts.variables.iter().map(|x| x.merge).collect();
         let is_invariant = |id: &NodeId| wiring.graph.consumers(*id).any(|c| !heads.contains(&c));
         parts.invariants = frame.entries.iter().copied().filter(is_invariant).collect();
         parts.find_body(wiring)?;
@@ -246,7 +244,7 @@ impl<'a> Loop<'a> {
     /// Values of the loop for the nodes around it now come from the call.
     fn redirect(&self, wiring: &mut Wiring<'_>, call: NodeId) -> Result<()> {
         let merges = self.variables.iter().map(|variable| variable.merge);
-        let values: HashMap<NodeId, usize> = merges
+        let values: FastMap<NodeId, usize> = merges
             .chain(self.invariants.iter().copied())
             .enumerate()
             .map(|(i, id)| (id, i))
@@ -342,9 +340,9 @@ impl<'a> Loop<'a> {
         roots: impl IntoIterator<Item = NodeId>,
         more: &[NodeId],
     ) -> Vec<NodeId> {
-        let plain: HashSet<NodeId> = self.plain.iter().copied().collect();
+        let plain: FastSet<NodeId> = self.plain.iter().copied().collect();
         let mut stack: Vec<NodeId> = roots.into_iter().chain(more.iter().copied()).collect();
-        let mut needed = HashSet::new();
+        let mut needed = FastSet::default();
         while let Some(id) = stack.pop() {
             if plain.contains(&id) && needed.insert(id) {
                 self.sources(wiring, id, &mut stack);

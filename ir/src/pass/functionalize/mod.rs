@@ -31,6 +31,7 @@ use crate::{
     free_name::free_name,
     function::{FunctionDef, FunctionLibrary},
     graph::{Graph, NodeDef, NodeId},
+    hash::FastSet,
     limits::Limits,
     op::{Effect, OpDef},
     registry,
@@ -66,7 +67,7 @@ pub fn functionalize(
     let live = function.live_nodes(library);
     let frames = Frames::of(&function.graph, &live, limits)?;
     let FunctionDef { name, graph, args, results, control_results, attrs } = function;
-    let targets: HashSet<NodeId> = control_results.iter().copied().collect();
+    let targets: FastSet<NodeId> = control_results.iter().copied().collect();
     let mut wiring = Wiring::new(graph, name.clone(), scope);
     let members = loops::make_calls(&mut wiring, &frames, &targets)?;
     let part = OutlinedRegion {

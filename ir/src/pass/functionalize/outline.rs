@@ -7,6 +7,7 @@ use crate::{
     error::{Error, Result},
     function::FunctionDef,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::{FastMap, FastSet},
     host_tensor::HostTensor,
     op::OpDef,
     ops::names,
@@ -14,11 +15,7 @@ use crate::{
     spec::ValueType,
 };
 use smallvec::SmallVec;
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, HashMap, HashSet},
-    sync::Arc,
-};
+use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc};
 
 /// A graph to which calls are added, with what stands for what. Its own edges stay as they were:
 /// who reads them asks here what they mean by now.
@@ -27,9 +24,9 @@ pub(super) struct Wiring<'a> {
     /// The name of the function that is being taken apart.
     pub(super) name: Arc<str>,
     pub(super) scope: Scope<'a>,
-    outlets: HashMap<Outlet, Outlet>,
-    controls: HashMap<NodeId, Option<NodeId>>,
-    exports: HashMap<Outlet, Outlet>,
+    outlets: FastMap<Outlet, Outlet>,
+    controls: FastMap<NodeId, Option<NodeId>>,
+    exports: FastMap<Outlet, Outlet>,
 }
 
 /// A part of the graph that becomes a function.
@@ -61,7 +58,7 @@ pub(super) enum OutlinedResult {
 pub(super) struct Outline {
     pub(super) function: FunctionDef,
     /// The members as nodes of the function.
-    pub(super) moved: HashMap<NodeId, NodeId>,
+    pub(super) moved: FastMap<NodeId, NodeId>,
 }
 
 /// A predicate as the scalar that `Switch` asks for; one of another shape is an error of the run,
@@ -158,8 +155,8 @@ impl<'a> Wiring<'a> {
     ///
     /// [`Error::Unsupported`] for a member that uses what is neither a member nor an argument.
     pub(super) fn outline(&self, part: OutlinedRegion) -> Result<Outline> {
-        let mut copy = Copy { wiring: self, graph: Graph::new(), args: HashMap::new() };
-        let mut moved = HashMap::with_capacity(part.members.len());
+        let mut copy = Copy { wiring: self, graph: Graph::new(), args: FastMap::default() };
+        let mut moved = FastMap::with_capacity_and_hasher(part.members.len(), Default::default());
         for &id in &part.members {
             let node = self.graph[id].clone().with_inputs([]).with_controls([]);
             moved.insert(id, copy.graph.add(node)?);
@@ -192,7 +189,7 @@ impl<'a> Wiring<'a> {
 struct Copy<'a> {
     wiring: &'a Wiring<'a>,
     graph: Graph,
-    args: HashMap<Outlet, Outlet>,
+    args: FastMap<Outlet, Outlet>,
 }
 
 impl Copy<'_> {
@@ -206,7 +203,7 @@ impl Copy<'_> {
         Ok(id)
     }
 
-    fn connect(&mut self, id: NodeId, moved: &HashMap<NodeId, NodeId>) -> Result<()> {
+    fn connect(&mut self, id: NodeId, moved: &FastMap<NodeId, NodeId>) -> Result<()> {
         let node = &self.wiring.graph[id];
         let mut inputs: SmallVec<[Outlet; 4]> = SmallVec::new();
         for &input in node.inputs() {
@@ -222,7 +219,7 @@ impl Copy<'_> {
         self.graph.connect(moved[&id], inputs, controls)
     }
 
-    fn value(&self, outlet: Outlet, moved: &HashMap<NodeId, NodeId>) -> Option<Outlet> {
+    fn value(&self, outlet: Outlet, moved: &FastMap<NodeId, NodeId>) -> Option<Outlet> {
         let inside = self.wiring.resolve(outlet);
         if let Some(&node) = moved.get(&inside.node) {
             return Some(Outlet { node, index: inside.index });
@@ -234,7 +231,7 @@ impl Copy<'_> {
     fn outcome(
         &mut self,
         outcome: OutlinedResult,
-        moved: &HashMap<NodeId, NodeId>,
+        moved: &FastMap<NodeId, NodeId>,
         control_results: &mut Vec<NodeId>,
     ) -> Result<Outlet> {
         match outcome {
@@ -288,9 +285,9 @@ pub(super) fn order(
     nodes: &[NodeId],
     mut sources: impl FnMut(NodeId, &mut Vec<NodeId>),
 ) -> Result<Vec<NodeId>> {
-    let present: HashSet<NodeId> = nodes.iter().copied().collect();
-    let mut waiting_for: HashMap<NodeId, usize> = HashMap::new();
-    let mut users: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+    let present: FastSet<NodeId> = nodes.iter().copied().collect();
+    let mut waiting_for: FastMap<NodeId, usize> = FastMap::default();
+    let mut users: FastMap<NodeId, Vec<NodeId>> = FastMap::default();
     let mut ready = BinaryHeap::new();
     let mut found = Vec::new();
     for &id in nodes {

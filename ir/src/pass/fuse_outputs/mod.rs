@@ -14,7 +14,7 @@
 
 use super::{
     call::call_views,
-    fuse::{MAX_OPERATIONS, dtypes, formula},
+    fuse::{MAX_OPERATIONS, dtypes, formula, is_safe_elementwise},
     rebuild::rebuild_in_order,
     specialize::Specialized,
 };
@@ -24,6 +24,7 @@ use crate::{
     error::Result,
     expr::{Expr, Replacement},
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::{FastMap, FastSet},
     op::OpDef,
     ops::names,
     registry,
@@ -74,7 +75,7 @@ pub fn fuse_outputs(
 
 /// The nodes in their order, after `first`, but for those that others before them read.
 fn ordered(graph: &Graph, first: Vec<NodeId>) -> Vec<NodeId> {
-    let (mut order, mut seen) = (Vec::with_capacity(graph.len()), HashSet::new());
+    let (mut order, mut seen) = (Vec::with_capacity(graph.len()), FastSet::default());
     for id in first.into_iter().chain(graph.ids()) {
         let mut queue = vec![id];
         while let Some(&next) = queue.last() {
@@ -102,9 +103,9 @@ fn form_groups(
     let record = registry::find(names::FUSED_EXPRESSIONS).expect("a built-in record");
     let order: Vec<NodeId> = graph.ids().collect();
     // There is room between two of them.
-    let mut position: HashMap<NodeId, usize> =
+    let mut position: FastMap<NodeId, usize> =
         order.iter().enumerate().map(|(position, &id)| (id, 2 * position)).collect();
-    let mut kept: HashSet<NodeId> = results.iter().map(|result| result.node).collect();
+    let mut kept: FastSet<NodeId> = results.iter().map(|result| result.node).collect();
     for &root in order.iter().rev() {
         if !graph.contains(root) {
             continue;
@@ -132,8 +133,8 @@ fn form_groups(
 struct Search<'a> {
     graph: &'a Graph,
     /// Nodes whose results are asked for from outside.
-    kept: &'a HashSet<NodeId>,
-    position: &'a HashMap<NodeId, usize>,
+    kept: &'a FastSet<NodeId>,
+    position: &'a FastMap<NodeId, usize>,
 }
 
 /// Calls that become one.
@@ -141,11 +142,11 @@ struct Group {
     root: NodeId,
     shape: Shape,
     /// The calls, by what is read of them.
-    members: HashMap<NodeId, Part>,
+    members: FastMap<NodeId, Part>,
     /// Those whose results others read, the root first.
     outputs: Vec<NodeId>,
     /// Windows that the group reads through, by node.
-    views: HashMap<NodeId, Vec<Window>>,
+    views: FastMap<NodeId, Vec<Window>>,
 }
 
 /// Part of a call's result that its readers in a group need.
@@ -166,8 +167,8 @@ impl Group {
         search.is_candidate(root, root).then_some(())?;
         let of_outputs = |most: usize| {
             let shape = search.shape(root).filter(|shape| shape.num_elements() > 0)?;
-            let members = HashMap::from([(root, Part::Whole)]);
-            let (outputs, views) = (vec![root], HashMap::new());
+            let members = FastMap::from_iter([(root, Part::Whole)]);
+            let (outputs, views) = (vec![root], FastMap::default());
             let mut group = Group { root, shape, members, outputs, views };
             group.absorb(search, most);
             let joined = group.joined(search.graph)?;
@@ -191,7 +192,7 @@ impl Group {
     fn absorb(&mut self, search: &Search<'_>, most: usize) {
         let graph = search.graph;
         let mut queue: BinaryHeap<(usize, NodeId)> = search.sources(self.root).collect();
-        let mut seen = HashSet::new();
+        let mut seen = FastSet::default();
         while let Some((_, id)) = queue.pop() {
             if self.len() == MAX_CALLS || !seen.insert(id) {
                 continue;
@@ -243,7 +244,7 @@ impl Group {
 
     /// Whether a path leads from one of some nodes to the group; also where that takes long to find out.
     fn is_reached_from(&self, graph: &Graph, starts: &[NodeId]) -> bool {
-        let mut seen: HashSet<NodeId> = starts.iter().copied().collect();
+        let mut seen: FastSet<NodeId> = starts.iter().copied().collect();
         let mut queue: Vec<NodeId> = starts.to_vec();
         while let Some(id) = queue.pop() {
             for next in graph.consumers(id) {
@@ -303,7 +304,7 @@ impl Group {
     }
 
     /// Makes the root compute all results.
-    fn install(self, graph: &mut Graph, kept: &HashSet<NodeId>, node: NodeDef) -> Result<()> {
+    fn install(self, graph: &mut Graph, kept: &FastSet<NodeId>, node: NodeDef) -> Result<()> {
         let inputs = node.inputs().to_vec();
         let root = graph.node_mut(self.root);
         root.outputs.clear();
@@ -354,7 +355,7 @@ impl Search<'_> {
         outputs.len() == 1
             && outputs[0].dtype == DType::F32
             && self.is_free(id, root)
-            && formula(self.graph, id).is_some_and(|(expr, _)| !expr.is_fallible())
+            && is_safe_elementwise(self.graph, id)
     }
 
     /// The windows of its input that the results of a node are, if a group may read through them.

@@ -4,6 +4,7 @@ use super::loop_call::LoopCall;
 use crate::{
     function::callees,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::FastSet,
     op::{CallKind, Effect, Lowering, OpDef},
     ops::names,
     pass::{
@@ -13,7 +14,7 @@ use crate::{
     spec::ValueType,
 };
 use smallvec::SmallVec;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 /// The nodes that leave the functions of a loop: those of the condition, those of the body.
 pub(super) struct Invariants(pub(super) [BTreeSet<NodeId>; 2]);
@@ -26,7 +27,7 @@ struct Permission<'a> {
     /// Nodes that read variables: nothing in the loop writes to any.
     reads: bool,
     /// The variables that are read before the loop, which reads in it can read, too.
-    read_before: &'a HashSet<Outlet>,
+    read_before: &'a FastSet<Outlet>,
 }
 
 impl Invariants {
@@ -42,7 +43,7 @@ impl Invariants {
 }
 
 /// The handles of the variables that nodes read.
-fn read_variables(graph: &Graph) -> HashSet<Outlet> {
+fn read_variables(graph: &Graph) -> FastSet<Outlet> {
     let reads = graph.iter().filter(|(_, node)| node.op.name() == READ);
     reads.filter_map(|(_, node)| node.inputs().first().copied()).collect()
 }

@@ -16,6 +16,7 @@ use crate::{
     dtype::DType,
     error::{Error, Result},
     graph::{NodeDef, NodeId, Outlet},
+    hash::FastMap,
     ops::names,
     pass::{
         call::{add_call, add_sizes, record},
@@ -26,7 +27,6 @@ use crate::{
     spec::ValueType,
 };
 use smallvec::SmallVec;
-use std::collections::HashMap;
 
 /// The most rows of an item that is multiplied. The weights are read once for so many rows anyway.
 const MAX_ROWS: usize = 32;
@@ -60,7 +60,7 @@ struct ItemMatmul {
 pub(super) fn gather(call: &mut LoopCall<'_>, outer: &mut Rebuilt, runs: bool) -> Result<()> {
     let ids: Vec<NodeId> = call.functions[1].graph.ids().collect();
     let find = |&id: &NodeId| Some((id, ListItem::find(call, outer, id)?));
-    let items: HashMap<NodeId, ListItem> = ids.iter().filter_map(find).collect();
+    let items: FastMap<NodeId, ListItem> = ids.iter().filter_map(find).collect();
     if items.is_empty() {
         return Ok(());
     }
@@ -69,7 +69,7 @@ pub(super) fn gather(call: &mut LoopCall<'_>, outer: &mut Rebuilt, runs: bool) -
             matmul.move_before(call, outer, &items[&matmul.item])?;
         }
     }
-    let mut variables: HashMap<Outlet, Outlet> = HashMap::new();
+    let mut variables: FastMap<Outlet, Outlet> = FastMap::default();
     for (id, item) in ids.iter().filter_map(|id| Some((*id, items.get(id)?))) {
         let rows = match variables.get(&item.rows) {
             Some(&rows) => rows,
@@ -113,7 +113,7 @@ impl ListItem {
 impl ItemMatmul {
     fn find(
         call: &LoopCall<'_>,
-        items: &HashMap<NodeId, ListItem>,
+        items: &FastMap<NodeId, ListItem>,
         id: NodeId,
     ) -> Option<ItemMatmul> {
         let graph = &call.functions[1].graph;
@@ -144,7 +144,7 @@ impl ItemMatmul {
         let matmul = graph[self.node].clone();
         let weights = match call.fixed_input(1, self.weights) {
             Some(weights) => weights,
-            None => call.copy(outer, &graph[self.weights.node], &HashMap::new())?.into(),
+            None => call.copy(outer, &graph[self.weights.node], &FastMap::default())?.into(),
         };
         let (graph, name) = (&mut outer.graph, call.outer_name(&matmul.name));
         let depth = item.shape.last().copied().unwrap_or(0);

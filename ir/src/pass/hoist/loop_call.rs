@@ -6,6 +6,7 @@ use crate::{
     dtype::DType,
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::FastMap,
     host_tensor::HostTensor,
     infer::InputFacts,
     op::{Effect, Lowering},
@@ -20,10 +21,7 @@ use crate::{
     spec::ValueType,
 };
 use smallvec::SmallVec;
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 /// A call of a loop, taken apart: variables can be added that are the same in all rounds.
 pub(super) struct LoopCall<'a> {
@@ -57,7 +55,7 @@ impl<'a> LoopCall<'a> {
     /// they are constants of the graph around.
     pub(super) fn runs(&self, outer: &Graph, evaluate: &dyn Evaluate) -> bool {
         let condition = &self.functions[0];
-        let mut known: HashMap<Outlet, HostTensor> = HashMap::new();
+        let mut known: FastMap<Outlet, HostTensor> = FastMap::default();
         for (&arg, &input) in condition.args.iter().zip(&self.inputs) {
             known.extend(constant(outer, input).map(|value| (arg, value.clone())));
         }
@@ -134,7 +132,7 @@ impl<'a> LoopCall<'a> {
     ) -> Result<Vec<(Outlet, Outlet)>> {
         let function = &self.functions[side];
         let graph = &function.graph;
-        let mut outside: HashMap<Outlet, Outlet> =
+        let mut outside: FastMap<Outlet, Outlet> =
             function.args.iter().copied().zip(self.inputs.iter().copied()).collect();
         for &id in nodes {
             let node = &graph[id];
@@ -168,7 +166,7 @@ impl<'a> LoopCall<'a> {
         &self,
         outer: &mut Rebuilt,
         node: &NodeDef,
-        outside: &HashMap<Outlet, Outlet>,
+        outside: &FastMap<Outlet, Outlet>,
     ) -> Result<NodeId> {
         let inputs: SmallVec<[Outlet; 4]> =
             node.inputs().iter().map(|input| outside[input]).collect();
@@ -201,7 +199,7 @@ const MAX_ELEMENTS: usize = 64;
 fn evaluated(
     graph: &Graph,
     node: &NodeDef,
-    known: &HashMap<Outlet, HostTensor>,
+    known: &FastMap<Outlet, HostTensor>,
     evaluate: &dyn Evaluate,
 ) -> Option<Vec<HostTensor>> {
     let op = node.op.def().filter(|op| op.effect == Effect::Pure && !op.inputs.is_empty())?;

@@ -6,10 +6,11 @@ use super::{Kept, NodeRun, is_worth};
 use crate::{
     function::FunctionLibrary,
     graph::{Graph, NodeId},
+    hash::FastMap,
     op::Effect,
     pass::specialize::Specialized,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// The nodes that are kept, in the order of their levels: of each those that make no sizes, which may move, then
 /// those that do.
@@ -39,7 +40,7 @@ pub(super) fn levels(
 /// The kept nodes in their order, with their levels.
 fn levels_of(graph: &Graph, library: &FunctionLibrary, kept: &Kept) -> Vec<(NodeId, usize)> {
     // The levels of what depends on a node, and on the effects so far.
-    let mut after: HashMap<NodeId, usize> = HashMap::new();
+    let mut after: FastMap<NodeId, usize> = FastMap::default();
     let (mut after_effects, mut after_writes) = (0, 0);
     let mut levels = Vec::new();
     for (id, node) in graph.iter().filter(|(id, _)| kept.nodes.contains(id)) {

@@ -25,6 +25,7 @@ use crate::{
     error::Result,
     function::{FunctionDef, FunctionLibrary},
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::FastSet,
     host_tensor::Handle,
     infer::{InputFacts, infer},
     op::{CallKind, Effect, Lowering, OpDef},
@@ -37,7 +38,6 @@ use smallvec::SmallVec;
 use split::split;
 use std::{
     any::Any,
-    collections::HashSet,
     sync::{Arc, OnceLock},
 };
 
@@ -130,17 +130,17 @@ fn is_any_unknown(graph: &Graph) -> bool {
 
 /// The nodes that stay but for levels.
 struct Kept {
-    nodes: HashSet<NodeId>,
+    nodes: FastSet<NodeId>,
     /// Those of them that make sizes of data.
-    makers: HashSet<NodeId>,
+    makers: FastSet<NodeId>,
 }
 
 /// The nodes that make sizes of data, and all that must run before them.
 fn kept_nodes(function: &Specialized, library: &FunctionLibrary) -> Result<Kept> {
     let graph = &function.graph;
     let of_shapes = told_by_shapes(graph);
-    let mut kept: HashSet<NodeId> = function.args.iter().map(|outlet| outlet.node).collect();
-    let mut makers = HashSet::new();
+    let mut kept: FastSet<NodeId> = function.args.iter().map(|outlet| outlet.node).collect();
+    let mut makers = FastSet::default();
     let ids: Vec<NodeId> = graph.ids().collect();
     // Effects stay in their order: an effect before one that stays, stays.
     let (mut later_effect, mut later_write) = (false, false);
@@ -169,8 +169,8 @@ fn kept_nodes(function: &Specialized, library: &FunctionLibrary) -> Result<Kept>
 }
 
 /// The nodes whose values are known once the shapes of all others are.
-fn told_by_shapes(graph: &Graph) -> HashSet<NodeId> {
-    let mut told = HashSet::new();
+fn told_by_shapes(graph: &Graph) -> FastSet<NodeId> {
+    let mut told = FastSet::default();
     for (id, node) in graph.iter() {
         let Some(op) = node.op.def() else { continue };
         let is_constant = constant(graph, id.into()).is_some();
@@ -187,7 +187,7 @@ fn told_by_shapes(graph: &Graph) -> HashSet<NodeId> {
 }
 
 /// Whether sizes of the results are told by data rather than by the types of the inputs.
-fn makes_sizes(graph: &Graph, node: &NodeDef, of_shapes: &HashSet<NodeId>) -> Result<bool> {
+fn makes_sizes(graph: &Graph, node: &NodeDef, of_shapes: &FastSet<NodeId>) -> Result<bool> {
     let Some(op) = node.op.def() else { return Ok(true) };
     if node.outputs().iter().all(|ty| ty.shape.known().is_some()) {
         return Ok(false);

@@ -7,6 +7,7 @@ use crate::{
     error::Result,
     function::{FunctionDef, FunctionLibrary},
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::{FastMap, FastSet},
     host_tensor::HostTensor,
     op::Effect,
     ops::names,
@@ -15,10 +16,7 @@ use crate::{
     spec::ValueType,
 };
 use smallvec::SmallVec;
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 /// Makes a body anew of these nodes, in this order, of which some runs become functions.
 ///
@@ -61,7 +59,7 @@ pub(super) fn split(
 
 /// The values of each run that are read outside of it.
 fn read_outside(source: &Graph, results: &[Outlet], runs: &[NodeRun]) -> Vec<Vec<Outlet>> {
-    let mut run_of: HashMap<NodeId, usize> = HashMap::new();
+    let mut run_of: FastMap<NodeId, usize> = FastMap::default();
     for (index, run) in runs.iter().enumerate() {
         run_of.extend(run.nodes.iter().map(|&id| (id, index)));
     }
@@ -71,7 +69,7 @@ fn read_outside(source: &Graph, results: &[Outlet], runs: &[NodeRun]) -> Vec<Vec
     });
     let by_caller = results.iter().map(|&result| (None, result));
     let mut read: Vec<Vec<Outlet>> = vec![Vec::new(); runs.len()];
-    let mut is_read: HashSet<Outlet> = HashSet::new();
+    let mut is_read: FastSet<Outlet> = FastSet::default();
     for (reader, outlet) in by_nodes.chain(by_caller) {
         let maker = run_of.get(&outlet.node).copied().filter(|&maker| Some(maker) != reader);
         if let Some(maker) = maker.filter(|_| constant(source, outlet).is_none())
@@ -87,7 +85,7 @@ fn read_outside(source: &Graph, results: &[Outlet], runs: &[NodeRun]) -> Vec<Vec
 #[derive(Default)]
 struct Part {
     graph: Graph,
-    moved: HashMap<Outlet, Outlet>,
+    moved: FastMap<Outlet, Outlet>,
 }
 
 impl Part {

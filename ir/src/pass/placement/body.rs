@@ -11,13 +11,13 @@ use crate::{
     attr::Attrs,
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::FastMap,
     op::{Lowering, OpDef},
     ops::copy::COPY,
     registry,
     spec::ValueType,
 };
 use smallvec::SmallVec;
-use std::collections::HashMap;
 
 /// Where a value is: in the memory of a device, or of the host.
 pub(super) type DeviceOrHost = Option<DeviceId>;
@@ -30,16 +30,16 @@ pub(super) struct Placer<'a> {
     pub(super) loops: usize,
     pub(super) graph: Graph,
     /// The outlets of the new graph that stand for those of the source, and where they are.
-    values: HashMap<Outlet, Outlet>,
-    locations: HashMap<Outlet, DeviceOrHost>,
+    values: FastMap<Outlet, Outlet>,
+    locations: FastMap<Outlet, DeviceOrHost>,
     /// Copies of outlets of the new graph.
-    copies: HashMap<(Outlet, DeviceOrHost), Outlet>,
+    copies: FastMap<(Outlet, DeviceOrHost), Outlet>,
     /// The variables on devices behind handles of the source.
-    variables: HashMap<Outlet, (DeviceId, ValueType)>,
+    variables: FastMap<Outlet, (DeviceId, ValueType)>,
     /// The nodes that others wait for instead of one of the source.
-    controls: HashMap<NodeId, SmallVec<[NodeId; 2]>>,
-    pub(super) nested: HashMap<NodeId, Vec<Specialized>>,
-    pub(super) reasons: HashMap<NodeId, Reason>,
+    controls: FastMap<NodeId, SmallVec<[NodeId; 2]>>,
+    pub(super) nested: FastMap<NodeId, Vec<Specialized>>,
+    pub(super) reasons: FastMap<NodeId, Reason>,
 }
 
 /// Assigns devices to a body whose arguments are where `args` says. Its results are put where
@@ -56,15 +56,15 @@ pub(super) fn assign_body(
         targets,
         loops,
         graph: Graph::new(),
-        values: HashMap::new(),
-        locations: HashMap::new(),
-        copies: HashMap::new(),
-        variables: HashMap::new(),
-        controls: HashMap::new(),
-        nested: HashMap::new(),
-        reasons: HashMap::new(),
+        values: FastMap::default(),
+        locations: FastMap::default(),
+        copies: FastMap::default(),
+        variables: FastMap::default(),
+        controls: FastMap::default(),
+        nested: FastMap::default(),
+        reasons: FastMap::default(),
     };
-    let arguments: HashMap<NodeId, &PlacedArgument> =
+    let arguments: FastMap<NodeId, &PlacedArgument> =
         source.args.iter().map(|arg| arg.node).zip(args).collect();
     for (&outlet, arg) in source.args.iter().zip(args) {
         if let Some(variable) = &arg.variable {

@@ -24,7 +24,7 @@ mod tests;
 
 use super::specialize::Specialized;
 use crate::{
-    attr::Attrs,
+    attr::{AttrValue, Attrs},
     dtype::DType,
     error::Result,
     expr::Expr,
@@ -121,7 +121,9 @@ pub fn location(graph: &Graph, outlet: Outlet) -> &str {
 
 /// The name of the device whose memory a result of a node is in; empty for the host.
 pub(super) fn own_location(node: &NodeDef, index: usize) -> &str {
-    let Ok(locations) = node.attrs.strings(LOCATIONS) else { return &node.device };
+    let Some(AttrValue::Strings(locations)) = node.attrs.get(LOCATIONS) else {
+        return &node.device;
+    };
     let name = locations.get(index).and_then(|name| std::str::from_utf8(name).ok());
     name.unwrap_or(&node.device)
 }

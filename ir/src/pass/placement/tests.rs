@@ -5,6 +5,7 @@ use crate::{
     PartialShape, Shape,
     build::GraphBuilder,
     graph::NodeId,
+    hash::FastMap,
     host_tensor::HostTensor,
     pass::{
         infer_types::infer_types,
@@ -12,7 +13,6 @@ use crate::{
     },
 };
 use expect_test::{Expect, expect};
-use std::collections::HashMap;
 
 /// A device of `float32` and `bool` that has kernels for all but a few ops.
 struct Mock {
@@ -77,10 +77,10 @@ fn specialized(builder: GraphBuilder, args: Vec<Outlet>, results: Vec<Outlet>) -
         graph,
         args,
         results,
-        nested: HashMap::new(),
+        nested: FastMap::default(),
         failure: None,
         dropped: Vec::new(),
-        reasons: HashMap::new(),
+        reasons: FastMap::default(),
     }
 }
 

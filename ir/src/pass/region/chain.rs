@@ -13,11 +13,12 @@ use crate::{
     dtype::DType,
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::FastSet,
     op::OpDef,
     ops::names,
     registry,
 };
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 /// The most convolutions of a chain.
 const LONGEST: usize = 3;
@@ -34,8 +35,8 @@ pub fn convolution_chains(
     mut gains: impl FnMut(&Graph, &NodeDef) -> bool,
 ) -> Result<()> {
     let record = registry::find(names::FUSED_CONVOLUTIONS).expect("a built-in record");
-    let kept: HashSet<NodeId> = results.iter().map(|outlet| outlet.node).collect();
-    let mut absorbed: HashSet<NodeId> = HashSet::new();
+    let kept: FastSet<NodeId> = results.iter().map(|outlet| outlet.node).collect();
+    let mut absorbed: FastSet<NodeId> = FastSet::default();
     for &id in graph.topological_order()?.iter().rev() {
         if absorbed.contains(&id) {
             continue;

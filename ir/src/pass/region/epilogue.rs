@@ -6,10 +6,10 @@ use crate::{
     dtype::DType,
     expr::{Expr, Replacement},
     graph::{NodeId, Outlet},
+    hash::FastSet,
     op::Lowering,
     ops::names,
 };
-use std::collections::HashSet;
 
 /// The ratio from which on a call is small beside its reader.
 const MANY_TIMES: usize = 8;
@@ -37,7 +37,7 @@ pub(super) struct AnchorEpilogue {
     pub(super) expr: Expr,
     /// The operands of the expression, the anchor's result being one of them or none.
     pub(super) inputs: Vec<Outlet>,
-    pub(super) members: HashSet<NodeId>,
+    pub(super) members: FastSet<NodeId>,
 }
 
 /// An operand of an expression once small calls are part of it.
@@ -52,12 +52,12 @@ impl AnchorEpilogue {
         if !node.controls().is_empty() {
             return None;
         }
-        let members = HashSet::from([root]);
+        let members = FastSet::from_iter([root]);
         let inputs = node.inputs().iter().copied();
         let anchors = inputs.filter(|&input| is_anchor(search, input, root, &members));
         let anchor = anchors.max_by_key(|anchor| anchor.node)?;
         let (expr, inputs) = formula(graph, root)?;
-        let members = HashSet::from([root, anchor.node]);
+        let members = FastSet::from_iter([root, anchor.node]);
         Some(AnchorEpilogue { anchor, expr, inputs, members })
     }
 
@@ -133,7 +133,7 @@ pub(super) fn is_anchor(
     search: &Search<'_>,
     value: Outlet,
     root: NodeId,
-    members: &HashSet<NodeId>,
+    members: &FastSet<NodeId>,
 ) -> bool {
     let graph = search.graph;
     let node = &graph[value.node];

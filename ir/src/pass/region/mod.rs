@@ -24,18 +24,19 @@ pub use chain::convolution_chains;
 pub use rows::softmax;
 pub use split::split_epilogues;
 
-use super::fuse::{Inputs, MAX_INPUTS, MAX_OPERATIONS, dtypes, formula};
+use super::fuse::{Inputs, MAX_INPUTS, MAX_OPERATIONS, dtypes, formula, is_safe_elementwise};
 use crate::{
     attr::Attrs,
     error::Result,
     expr::Expr,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::FastSet,
     op::OpDef,
     ops::names,
     registry,
     shape::Shape,
 };
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 /// Forms the regions of a graph that are profitable on the device they run on.
 /// `results` are the outlets others will ask for. Nodes without readers should have been pruned, as
@@ -50,9 +51,9 @@ pub fn regions(
     mut gains: impl FnMut(&Graph, &NodeDef) -> bool,
 ) -> Result<()> {
     let region = registry::find(names::REGION).expect("a built-in record");
-    let kept: HashSet<NodeId> = results.iter().map(|outlet| outlet.node).collect();
+    let kept: FastSet<NodeId> = results.iter().map(|outlet| outlet.node).collect();
     let order = graph.topological_order()?;
-    let mut absorbed: HashSet<NodeId> = HashSet::new();
+    let mut absorbed: FastSet<NodeId> = FastSet::default();
     let finders: [fn(&Search<'_>, NodeId) -> Vec<Region>; 2] =
         [|search, root| rows::around(search, root).into_iter().collect(), epilogue::before];
     for find in finders {
@@ -83,7 +84,7 @@ struct Region {
     expr: Expr,
     inputs: Vec<Outlet>,
     /// The nodes it computes, the last one among them.
-    members: HashSet<NodeId>,
+    members: FastSet<NodeId>,
 }
 
 impl Region {
@@ -106,7 +107,7 @@ impl Region {
 struct Search<'a> {
     graph: &'a Graph,
     /// Nodes whose results are asked for from outside.
-    kept: &'a HashSet<NodeId>,
+    kept: &'a FastSet<NodeId>,
 }
 
 impl Search<'_> {

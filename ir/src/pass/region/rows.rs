@@ -1,20 +1,21 @@
 //! Reductions over the same axes, with what is computed before, between and after them.
 
-use super::{Inputs, MAX_INPUTS, MAX_OPERATIONS, Region, Search, formula};
+use super::{Inputs, MAX_INPUTS, MAX_OPERATIONS, Region, Search, formula, is_safe_elementwise};
 use crate::{
     attr::Attrs,
     dtype::DType,
     expr::{Expr, Replacement},
     graph::{NodeId, OpRef, Outlet},
+    hash::{FastMap, FastSet},
     host_tensor::HostTensor,
     infer::reduced_axes,
-    op::{AliasKind, Lowering, OpDef, ReduceKind},
+    op::{AliasKind, Lowering, ReduceKind},
     ops::names,
     registry,
     shape::Shape,
 };
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 
 /// Nodes that are looked at for a reduction, and those of a region.
 const MOST_LOOKED_AT: usize = 64;
@@ -53,7 +54,7 @@ pub(super) fn around(search: &Search<'_>, root: NodeId) -> Option<Region> {
         return None;
     }
     let mut build =
-        Build { search, members: &members, inputs: Inputs::default(), known: HashMap::new() };
+        Build { search, members: &members, inputs: Inputs::default(), known: FastMap::default() };
     let expr = build.value(root.into())?;
     let inputs = build.inputs.all;
     if inputs.is_empty() || inputs.len() > MAX_INPUTS || expr.nodes().len() > MAX_OPERATIONS {
@@ -82,7 +83,7 @@ pub(super) fn around(search: &Search<'_>, root: NodeId) -> Option<Region> {
 /// its elements or of its rows.
 fn find_space(search: &Search<'_>, root: NodeId) -> Option<Space> {
     let own = search.shape(root.into())?;
-    let (mut queue, mut seen) = (VecDeque::from([root]), HashSet::from([root]));
+    let (mut queue, mut seen) = (VecDeque::from([root]), FastSet::from_iter([root]));
     while let Some(id) = queue.pop_front() {
         let of_kept = kept(search, id);
         if let Some((kind, space)) = reduction(search, of_kept.unwrap_or(id)) {
@@ -111,15 +112,15 @@ fn is_elementwise(search: &Search<'_>, id: NodeId) -> bool {
 
 /// The nodes of the region: all that only it reads, and that its space allows, those near its end
 /// first. A node that has readers outside is looked at again when one of them joins.
-fn absorb(search: &Search<'_>, root: NodeId, space: &Space) -> HashSet<NodeId> {
-    let (mut members, rows) = (HashSet::from([root]), space.rows());
+fn absorb(search: &Search<'_>, root: NodeId, space: &Space) -> FastSet<NodeId> {
+    let (mut members, rows) = (FastSet::from_iter([root]), space.rows());
     let fits = |id: NodeId| match reduction(search, id) {
         Some((Reduction::Op { keep_dims: false, .. }, _)) => false,
         Some((_, own)) => own == *space,
         None => {
             let shape = search.shape(id.into());
             let fits = shape.as_ref() == Some(&space.shape) || shape == rows;
-            fits && formula(search.graph, id).is_some()
+            fits && is_safe_elementwise(search.graph, id)
         }
     };
     let sources = |id: NodeId| search.graph[id].inputs().iter().map(|input| input.node);
@@ -189,17 +190,15 @@ fn reduction(search: &Search<'_>, id: NodeId) -> Option<(Reduction, Space)> {
 }
 
 fn constant<'a>(search: &Search<'a>, outlet: Outlet) -> Option<&'a HostTensor> {
-    let node = &search.graph[outlet.node];
-    let is_source = node.op.def().is_some_and(|op: &OpDef| op.inputs.is_empty());
-    node.attrs.tensor("value").ok().filter(|_| is_source)
+    search.graph[outlet.node].constant()
 }
 
 /// Makes the expression of a region.
 struct Build<'a> {
     search: &'a Search<'a>,
-    members: &'a HashSet<NodeId>,
+    members: &'a FastSet<NodeId>,
     inputs: Inputs,
-    known: HashMap<NodeId, Expr>,
+    known: FastMap<NodeId, Expr>,
 }
 
 impl Build<'_> {

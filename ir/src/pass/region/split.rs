@@ -15,11 +15,12 @@ use crate::{
     error::Result,
     expr::{Expr, ExprId, ExprKind, Prim, Replacement},
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::{FastMap, FastSet},
     ops::names,
     pass::{fuse::fused_node, rebuild::rebuild, specialize::Specialized},
     registry,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// Splits the expressions of a body where an epilogue of another anchor than the last is profitable.
 ///
@@ -32,9 +33,9 @@ pub fn split_epilogues(
 ) -> Result<()> {
     let region = registry::find(names::REGION).expect("a built-in record");
     loop {
-        let kept: HashSet<NodeId> = body.results.iter().map(|outlet| outlet.node).collect();
+        let kept: FastSet<NodeId> = body.results.iter().map(|outlet| outlet.node).collect();
         let search = Search { graph: &body.graph, kept: &kept };
-        let mut found: HashMap<NodeId, (Split, NodeDef)> = HashMap::new();
+        let mut found: FastMap<NodeId, (Split, NodeDef)> = FastMap::default();
         for id in body.graph.ids() {
             let Some(split) = Split::of(&search, id) else { continue };
             let part = split.region.node(&body.graph, id, region);
@@ -81,7 +82,7 @@ impl Split {
         if !node.controls().is_empty() || !node.device.is_empty() || !is_small {
             return None;
         }
-        let members = HashSet::from([root]);
+        let members = FastSet::from_iter([root]);
         let is_anchor = |input: &Outlet| is_anchor(search, *input, root, &members);
         // Most nodes read no anchor, and the rest takes longer.
         if node.inputs().iter().filter(|&input| is_anchor(input)).count() < 2 {
@@ -98,7 +99,7 @@ impl Split {
             let part = expr.part(top, |_| None).applied(Prim::Flush);
             let (part, used) = part.compacted();
             let own = used.into_iter().map(|position| inputs[position]).collect();
-            let members = HashSet::from([anchor.node]);
+            let members = FastSet::from_iter([anchor.node]);
             let region = AnchorEpilogue { anchor, expr: part, inputs: own, members };
             let region = region.region(search)?;
             let rest = expr.part(expr.root(), |id| (id == top).then_some(inputs.len()));

@@ -17,6 +17,7 @@ use crate::{
     error::{Error, Result, SourceLocation},
     function::{FunctionDef, FunctionLibrary},
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::FastMap,
     host_tensor::HostTensor,
     infer::{InputFacts, infer},
     limits::Limits,
@@ -28,7 +29,7 @@ use crate::{
 pub use control_flow::{chosen_branch, truthiness};
 use formulas::is_expandable;
 use smallvec::SmallVec;
-use std::{collections::HashMap, mem, sync::Arc};
+use std::{mem, sync::Arc};
 
 /// Evaluation of ops that specialisation needs.
 pub trait Evaluate {
@@ -91,13 +92,13 @@ pub struct Specialized {
     pub results: Vec<Outlet>,
     /// The specialised functions of loops and branches, in the order of the attributes that name
     /// them.
-    pub nested: HashMap<NodeId, Vec<Specialized>>,
+    pub nested: FastMap<NodeId, Vec<Specialized>>,
     /// Error that ended specialisation: whatever reaches the end of the body fails with this.
     pub failure: Option<Error>,
     /// The aliases that were replaced by their inputs, for [`verify`](super::verify).
     pub dropped: Vec<DroppedAlias>,
     /// The reasons why calls run where they do, once the function is [placed](super::placement).
-    pub reasons: HashMap<NodeId, Reason>,
+    pub reasons: FastMap<NodeId, Reason>,
 }
 
 /// An alias that was replaced by its input though it could change dtype or shape.
@@ -168,9 +169,9 @@ impl Specializer<'_> {
         let mut body = Body {
             specializer: *self,
             graph: Graph::new(),
-            known: HashMap::new(),
+            known: FastMap::default(),
             values: Vec::new(),
-            nested: HashMap::new(),
+            nested: FastMap::default(),
             dropped: Vec::new(),
             path: mem::take(path),
             prefix: String::new(),
@@ -189,7 +190,7 @@ impl Specializer<'_> {
         };
         *path = body.path;
         let (graph, nested, dropped) = (body.graph, body.nested, body.dropped);
-        let reasons = HashMap::new();
+        let reasons = FastMap::default();
         Ok(Specialized { graph, args: arg_outlets, results, nested, failure, dropped, reasons })
     }
 }
@@ -199,10 +200,10 @@ struct Body<'a> {
     specializer: Specializer<'a>,
     graph: Graph,
     /// The values of outlets that are known.
-    known: HashMap<Outlet, HostTensor>,
+    known: FastMap<Outlet, HostTensor>,
     /// The outlets behind the ids that formulas use.
     values: Vec<Outlet>,
-    nested: HashMap<NodeId, Vec<Specialized>>,
+    nested: FastMap<NodeId, Vec<Specialized>>,
     dropped: Vec<DroppedAlias>,
     /// The functions around the node at hand, outermost first.
     path: Vec<Arc<str>>,
@@ -258,7 +259,7 @@ impl Body<'_> {
     }
 
     fn rebuild(&mut self, function: &FunctionDef, args: &[Outlet]) -> Result<Vec<Outlet>> {
-        let mut moved: HashMap<NodeId, Outlets> = HashMap::new();
+        let mut moved: FastMap<NodeId, Outlets> = FastMap::default();
         for ((index, &id), &arg) in function.args.iter().enumerate().zip(args) {
             let (expected, found) = (function.arg_type(index).dtype, self.ty(arg).dtype);
             if expected != found {
@@ -427,7 +428,7 @@ fn is_redundant(kind: AliasKind, input: &ValueType, output: &ValueType) -> bool 
 }
 
 fn lookup(
-    moved: &HashMap<NodeId, Outlets>,
+    moved: &FastMap<NodeId, Outlets>,
     graph: &Graph,
     node: &NodeDef,
 ) -> Result<SmallVec<[Outlet; 4]>> {

@@ -11,6 +11,7 @@ use crate::{
     dtype::DType,
     error::{Error, Result},
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::FastMap,
     host_tensor::HostTensor,
     op::{Effect, OpDef},
     ops::names,
@@ -18,7 +19,6 @@ use crate::{
     shape::PartialShape,
     spec::ValueType,
 };
-use std::collections::HashMap;
 
 /// Whether a value of this type refers to a variable.
 pub(super) fn is_variable(ty: &ValueType) -> bool {
@@ -35,7 +35,7 @@ fn is_dense_step(op: &OpDef) -> bool {
 
 /// Infers the shardings of variables that have none: that of a variable of their shape with which a step of
 /// an optimizer changes them, as slots have those of their weights.
-pub(super) fn infer_slots(body: &Specialized, known: &mut HashMap<Outlet, Sharding>) {
+pub(super) fn infer_slots(body: &Specialized, known: &mut FastMap<Outlet, Sharding>) {
     for (id, node) in body.graph.iter() {
         if node.op.def().is_some_and(is_dense_step) {
             infer_slots_of(&body.graph, node, known);
@@ -43,7 +43,7 @@ pub(super) fn infer_slots(body: &Specialized, known: &mut HashMap<Outlet, Shardi
         for inner in body.nested.get(&id).into_iter().flatten() {
             let first = node.inputs().len() - inner.args.len().min(node.inputs().len());
             let passed = || inner.args.iter().zip(&node.inputs()[first..]);
-            let mut own: HashMap<Outlet, Sharding> = passed()
+            let mut own: FastMap<Outlet, Sharding> = passed()
                 .filter_map(|(arg, input)| Some((*arg, known.get(input)?.clone())))
                 .collect();
             infer_slots(inner, &mut own);
@@ -57,7 +57,7 @@ pub(super) fn infer_slots(body: &Specialized, known: &mut HashMap<Outlet, Shardi
 }
 
 /// Infers the shardings of the variables of a step from those of their shape.
-fn infer_slots_of(graph: &Graph, node: &NodeDef, known: &mut HashMap<Outlet, Sharding>) {
+fn infer_slots_of(graph: &Graph, node: &NodeDef, known: &mut FastMap<Outlet, Sharding>) {
     let shape = |input: &Outlet| Some(graph.ty(*input)?.pointee.as_ref()?.shape.clone());
     let variables = || node.inputs().iter().filter_map(|input| Some((*input, shape(input)?)));
     let found: Vec<(PartialShape, Sharding)> = variables()

@@ -10,13 +10,14 @@ use crate::{
     error::{Error, Result},
     function::FunctionDef,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::{FastMap, FastSet},
     layout::Mesh,
     op::{CallKind, Effect, OpDef},
     pass::{execution::constant, prune::live, specialize::Specialized},
     shape::PartialShape,
     spec::ValueType,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// A value of the function, in the program of one device.
 #[derive(Debug, Clone)]
@@ -30,15 +31,15 @@ pub(super) struct Walk<'a> {
     pub(super) body: &'a Specialized,
     pub(super) mesh: Mesh,
     pub(super) local: Local,
-    pub(super) values: HashMap<Outlet, LocalValue>,
+    pub(super) values: FastMap<Outlet, LocalValue>,
     /// The shardings of variables, by the arguments that refer to them.
-    pub(super) variables: HashMap<Outlet, Sharding>,
+    pub(super) variables: FastMap<Outlet, Sharding>,
     /// Arguments that refer to resources other than variables, which devices share.
-    pub(super) shared: HashSet<Outlet>,
+    pub(super) shared: FastSet<Outlet>,
     /// Values of the device in other shardings than that they were computed in.
     changed: HashMap<(Outlet, Sharding), Outlet>,
     /// The number of uses of each value.
-    pub(super) uses: HashMap<Outlet, usize>,
+    pub(super) uses: FastMap<Outlet, usize>,
     pub(super) program: Program,
     /// Whether this is the program of the first device, which alone has effects on what devices share.
     pub(super) is_leader: bool,
@@ -68,11 +69,11 @@ impl<'a> Walk<'a> {
             body,
             mesh: mesh.clone(),
             local: Local::new(mesh)?,
-            values: HashMap::new(),
-            variables: HashMap::new(),
-            shared: HashSet::new(),
+            values: FastMap::default(),
+            variables: FastMap::default(),
+            shared: FastSet::default(),
             changed: HashMap::new(),
-            uses: HashMap::new(),
+            uses: FastMap::default(),
             program: Program::default(),
             is_leader,
         })

@@ -3,12 +3,13 @@
 use super::picks::Picks;
 use crate::{
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::{FastMap, FastSet},
     op::{Lowering, OpDef},
     ops::names,
     pass::{call::call_views, execution::constant, prune::live, specialize::Specialized},
     view::StridedView,
 };
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
 /// Updates of slices of a stack, which are stacked again.
 pub(super) struct Chain {
@@ -16,7 +17,7 @@ pub(super) struct Chain {
     /// The node that stacks them.
     pub(super) last: NodeId,
     /// The slices that updates and stacks inside the last one make.
-    pub(super) slices: HashMap<NodeId, Picks>,
+    pub(super) slices: FastMap<NodeId, Picks>,
     /// The updates among them.
     pub(super) updates: BTreeSet<NodeId>,
 }
@@ -38,7 +39,7 @@ pub(super) fn find(body: &Specialized) -> Vec<Chain> {
         return Vec::new();
     }
     ids.iter().for_each(|&id| search.note(id));
-    let (mut chains, mut taken) = (Vec::new(), HashSet::new());
+    let (mut chains, mut taken) = (Vec::new(), FastSet::default());
     for &id in ids.iter().rev().filter(|id| search.is_whole(**id)) {
         let Some(chain) = search.chain(id, &taken) else { continue };
         // No node is looked at twice, so that the search takes no longer than the body is long.
@@ -60,15 +61,15 @@ fn is(node: &NodeDef, name: &str) -> bool {
 
 struct Search<'a> {
     graph: &'a Graph,
-    live: HashSet<NodeId>,
-    results: HashSet<NodeId>,
-    slices: HashMap<Outlet, Slice>,
+    live: FastSet<NodeId>,
+    results: FastSet<NodeId>,
+    slices: FastMap<Outlet, Slice>,
 }
 
 impl<'a> Search<'a> {
     fn of(body: &'a Specialized) -> Search<'a> {
         let results = body.results.iter().map(|result| result.node).collect();
-        Search { graph: &body.graph, live: live(body), results, slices: HashMap::new() }
+        Search { graph: &body.graph, live: live(body), results, slices: FastMap::default() }
     }
 
     /// Finds out of which slices of what stack the results of a node are.
@@ -165,9 +166,9 @@ impl<'a> Search<'a> {
     }
 
     /// The chain that ends at such a node, if there are updates in it, and none of it is taken.
-    fn chain(&self, id: NodeId, taken: &HashSet<NodeId>) -> Option<Chain> {
+    fn chain(&self, id: NodeId, taken: &FastSet<NodeId>) -> Option<Chain> {
         let stack = self.slices.get(&id.into())?.stack;
-        let (mut slices, mut updates) = (HashMap::new(), BTreeSet::new());
+        let (mut slices, mut updates) = (FastMap::default(), BTreeSet::new());
         let mut open = self.graph[id].inputs().to_vec();
         while let Some(outlet) = open.pop() {
             let Some(slice) = self.slices.get(&outlet).filter(|slice| slice.is_made) else {
@@ -212,7 +213,7 @@ impl<'a> Search<'a> {
     /// Whether a node has run before `end`, and so has all that reads its result, if that may be its operand
     /// in place.
     fn is_over(&self, id: NodeId, end: NodeId) -> bool {
-        let mut seen = HashSet::new();
+        let mut seen = FastSet::default();
         let mut open = vec![id];
         while let Some(id) = open.pop() {
             if id >= end {

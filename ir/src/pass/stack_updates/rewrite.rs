@@ -6,6 +6,7 @@ use crate::{
     dtype::DType,
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::FastMap,
     host_tensor::HostTensor,
     ops::names,
     pass::{call::add_call, execution::constant, rebuild::Rebuilt},
@@ -16,7 +17,7 @@ use std::collections::HashMap;
 pub(super) struct Rewrite<'a> {
     chains: &'a [Chain],
     /// The chain that a node is of.
-    chain_of: HashMap<NodeId, usize>,
+    chain_of: FastMap<NodeId, usize>,
     /// The stack of each chain as it is after the updates that are there, once one is.
     states: Vec<Option<Outlet>>,
     /// Slices of the stacks.

@@ -2,15 +2,12 @@
 
 use ferroflow_ir::{
     DType, HostTensor, Lowering, NodeId, Outlet,
+    hash::{FastMap, FastSet},
     pass::{execution::constant, specialize::Specialized},
 };
 use ferroflow_kernels::{OpCall, OperandSpec};
 use smallvec::SmallVec;
-use std::{
-    collections::{HashMap, HashSet},
-    ops::Range,
-    sync::Arc,
-};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
 /// A single value: the result of a step, an argument, a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -103,14 +100,14 @@ impl ValueNumbering {
 /// The values of a body that are known so far.
 pub(super) struct Environment<'a> {
     pub(super) function: &'a Specialized,
-    values: HashMap<Outlet, SymbolicValue>,
+    values: FastMap<Outlet, SymbolicValue>,
     /// The nodes that actions compute.
-    pub(super) computed: HashSet<NodeId>,
+    pub(super) computed: FastSet<NodeId>,
 }
 
 impl<'a> Environment<'a> {
     pub(super) fn of(function: &'a Specialized) -> Environment<'a> {
-        Environment { function, values: HashMap::new(), computed: HashSet::new() }
+        Environment { function, values: FastMap::default(), computed: FastSet::default() }
     }
 
     pub(super) fn define(&mut self, outlet: Outlet, value: SymbolicValue) {
@@ -153,11 +150,7 @@ impl<'a> Environment<'a> {
         let node = &self.function.graph[outlet.node];
         let op = node.op.def()?;
         if op.inputs.is_empty() {
-            return node
-                .attrs
-                .tensor("value")
-                .ok()
-                .map(|x| SymbolicValue::whole(numbers.constant(x)));
+            return node.constant().map(|x| SymbolicValue::whole(numbers.constant(x)));
         }
         match op.lowering {
             Lowering::Alias(_) => self.value(*node.inputs().first()?, numbers),
@@ -195,8 +188,7 @@ impl<'a> Environment<'a> {
 
     fn spec(&self, outlet: Outlet) -> Option<OperandSpec> {
         let node = &self.function.graph[outlet.node];
-        let is_source = node.op.def().is_some_and(|op| op.inputs.is_empty());
-        if let (true, Ok(value)) = (is_source, node.attrs.tensor("value")) {
+        if let Some(value) = node.constant() {
             return Some(OperandSpec::known(value.clone()));
         }
         let ty = self.function.graph.ty(outlet)?;

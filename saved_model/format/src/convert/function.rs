@@ -13,7 +13,7 @@ use crate::proto::{self, op_def::ArgDef};
 use bytes::Bytes;
 use ferroflow_ir::{
     AttrValue, Attrs, DType, Error, FunctionDef, Graph, NodeDef, NodeId, Outlet, PartialShape,
-    Result, TensorSpec, ValueType,
+    Result, TensorSpec, ValueType, hash::FastMap,
 };
 use smallvec::SmallVec;
 use std::{
@@ -56,7 +56,7 @@ fn convert(proto: &proto::FunctionDef, definitions: &Definitions) -> Result<Func
         args: Vec::new(),
         by_name: HashMap::new(),
         nodes: Vec::new(),
-        foreign: HashMap::new(),
+        foreign: FastMap::default(),
     };
     for (index, arg) in signature.input_arg.iter().enumerate() {
         let noted = proto.arg_attr.get(&(index as u32));
@@ -93,7 +93,7 @@ struct Body<'a> {
     /// The other nodes, in the order of `protos`.
     nodes: Vec<NodeId>,
     /// Results of nodes without a record, numbered as they were first named.
-    foreign: HashMap<NodeId, HashMap<String, usize>>,
+    foreign: FastMap<NodeId, HashMap<String, usize>>,
 }
 
 impl<'a> Body<'a> {

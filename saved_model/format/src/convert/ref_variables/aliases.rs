@@ -7,9 +7,9 @@
 use super::{Reference, read, writes::OrderedWrites};
 use ferroflow_ir::{
     DType, Error, Graph, NodeDef, NodeId, Outlet, Result,
+    hash::FastMap,
     op::{AliasKind, Lowering},
 };
-use std::collections::HashMap;
 
 /// Ops between a variable and a value that is its memory, as many as are made again.
 const LONGEST: usize = 64;
@@ -17,13 +17,13 @@ const LONGEST: usize = 64;
 /// The references of a graph, as far as it is converted, and the values that are their memory.
 #[derive(Default)]
 pub(super) struct References {
-    pub(super) references: HashMap<Outlet, Reference>,
-    aliases: HashMap<Outlet, MemoryAlias>,
+    pub(super) references: FastMap<Outlet, Reference>,
+    aliases: FastMap<Outlet, MemoryAlias>,
     /// The aliases in the order of the graph.
     noted: Vec<Outlet>,
     pub(super) writes: OrderedWrites,
     /// Nodes that let handles to where other nodes let values.
-    flows: HashMap<NodeId, NodeId>,
+    flows: FastMap<NodeId, NodeId>,
 }
 
 /// A value that is the memory of a variable. Nodes that do nothing with it are left out of the way to it.
@@ -159,7 +159,7 @@ impl References {
     pub(super) fn fetched(
         &self,
         graph: &mut Graph,
-        fetched: &mut HashMap<Outlet, FetchedValue>,
+        fetched: &mut FastMap<Outlet, FetchedValue>,
     ) -> Result<()> {
         let written = self.writes.variables();
         let alias = |outlet: &Outlet| Some((*outlet, *self.aliases.get(outlet)?));

@@ -14,11 +14,11 @@ use aliases::References;
 use ferroflow_ir::{
     Attrs, DType, Error, FunctionDef, Graph, NodeDef, NodeId, OpDef, Outlet, PartialShape, Result,
     TensorSpec, ValueType,
+    hash::FastMap,
     op::{ArgKind, ArgType},
     pass::functionalize,
     registry,
 };
-use std::collections::HashMap;
 use writes::OrderedWrites;
 
 /// The ops on references and the ops on handles that do the same.
@@ -117,11 +117,11 @@ struct Reference {
 /// # Errors
 ///
 /// When a reference comes from an op that is not known to pass one on.
-pub fn resource_variables(mut graph: Graph) -> Result<(Graph, HashMap<Outlet, FetchedValue>)> {
+pub fn resource_variables(mut graph: Graph) -> Result<(Graph, FastMap<Outlet, FetchedValue>)> {
     name_resources(&mut graph);
     let has_references = graph.iter().any(|(_, node)| returns_reference(node));
     if !has_references {
-        return Ok((graph, HashMap::new()));
+        return Ok((graph, FastMap::default()));
     }
     forget_shapes(&mut graph);
     let order = functionalize::order(&graph)?;
@@ -129,7 +129,7 @@ pub fn resource_variables(mut graph: Graph) -> Result<(Graph, HashMap<Outlet, Fe
     for id in order {
         convert(&mut graph, id, &mut known)?;
     }
-    let mut reads: HashMap<Outlet, FetchedValue> = HashMap::new();
+    let mut reads: FastMap<Outlet, FetchedValue> = FastMap::default();
     let mut outlets: Vec<(Outlet, Reference)> =
         known.references.iter().map(|(outlet, reference)| (*outlet, *reference)).collect();
     outlets.sort_by_key(|(outlet, _)| *outlet);
@@ -301,7 +301,7 @@ fn let_through(
     graph: &mut Graph,
     id: NodeId,
     twin: &'static OpDef,
-    references: &mut HashMap<Outlet, Reference>,
+    references: &mut FastMap<Outlet, Reference>,
 ) -> Result<()> {
     let flags = takes_reference(&graph[id]);
     let inputs = graph[id].inputs().to_vec();
@@ -352,7 +352,7 @@ fn changes_nothing(graph: &Graph, node: &NodeDef) -> bool {
 fn variable(
     graph: &mut Graph,
     id: NodeId,
-    references: &mut HashMap<Outlet, Reference>,
+    references: &mut FastMap<Outlet, Reference>,
 ) -> Result<()> {
     let node = &graph[id];
     let dtype = node.attrs.dtype("dtype")?;
@@ -382,7 +382,7 @@ fn temporary(
     graph: &mut Graph,
     id: NodeId,
     twin: &'static OpDef,
-    references: &mut HashMap<Outlet, Reference>,
+    references: &mut FastMap<Outlet, Reference>,
 ) -> Result<()> {
     let attrs = &graph[id].attrs;
     let (dtype, shape) = (attrs.dtype("dtype")?, attrs.shape("shape")?.clone());

@@ -4,8 +4,10 @@
 //! second is what nodes after a loop see, and in a body it would hide what the first tells.
 
 use super::{OPS, changes_nothing, returns_reference, takes_reference};
-use ferroflow_ir::{Error, Graph, NodeDef, NodeId, Result};
-use std::collections::{HashMap, HashSet};
+use ferroflow_ir::{
+    Error, Graph, NodeDef, NodeId, Result,
+    hash::{FastMap, FastSet},
+};
 
 /// Numbers of writes, as bits.
 type Bits = Vec<u64>;
@@ -20,11 +22,11 @@ const DEEPEST: usize = 64;
 #[derive(Default)]
 pub(super) struct OrderedWrites {
     /// The variable that the reference of a node refers to.
-    variables: HashMap<NodeId, NodeId>,
+    variables: FastMap<NodeId, NodeId>,
     /// The numbers of the writes of each variable.
-    written: HashMap<NodeId, Bits>,
-    in_round: HashMap<NodeId, Bits>,
-    in_any_round: HashMap<NodeId, Bits>,
+    written: FastMap<NodeId, Bits>,
+    in_round: FastMap<NodeId, Bits>,
+    in_any_round: FastMap<NodeId, Bits>,
 }
 
 impl OrderedWrites {
@@ -36,7 +38,7 @@ impl OrderedWrites {
     /// [`Error::Limit`] for more writes before more nodes than can be told apart.
     pub(super) fn of(graph: &Graph, order: &[NodeId]) -> Result<OrderedWrites> {
         let mut writes = OrderedWrites::default();
-        let mut numbers = HashMap::new();
+        let mut numbers = FastMap::default();
         for &id in order {
             let node = &graph[id];
             let variable = referred(node).and_then(|source| writes.variable(source));
@@ -74,7 +76,7 @@ impl OrderedWrites {
     }
 
     /// The variables that are written.
-    pub(super) fn variables(&self) -> HashSet<NodeId> {
+    pub(super) fn variables(&self) -> FastSet<NodeId> {
         self.written.keys().copied().collect()
     }
 
@@ -112,8 +114,8 @@ fn is_write(graph: &Graph, node: &NodeDef) -> bool {
 fn spread(
     graph: &Graph,
     order: &[NodeId],
-    numbers: &HashMap<NodeId, usize>,
-    before: &mut HashMap<NodeId, Bits>,
+    numbers: &FastMap<NodeId, usize>,
+    before: &mut FastMap<NodeId, Bits>,
 ) -> bool {
     let mut has_changed = false;
     for &id in order {

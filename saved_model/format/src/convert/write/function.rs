@@ -7,10 +7,12 @@ use crate::{
 };
 use ferroflow_ir::{
     Attrs, Effect, Error, FunctionDef, FunctionLibrary, Graph, NodeId, Outlet, Result, ValueType,
-    free_name::free_name, function::callees,
+    free_name::free_name,
+    function::callees,
+    hash::{FastMap, FastSet},
 };
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, HashSet, btree_map::Entry},
     sync::Arc,
 };
 
@@ -108,16 +110,16 @@ fn is_stateful(function: &FunctionDef, library: &FunctionLibrary) -> bool {
 /// A function's body and the names of its arguments in the message.
 struct Body<'a> {
     graph: &'a Graph,
-    args: HashMap<NodeId, String>,
+    args: FastMap<NodeId, String>,
 }
 
 impl<'a> Body<'a> {
     fn new(function: &'a FunctionDef) -> Body<'a> {
         let graph = &function.graph;
-        let is_arg: HashSet<NodeId> = function.args.iter().copied().collect();
+        let is_arg: FastSet<NodeId> = function.args.iter().copied().collect();
         let nodes = graph.iter().filter(|(id, _)| !is_arg.contains(id));
         let mut taken: HashSet<String> = nodes.map(|(_, node)| node.name.to_string()).collect();
-        let mut args = HashMap::new();
+        let mut args = FastMap::default();
         for &arg in &function.args {
             args.insert(arg, arg_name(&graph[arg].name, &mut taken));
         }

@@ -9,6 +9,7 @@ use ferroflow_ir::{
     DType, Error, Expr, FunctionDef, FunctionLibrary, Graph, Limits, Lowering, NodeDef, NodeId,
     OpDef, Outlet, PartialShape, ReduceKind, Result, ValueType,
     expr::Constant,
+    hash::FastMap,
     infer::{InputFacts, OpContext, infer, reduced_axes},
     op::CallKind,
     pass::{
@@ -17,7 +18,6 @@ use ferroflow_ir::{
     },
 };
 use smallvec::SmallVec;
-use std::collections::HashMap;
 
 /// The body of a function, the types of its results, and the number of values.
 pub(super) fn function(
@@ -58,7 +58,7 @@ pub(super) fn body(
     if let Some(error) = &function.failure {
         return Err(error.clone());
     }
-    let mut values: HashMap<Outlet, Typed> =
+    let mut values: FastMap<Outlet, Typed> =
         function.args.iter().copied().zip(args.iter().cloned()).collect();
     let graph = &function.graph;
     let roots = function.results.iter().map(|outlet| outlet.node);
@@ -117,7 +117,7 @@ impl<'a> LoweredNode<'a> {
     fn new(
         graph: &'a Graph,
         id: NodeId,
-        values: &HashMap<Outlet, Typed>,
+        values: &FastMap<Outlet, Typed>,
     ) -> Result<LoweredNode<'a>> {
         let node = &graph[id];
         let op = node.op.def().ok_or_else(|| Error::Unsupported {
