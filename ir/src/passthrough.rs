@@ -4,14 +4,17 @@
 use crate::{
     function::{FunctionDef, FunctionLibrary, functions_of},
     graph::{Graph, NodeDef, NodeId, Outlet},
-    op::{AliasKind, ArgKind, CallKind, Lowering, OpDef},
+    op::{AliasKind, CallKind, Lowering},
 };
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 /// The nodes that one question may visit, and the calls it may go into: functions of a file may
 /// call each other without end.
 const VISITED_NODES: usize = 1 << 12;
 const NESTED_CALLS: usize = 64;
+
+/// The nodes of functions among which calls of one are looked for.
+const CALLING_NODES: usize = 1 << 14;
 
 /// Whether the body of a loop returns its argument `index` unchanged.
 pub(crate) fn is_invariant(library: &FunctionLibrary, body: &FunctionDef, index: usize) -> bool {
@@ -32,62 +35,107 @@ pub(crate) fn passed_argument(
     Search { library, left: VISITED_NODES, depth: 0 }.origin(graph, args, value)
 }
 
-/// The argument of a function that a value of a caller is, as it is: of a function that the caller
-/// calls, or one that its callees call. Arguments of loops count if they are invariants.
+/// The argument of a function that is a value of a caller, as it is, in each call that the caller
+/// and the functions it calls make of it. Arguments of loops count if they are invariants.
 pub(crate) fn argument_of_callee(
     library: &FunctionLibrary,
-    caller: Arc<FunctionDef>,
+    caller: &Arc<FunctionDef>,
     value: Outlet,
     callee: &str,
 ) -> Option<usize> {
-    let mut waiting = vec![(caller, value)];
-    let mut seen = HashSet::new();
-    while let Some((function, value)) = waiting.pop() {
-        if seen.len() == VISITED_NODES || !seen.insert((function.name.clone(), value)) {
-            continue;
-        }
-        for id in function.graph.consumers(value.node) {
-            let node = &function.graph[id];
-            let Some(op) = node.op.def() else { continue };
-            if matches!(op.lowering, Lowering::Alias(AliasKind::Identity)) {
-                waiting.push((function.clone(), Outlet::new(id, 0)));
-            }
-            let positions = node.inputs().iter().enumerate().filter(|(_, input)| **input == value);
-            for (name, index) in positions.flat_map(|(at, _)| arguments_at(library, op, node, at)) {
-                if &*name == callee {
-                    return Some(index);
+    let n_args = library.get(callee).ok()?.args.len();
+    let sites = call_sites(library, caller)?;
+    let sites = &sites;
+    let mut passing = Passing { library, caller, value, sites, known: HashMap::new(), depth: 0 };
+    (0..n_args).find(|&index| passing.is_value(callee, index))
+}
+
+/// The calls of each function in a function and those that it calls: the function around each, and
+/// its node. `None` where these have too many nodes, or are not there.
+fn call_sites(library: &FunctionLibrary, caller: &Arc<FunctionDef>) -> Option<CallSites> {
+    let mut sites = CallSites::new();
+    let (mut waiting, mut left) = (vec![caller.clone()], CALLING_NODES);
+    while let Some(around) = waiting.pop() {
+        left = left.checked_sub(around.graph.len())?;
+        for (id, node) in around.graph.iter() {
+            let callees = node.op.def().map(|op| functions_of(op, &node.attrs));
+            for name in callees.into_iter().flatten() {
+                if *name != *caller.name && !sites.contains_key(&name) {
+                    waiting.push(library.get(&name).ok()?);
                 }
-                let called = library.get(&name).ok();
-                let argument = called.and_then(|called| Some((*called.args.get(index)?, called)));
-                waiting.extend(argument.map(|(arg, called)| (called, Outlet::new(arg, 0))));
+                sites.entry(name).or_default().push((around.clone(), id));
             }
         }
     }
-    None
+    Some(sites)
 }
 
-/// The arguments of callees that input `position` of a call is, whenever they are called.
-fn arguments_at(
-    library: &FunctionLibrary,
-    op: &OpDef,
-    node: &NodeDef,
-    position: usize,
-) -> Vec<(Arc<str>, usize)> {
-    let callees = functions_of(op, &node.attrs);
-    let index = match op.call {
+type CallSites = HashMap<Arc<str>, Vec<(Arc<FunctionDef>, NodeId)>>;
+
+/// A value of a caller on its way into the functions inside.
+struct Passing<'a> {
+    library: &'a FunctionLibrary,
+    caller: &'a FunctionDef,
+    value: Outlet,
+    sites: &'a CallSites,
+    /// The arguments that were asked about; those in question are not the value.
+    known: HashMap<(Arc<str>, usize), bool>,
+    depth: usize,
+}
+
+impl Passing<'_> {
+    /// Whether an argument of a function is the value in all calls.
+    fn is_value(&mut self, function: &str, index: usize) -> bool {
+        let key = (Arc::from(function), index);
+        if let Some(&known) = self.known.get(&key) {
+            return known;
+        }
+        if self.known.len() == VISITED_NODES || self.depth == NESTED_CALLS {
+            return false;
+        }
+        self.known.insert(key.clone(), false);
+        self.depth += 1;
+        let is_value = self.sites.get(function).is_some_and(|sites| {
+            sites.iter().all(|(around, id)| {
+                let operand = operand_of_callee(self.library, &around.graph[*id], index);
+                operand.is_some_and(|operand| self.is_value_in(around, operand))
+            })
+        });
+        self.depth -= 1;
+        self.known.insert(key, is_value);
+        is_value
+    }
+
+    fn is_value_in(&mut self, around: &FunctionDef, mut outlet: Outlet) -> bool {
+        for _ in 0..NESTED_CALLS {
+            if around.name == self.caller.name && outlet == self.value {
+                return true;
+            }
+            if let Some(index) = argument_index(&around.graph, &around.args, outlet.node) {
+                return self.is_value(&around.name, index);
+            }
+            let node = &around.graph[outlet.node];
+            match (node.op.def().map(|op| op.lowering), node.inputs()) {
+                (Some(Lowering::Alias(AliasKind::Identity)), &[input]) => outlet = input,
+                _ => return false,
+            }
+        }
+        false
+    }
+}
+
+/// The input of a call that its callees have as an argument whenever they are called.
+fn operand_of_callee(library: &FunctionLibrary, node: &NodeDef, index: usize) -> Option<Outlet> {
+    let (op, inputs) = (node.op.def()?, node.inputs());
+    match op.call {
         CallKind::None | CallKind::Module => None,
-        CallKind::Inline => {
-            let before = op.inputs.iter().take_while(|arg| matches!(arg.kind, ArgKind::One(_)));
-            let index = position.checked_sub(before.count());
-            index.filter(|&index| index < op.handed_on(node.inputs()).len())
-        }
-        CallKind::If | CallKind::Case => position.checked_sub(1),
+        CallKind::Inline => op.handed_on(inputs).get(index).copied(),
+        CallKind::If | CallKind::Case => inputs.get(index + 1).copied(),
         CallKind::While => {
-            let body = callees.get(1).and_then(|name| library.get(name).ok());
-            body.filter(|body| is_invariant(library, body, position)).map(|_| position)
+            let body = library.get(functions_of(op, &node.attrs).get(1)?).ok()?;
+            inputs.get(index).copied().filter(|_| is_invariant(library, &body, index))
         }
-    };
-    index.map_or_else(Vec::new, |index| callees.into_iter().map(|name| (name, index)).collect())
+    }
 }
 
 /// The position of a node among the arguments. Most have it as their attribute.
@@ -235,12 +283,28 @@ mod tests {
         }));
         let argument = |name: &str, callee: &str| {
             let value = Outlet::new(caller.graph.find(name).unwrap(), 0);
-            argument_of_callee(&library, caller.clone(), value, callee)
+            argument_of_callee(&library, &caller, value, callee)
         };
         assert_eq!(argument("b", "middle"), Some(1));
         assert_eq!(argument("b", "inner"), Some(0));
         assert_eq!(argument("other", "inner"), Some(1));
         assert_eq!(argument("a", "inner"), None);
+    }
+
+    #[test]
+    fn arguments_that_are_other_values_in_other_calls_are_none() {
+        let library = FunctionLibrary::new();
+        library.insert(function("inner", |_, [a, b]| vec![a, b])).unwrap();
+        let caller = Arc::new(function("caller", |builder, [a, b]| {
+            let attrs = || calling("inner");
+            let first = builder.call_with("PartitionedCall", "first", attrs(), &[a, b]).unwrap();
+            builder.call_with("PartitionedCall", "second", attrs(), &[first[0], b]).unwrap()
+        }));
+        let argument = |name: &str| {
+            let value = Outlet::new(caller.graph.find(name).unwrap(), 0);
+            argument_of_callee(&library, &caller, value, "inner")
+        };
+        assert_eq!((argument("a"), argument("b")), (None, Some(1)));
     }
 
     #[test]
@@ -254,6 +318,6 @@ mod tests {
         let own = library.get("own").unwrap();
         assert!(!is_invariant(&library, &own, 0));
         let argument = Outlet::new(own.args[0], 0);
-        assert_eq!(argument_of_callee(&library, own, argument, "other"), None);
+        assert_eq!(argument_of_callee(&library, &own, argument, "own"), Some(0));
     }
 }

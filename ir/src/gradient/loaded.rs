@@ -85,10 +85,10 @@ fn capture_of(
     }
     let caller = library.get(&capture.function)?;
     let outlet = value(&caller.graph, &capture.node, capture.index)?;
-    let index = argument_of_callee(library, caller, outlet, &def.name);
+    let index = argument_of_callee(library, &caller, outlet, &def.name);
     index.and_then(|index| def.args.get(index)).map(|&arg| Outlet::new(arg, 0)).ok_or_else(|| {
         let what = format!(
-            "a gradient that takes `{}` of the function `{}` around it, which is no argument here",
+            "a gradient that takes `{}` of the function `{}` around it, which is not an argument in every call of it",
             capture.node, capture.function
         );
         Error::Unsupported { op: def.name.to_string().into(), what: what.into() }
