@@ -9,6 +9,8 @@ pub(super) enum PlanFault {
     TakeInvariant,
     /// Loop variables are assigned one after the other.
     AssignInOrder,
+    /// Values are computed in the memory of loop variables that are read later.
+    CoalesceLive,
 }
 
 #[cfg(test)]
@@ -160,5 +162,17 @@ mod tests {
         assert_eq!(planned(None, &main, &library, &types), Ok(()));
         let error = planned(Some(PlanFault::AssignInOrder), &main, &library, &types).unwrap_err();
         assert!(error.contains("(AddV2): reads `y:0`"), "{error}");
+    }
+
+    #[test]
+    fn a_value_in_the_memory_of_a_variable_that_is_read_later_is_found() {
+        let (main, library) = repeated(&matrix(), |b, args| {
+            let e = b.call("Exp", "e", &[args[0]])?[0];
+            Ok(vec![e, b.call("MatMul", "product", &[e, args[0]])?[0]])
+        });
+        let types = [matrix(), matrix()];
+        assert_eq!(planned(None, &main, &library, &types), Ok(()));
+        let error = planned(Some(PlanFault::CoalesceLive), &main, &library, &types).unwrap_err();
+        assert!(error.contains("node `product` (MatMul): reads `x:0`"), "{error}");
     }
 }

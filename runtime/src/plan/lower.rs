@@ -3,7 +3,7 @@
 use super::{
     action::{
         Action, ActionGroup, BranchAction, CopyAction, GroupProgram, KernelAction, KernelGraph,
-        OpAction, Scheduled, TensorOperand, WhileAction,
+        OpAction, Scheduled, TensorOperand, ValueLocation, WhileAction,
     },
     kernel_graph::{Calls, Gathered, Wanted, gathered},
     layout::{MemoryLayout, clear},
@@ -102,8 +102,21 @@ impl MemoryLayout<'_> {
 
     fn one(&self, scheduled: Scheduled, emitted: &mut Vec<Scheduled>) {
         let position = scheduled.position;
-        self.before_clearing(scheduled, emitted);
+        if !self.is_nothing(&scheduled.action) {
+            self.before_clearing(scheduled, emitted);
+        }
         clear(self.device_deaths(position), emitted);
+    }
+
+    /// Whether an action copies a value to where it is.
+    fn is_nothing(&self, action: &Action) -> bool {
+        let Action::Copy(CopyAction { from, to, .. }) = action else { return false };
+        match (&from.place, to) {
+            (ValueLocation::Arena(from), ValueLocation::Arena(to)) => {
+                self.region(from) == self.region(to)
+            }
+            _ => false,
+        }
     }
 
     /// Adds an action, but does not empty the slots of devices that are dead after it.

@@ -1,4 +1,6 @@
-//! Memory planning: donation, and the offsets of buffers in the arena.
+//! Memory planning: coalescing, donation, and the offsets of buffers in the arena.
+//!
+//! Buffers that are copied whole become one where they can (`coalesce`).
 //!
 //! A kernel may write its output over an operand ("donation") where the operand's root is dead
 //! after the step, the output has the whole root's size, and no other operand of the step is a view
@@ -7,6 +9,7 @@
 use super::{
     action::{Action, KernelAction, Scheduled},
     buffers::Buffers,
+    coalesce::Coalescing,
     faults::{PlanFault, is_planted},
     liveness::{Interval, Intervals},
 };
@@ -48,6 +51,10 @@ impl Arena {
         let own = (0..intervals.len()).map(|buffer| intervals.get(buffer)).collect();
         let mut roots: Vec<usize> = (0..buffers.len()).collect();
         if liberties.donate {
+            let (intervals, roots) = (&mut intervals, &mut roots[..]);
+            Coalescing { buffers, intervals, roots }.run(actions);
+        }
+        if liberties.donate {
             Donation { buffers, intervals: &mut intervals, roots: &mut roots }.actions(actions);
         }
         let (offsets, bytes) = assigned(buffers, &roots, &intervals, liberties.reuse);
@@ -86,25 +93,9 @@ impl Donation<'_> {
     fn step(&mut self, step: &LaunchStep, position: usize) {
         let Some(StepSink::Arena(region)) = step.sinks().first() else { return };
         let (output, _) = self.buffers.find(region);
-        let mut operands = 0..step.sources().len();
-        let donor = operands.find_map(|index| {
-            let root = self.donor(step.sources(), index, region.len(), position)?;
-            step.kernel().in_place(index).then_some(root)
-        });
-        if let Some(root) = donor {
-            self.roots[output] = root;
-            self.intervals.merge(root, output);
+        if self.roots[output] != output {
+            return; // It is computed where it is copied to.
         }
-    }
-
-    /// The root behind operand `index`, if a step at this position may write over it.
-    fn donor(
-        &self,
-        sources: &[StepSource],
-        index: usize,
-        bytes: usize,
-        position: usize,
-    ) -> Option<usize> {
         let root_of = |source: &StepSource| match source {
             StepSource::Arena(region) => {
                 let (buffer, range) = self.buffers.find(region);
@@ -112,14 +103,36 @@ impl Donation<'_> {
             }
             StepSource::Slot(_) | StepSource::SlotBytes(..) | StepSource::Compiled => None,
         };
-        let (root, range) = root_of(&sources[index])?;
-        let is_whole = range == (0..bytes) && self.buffers.size(root) == bytes && bytes > 0;
-        let is_dead =
-            self.intervals.get(root)?.last == position || is_planted(PlanFault::DonateLive);
-        let mut others = sources.iter().enumerate().filter(|(other, _)| *other != index);
-        let is_alone = others.all(|(_, source)| root_of(source).is_none_or(|(x, _)| x != root));
-        (is_whole && is_dead && is_alone).then_some(root)
+        let is_free = |root: usize| {
+            let last = self.intervals.get(root).map(|interval| interval.last);
+            let is_dead = last == Some(position) || is_planted(PlanFault::DonateLive);
+            is_dead && self.buffers.size(root) == region.len()
+        };
+        if let Some(root) = operand_to_replace(step, region.len(), &root_of, is_free) {
+            self.roots[output] = root;
+            self.intervals.merge(root, output);
+        }
     }
+}
+
+/// The root behind the operand that a step may write its first output of so many bytes over: all of a root that
+/// `is_free`, of which it reads nothing else.
+pub(super) fn operand_to_replace(
+    step: &LaunchStep,
+    bytes: usize,
+    root_of: &dyn Fn(&StepSource) -> Option<(usize, ArenaRange)>,
+    is_free: impl Fn(usize) -> bool,
+) -> Option<usize> {
+    let sources = step.sources();
+    (0..sources.len()).find_map(|index| {
+        let (root, range) = root_of(&sources[index])?;
+        let is_whole = range == (0..bytes) && bytes > 0;
+        let mut others = sources.iter().enumerate().filter(|(other, _)| *other != index);
+        let fits = is_whole
+            && is_free(root)
+            && others.all(|(_, source)| root_of(source).is_none_or(|(other, _)| other != root));
+        (fits && step.kernel().in_place(index)).then_some(root)
+    })
 }
 
 /// Assigns each root an offset so that roots in use at the same time do not overlap.

@@ -6,8 +6,8 @@
 //!    its root. Every buffer has addresses of its own.
 //! 2. `liveness` derives from the list of actions when buffers are in use, and after which action each
 //!    slot is dead. Nothing else counts uses.
-//! 3. `memory` lets steps write over operands that are dead (donation) and gives buffers offsets in
-//!    one arena.
+//! 3. `memory` gives buffers offsets in one arena: values are computed where they are copied to (`coalesce`), and
+//!    steps write over operands that are dead (donation).
 //! 4. `layout` knows the addresses and the deaths; `lower` moves the actions from the addresses of buffers to the arena, has them empty slots, and
 //!    groups those that run as one.
 //! 5. `validate` runs them symbolically against the graph, if the context's switches ask for it.
@@ -19,6 +19,7 @@
 pub(crate) mod action;
 mod body;
 mod buffers;
+mod coalesce;
 mod control;
 mod device;
 pub(crate) mod estimate;
