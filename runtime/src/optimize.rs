@@ -1,6 +1,6 @@
 //! From a function to what is planned: the passes, in their order.
 //!
-//! Specialisation, outlining, placement, transposes, hoisting, then for each body: common subexpressions,
+//! Specialisation, outlining, placement, transposes, hoisting, lists that become tensors, then for each body: common subexpressions,
 //! elementwise fusion, attention, regions, fusion with several outputs. Placement comes before fusion, so that each device is asked about
 //! the fused nodes that it would run.
 
@@ -15,6 +15,7 @@ use ferroflow_ir::{
     pass::{
         attention::attention,
         cse::cse,
+        dense_lists::dense_lists,
         depthwise::depthwise,
         fuse::fuse,
         fuse_outputs::fuse_outputs,
@@ -88,6 +89,8 @@ pub(crate) fn optimize(
     if options.hoist {
         function.for_each_body(&mut |body| hoist(body, evaluate))?;
         check(&function, "hoisting")?;
+        function.for_each_body(&mut dense_lists)?;
+        check(&function, "dense lists")?;
         prune_loop_variables(&mut function)?;
         check(&function, "pruning of loop variables")?;
     }

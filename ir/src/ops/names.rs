@@ -58,10 +58,14 @@ pub const FUSED_CONVOLUTIONS: &str = "_FusedConvolutions";
 pub const FUSED_ELEMENTWISE: &str = "_FusedElementwise";
 /// `_FusedExpressions`.
 pub const FUSED_EXPRESSIONS: &str = "_FusedExpressions";
+/// `Fill`.
+pub const FILL: &str = "Fill";
 /// `Gather`.
 pub const GATHER: &str = "Gather";
 /// `GatherV2`.
 pub const GATHER_V2: &str = "GatherV2";
+/// `Greater`.
+pub const GREATER: &str = "Greater";
 /// `GreaterEqual`.
 pub const GREATER_EQUAL: &str = "GreaterEqual";
 /// `Identity`.
@@ -72,6 +76,8 @@ pub const IDENTITY_N: &str = "IdentityN";
 pub const IF: &str = "If";
 /// `Less`.
 pub const LESS: &str = "Less";
+/// `LessEqual`.
+pub const LESS_EQUAL: &str = "LessEqual";
 /// `LogicalAnd`.
 pub const LOGICAL_AND: &str = "LogicalAnd";
 /// `LogSoftmax`.
@@ -174,6 +180,14 @@ pub const SUB: &str = "Sub";
 pub const TENSOR_LIST_FROM_TENSOR: &str = "TensorListFromTensor";
 /// `TensorListGetItem`.
 pub const TENSOR_LIST_GET_ITEM: &str = "TensorListGetItem";
+/// `TensorListReserve`.
+pub const TENSOR_LIST_RESERVE: &str = "TensorListReserve";
+/// `TensorListSetItem`.
+pub const TENSOR_LIST_SET_ITEM: &str = "TensorListSetItem";
+/// `TensorListStack`.
+pub const TENSOR_LIST_STACK: &str = "TensorListStack";
+/// `TensorScatterUpdate`.
+pub const TENSOR_SCATTER_UPDATE: &str = "TensorScatterUpdate";
 /// `TensorStridedSliceUpdate`.
 pub const TENSOR_STRIDED_SLICE_UPDATE: &str = "TensorStridedSliceUpdate";
 /// `Transpose`.

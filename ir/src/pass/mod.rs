@@ -1,7 +1,7 @@
 //! Graph to graph: each pass returns a graph that means the same and costs less.
 //!
 //! The order in which a runtime uses them: [`specialize`] (inline calls, infer types, fold
-//! constants, expand formulas), [`hoist`], [`loop_variables`], [`stack_updates`], [`mod@depthwise`], [`strides`], [`cse`], [`prune`], [`mod@widen`], [`pad`], [`fuse`],
+//! constants, expand formulas), [`hoist`], [`mod@dense_lists`], [`loop_variables`], [`stack_updates`], [`mod@depthwise`], [`strides`], [`cse`], [`prune`], [`mod@widen`], [`pad`], [`fuse`],
 //! [`attention`], [`region`], [`mod@fuse_outputs`], [`overlap`]. [`functionalize`] is for those who load graphs, [`carve`] and
 //! [`infer_types`] are for whoever asks for a part of one.
 
@@ -9,6 +9,7 @@ pub mod attention;
 mod call;
 pub mod carve;
 pub mod cse;
+pub mod dense_lists;
 pub mod depthwise;
 mod elements;
 pub mod execution;

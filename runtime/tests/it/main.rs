@@ -6,6 +6,7 @@ mod aliasing;
 mod attention;
 mod budgets;
 mod collectives;
+mod dense_lists;
 mod depthwise;
 mod devices;
 mod eager;
