@@ -21,7 +21,7 @@ use crate::{
         pad::{AxisPadding, pad},
         rng::{BitGenerator, rng_bit_generator},
         size::{rank, reshape, sizes},
-        slice::{dynamic_slice, dynamic_update_slice},
+        slice::{dynamic_slice, dynamic_update_slice, starts_of},
         sort::{SortKey, sort_by_keys},
     },
 };
@@ -186,7 +186,7 @@ pub(super) static OPS: &[OpDef] = &[
         },
         lowering: Lowering::Composite(|c| {
             let slice: Vec<Size<'_>> = c.ints(2).into_iter().map(Size::Known).collect();
-            vec![dynamic_slice(c.x(0), c.x(1), &slice)]
+            vec![dynamic_slice(c.x(0), &starts_of(c.x(1), slice.len()), &slice)]
         }),
         ..OpDef::PURE
     },
@@ -197,7 +197,10 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[any_ty("T"), ty("Tindices", INDEX)],
         infer: infer::unchanged,
-        lowering: Lowering::Composite(|c| vec![dynamic_update_slice(c.x(0), c.x(1), c.x(2))]),
+        lowering: Lowering::Composite(|c| {
+            let starts = starts_of(c.x(2), rank(c.x(0)));
+            vec![dynamic_update_slice(c.x(0), c.x(1), &starts)]
+        }),
         ..OpDef::PURE
     },
     OpDef {

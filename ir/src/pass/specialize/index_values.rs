@@ -6,6 +6,7 @@ use crate::{
     error::Result,
     graph::Outlet,
     op::OpDef,
+    ops::names,
     pass::elements::{IndexElements, Window, index_vector},
 };
 use smallvec::SmallVec;
@@ -33,6 +34,31 @@ impl Body<'_> {
             }
         }
         Ok(inputs)
+    }
+
+    /// The tensor that an element of a stack along the first axis is, if the call reads one.
+    pub(super) fn stacked_input(
+        &self,
+        op: &OpDef,
+        attrs: &Attrs,
+        inputs: &[Outlet],
+    ) -> Option<Outlet> {
+        let &[stack, index, axis] = inputs else { return None };
+        let node = &self.graph[stack.node];
+        let is_zero = |attrs: &Attrs, name: &str| attrs.int(name).is_ok_and(|value| value == 0);
+        if op.name != names::GATHER_V2
+            || node.op.name() != names::PACK
+            || !is_zero(attrs, "batch_dims")
+            || !is_zero(&node.attrs, "axis")
+        {
+            return None;
+        }
+        let number = |outlet: Outlet| {
+            let value = self.known.get(&outlet).filter(|value| value.shape().rank() == 0)?;
+            value.to_i64s().ok()?.first().copied()
+        };
+        let index = usize::try_from(number(index)?).ok()?;
+        node.inputs().get(index).copied().filter(|_| number(axis) == Some(0))
     }
 
     /// A strided slice of computed bounds as the slice of known size that it is, if its elements tell.

@@ -335,6 +335,9 @@ impl Body<'_> {
         {
             return self.add(name, record(names::SLICE)?, attrs, &inputs);
         }
+        if let Some(input) = self.stacked_input(op, &attrs, inputs) {
+            return Ok(SmallVec::from_slice(&[input]));
+        }
         let inputs = &self.with_host_values(op, &attrs, inputs)?[..];
         let types: SmallVec<[ValueType; 4]> = inputs.iter().map(|&x| self.ty(x).clone()).collect();
         let op = op.for_dtype(types.first().map(|ty| ty.dtype));

@@ -76,14 +76,14 @@ pub(super) fn shaping<'e>(
             let (&a, starts) = x.split_first().ok_or_else(|| malformed(op, "it has operands"))?;
             let slice = per_axis(op, "slice_sizes", rank(a))?;
             check_starts(op, starts, rank(a))?;
-            slice::dynamic_slice(a, slice::starts(starts, a), &slice)
+            slice::dynamic_slice(a, &slice::starts(starts.iter().copied()), &slice)
         }
         "dynamic_update_slice" => {
             let [a, update, starts @ ..] = x else {
                 return Err(malformed(op, "it has operands"));
             };
             check_starts(op, starts, rank(*a))?;
-            slice::dynamic_update_slice(*a, *update, slice::starts(starts, *a))
+            slice::dynamic_update_slice(*a, *update, &slice::starts(starts.iter().copied()))
         }
         "pad" => {
             let [a, value] = *exactly(op, x)?;
