@@ -1,6 +1,8 @@
 //! The rules of NumPy slices, as TensorFlow encodes them: `begin`, `end` and `strides`, and five bit
 //! masks that change what their entries mean (`tensorflow/core/util/strided_slice_op.cc`).
 
+mod moving;
+
 use crate::{
     error::{Error, Result},
     infer::OpContext,
@@ -8,6 +10,8 @@ use crate::{
     view::StridedView,
 };
 use smallvec::SmallVec;
+
+pub use moving::MovingSlice;
 
 /// The part of a tensor of shape `shape` that a call with `begin`, `end` and `strides` as inputs 1
 /// to 3 selects: where it lies, and its shape.
@@ -251,24 +255,28 @@ struct SliceSpec {
 
 impl SliceSpec {
     fn resolve(&self, context: &OpContext<'_>, axis: usize, size: usize) -> Result<SliceDim> {
-        let n = size as i64;
-        if self.stride == 0 {
+        let (n, stride) = (size as i64, self.stride);
+        if stride == 0 {
             return Err(context.wrong(3, "not 0", "a stride of 0"));
         }
+        if self.shrink && !(-n..n).contains(&self.at) {
+            let what = format!("slice index of dimension {axis}").into();
+            return Err(Error::Index { what, index: self.at, low: -n, high: n });
+        }
+        let Some((start, size)) = self.range(size) else {
+            return Err(context.wrong(3, "positive where a dimension is taken away", stride));
+        };
+        let step = if size > 1 { stride as isize } else { 1 };
+        Ok(SliceDim { axis, start, size, step, shrink: self.shrink })
+    }
+
+    /// The first element, and the number of elements, along a dimension of `size`; `None` if there is none to
+    /// take the dimension away by, or the stride is wrong.
+    fn range(&self, size: usize) -> Option<(usize, usize)> {
+        let n = size as i64;
         if self.shrink {
-            let at = if self.at < 0 { self.at + n } else { self.at };
-            if !(0..n).contains(&at) {
-                let what = format!("slice index of dimension {axis}").into();
-                return Err(Error::Index { what, index: self.at, low: -n, high: n });
-            }
-            if self.stride < 0 {
-                return Err(context.wrong(
-                    3,
-                    "positive where a dimension is taken away",
-                    self.stride,
-                ));
-            }
-            return Ok(SliceDim { axis, start: at as usize, size: 1, step: 1, shrink: true });
+            let at = if self.at < 0 { self.at.saturating_add(n) } else { self.at };
+            return ((0..n).contains(&at) && self.stride > 0).then_some((at as usize, 1));
         }
         let forward = self.stride > 0;
         let (low, high) = if forward { (0, n) } else { (-1, n - 1) };
@@ -279,14 +287,12 @@ impl SliceSpec {
         let begin = self.begin.map_or(if forward { low } else { high }, clamp);
         let end = self.end.map_or(if forward { high } else { low }, clamp);
         let span = if forward { end - begin } else { begin - end };
-        let count = if span <= 0 { 0 } else { (span as u64).div_ceil(self.stride.unsigned_abs()) };
-        Ok(SliceDim {
-            axis,
-            start: begin.max(0) as usize,
-            size: count as usize,
-            step: if count > 1 { self.stride as isize } else { 1 },
-            shrink: false,
-        })
+        let step = self.stride.unsigned_abs();
+        if step == 0 {
+            return None;
+        }
+        let count = if span <= 0 { 0 } else { (span as u64).div_ceil(step) };
+        Some((begin.max(0) as usize, count as usize))
     }
 }
 

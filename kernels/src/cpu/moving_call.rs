@@ -1,5 +1,6 @@
 //! Calls of known shapes some of whose host inputs turn out when they run: windows that move.
 
+use super::dispatch::with_index;
 use crate::{
     Precision,
     device::{OpCall, OperandSpec},
@@ -16,12 +17,37 @@ pub(super) struct MovingCall {
     specs: Vec<OperandSpec>,
     /// The inputs whose values tell the windows.
     host: Vec<bool>,
+    /// The values of inputs 1 and 2, where they are known.
+    known: [Option<Bounds>; 2],
 }
+
+/// Where windows begin or end, along each dimension.
+type Bounds = SmallVec<[i64; 8]>;
 
 impl MovingCall {
     pub(super) fn of(call: &OpCall<'_>) -> Result<MovingCall> {
         let host = call.op.host_inputs(call.attrs)?.into_iter().collect();
-        Ok(MovingCall { op: call.op, attrs: call.attrs.clone(), specs: call.inputs.to_vec(), host })
+        let known = [1, 2].map(|index| {
+            let value = call.inputs.get(index)?.value.as_ref()?;
+            value.to_i64s().ok().map(Bounds::from_vec)
+        });
+        let (attrs, specs) = (call.attrs.clone(), call.inputs.to_vec());
+        Ok(MovingCall { op: call.op, attrs, specs, host, known })
+    }
+
+    /// The integers of inputs 1 and 2: where windows begin, and where they end or their sizes.
+    pub(super) fn bounds(&self, io: &Io<'_>) -> [Bounds; 2] {
+        let read = |index: usize| {
+            if let Some(known) = &self.known[index - 1] {
+                return known.clone();
+            }
+            #[expect(clippy::useless_conversion, reason = "one of the types is `i64` itself")]
+            let read = with_index!(self.specs[index].dtype, I => {
+                io.input::<I>(index).iter().map(|&bound| i64::from(bound)).collect()
+            });
+            read.unwrap_or_default()
+        };
+        [read(1), read(2)]
     }
 
     pub(super) fn name(&self) -> &'static str {

@@ -8,7 +8,10 @@ use crate::{
     plan::{broadcast, strided},
 };
 use ferroflow_ir::{
-    DType, Shape, StridedView, infer::OpContext, strided_slice::strided_slice, workspace,
+    DType, Shape, StridedView,
+    infer::OpContext,
+    strided_slice::{MovingSlice, strided_slice},
+    workspace,
 };
 use std::{marker::PhantomData, sync::Arc};
 
@@ -30,8 +33,8 @@ struct Window<T> {
 /// Knowledge of where a window is.
 enum Bounds {
     Known(Target),
-    /// It turns out in each call, for elements of this shape.
-    Moving(MovingCall, Shape),
+    /// It turns out in each call, for elements of this shape; where it is as large as these, by its bounds alone.
+    Moving(MovingCall, Shape, Option<MovingSlice>),
 }
 
 /// The elements that a call writes.
@@ -67,7 +70,9 @@ fn compile(call: &OpCall<'_>, before: Option<usize>) -> Result<Option<Arc<dyn Ke
     let bounds = if call.with_context(|context| Ok(context.host_values_known()))? {
         Bounds::Known(call.with_context(|context| Target::of(context, &shape, elements))?)
     } else {
-        Bounds::Moving(MovingCall::of(call)?, elements.clone())
+        let slice = call
+            .with_context(|context| Ok(MovingSlice::of_strided_slice(context, &shape, elements)))?;
+        Bounds::Moving(MovingCall::of(call)?, elements.clone(), slice)
     };
     Ok(with_cell!(dtype, T => {
         let types = PhantomData;
@@ -80,9 +85,17 @@ impl<T: Cell> Kernel for Window<T> {
         let found;
         let Target { view, repeated } = match &self.bounds {
             Bounds::Known(target) => target,
-            Bounds::Moving(call, elements) => {
-                found =
-                    call.with_context(io, |context| Target::of(context, &self.shape, elements))?;
+            Bounds::Moving(call, elements, slice) => {
+                let view = slice.as_ref().and_then(|slice| {
+                    let [begin, end] = call.bounds(io);
+                    slice.view(&begin, &end)
+                });
+                found = match view {
+                    Some(view) => Target { view, repeated: None },
+                    None => {
+                        call.with_context(io, |context| Target::of(context, &self.shape, elements))?
+                    }
+                };
                 &found
             }
         };

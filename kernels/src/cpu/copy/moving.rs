@@ -8,7 +8,9 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
 };
-use ferroflow_ir::{DType, Error, Shape, StridedView, infer::OpContext};
+use ferroflow_ir::{
+    DType, Error, Shape, StridedView, infer::OpContext, strided_slice::MovingSlice,
+};
 use std::sync::Arc;
 
 /// The windows of a call.
@@ -26,13 +28,27 @@ pub(super) fn compile(call: &OpCall<'_>, rule: ViewRule) -> Result<Option<Arc<dy
     let Some(copy) = with_cell!(dtype, T => Way::copy::<T> as CopyWindow) else {
         return Ok(None);
     };
-    Ok(Some(Arc::new(MovingView { call: MovingCall::of(call)?, rule, dtype, shapes, copy })))
+    let slice = moving_slice(call, &shapes)?;
+    Ok(Some(Arc::new(MovingView { call: MovingCall::of(call)?, rule, slice, dtype, shapes, copy })))
+}
+
+/// The slice that a call is, if its bounds alone tell where it is.
+fn moving_slice(call: &OpCall<'_>, shapes: &[Shape]) -> Result<Option<MovingSlice>> {
+    let [sliced] = shapes else { return Ok(None) };
+    match call.op.name {
+        "Slice" => Ok(MovingSlice::of_slice(call.shape(0), sliced)),
+        "StridedSlice" => call.with_context(|context| {
+            Ok(MovingSlice::of_strided_slice(context, call.shape(0), sliced))
+        }),
+        _ => Ok(None),
+    }
 }
 
 /// A view whose windows follow from values that are there when it runs.
 struct MovingView {
     call: MovingCall,
     rule: ViewRule,
+    slice: Option<MovingSlice>,
     dtype: DType,
     shapes: Vec<Shape>,
     copy: CopyWindow,
@@ -40,6 +56,13 @@ struct MovingView {
 
 impl Kernel for MovingView {
     fn run(&self, io: &mut Io<'_>) -> Result<()> {
+        if let Some(slice) = &self.slice {
+            let [begin, end] = self.call.bounds(io);
+            if let Some(view) = slice.view(&begin, &end) {
+                return (self.copy)(&Way::InOrder(view), io, (0, self.dtype, &self.shapes[0]));
+            }
+            // What is wrong, the rule tells.
+        }
         let views = self.call.with_context(io, |context| {
             for (output, shape) in self.shapes.iter().enumerate() {
                 let found = context.output(output);
