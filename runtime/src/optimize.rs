@@ -89,7 +89,7 @@ pub(crate) fn optimize(
     if options.hoist {
         function.for_each_body(&mut |body| hoist(body, evaluate))?;
         check(&function, "hoisting")?;
-        function.for_each_body(&mut dense_lists)?;
+        function.for_each_body(&mut |body| dense_lists(body, evaluate))?;
         check(&function, "dense lists")?;
         prune_loop_variables(&mut function)?;
         check(&function, "pruning of loop variables")?;

@@ -13,6 +13,7 @@ pub mod dense_lists;
 pub mod depthwise;
 mod elements;
 pub mod execution;
+mod first_round;
 pub mod functionalize;
 pub mod fuse;
 pub mod fuse_outputs;

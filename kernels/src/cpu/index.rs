@@ -111,6 +111,23 @@ pub(super) fn checked_indices(
     found.unwrap_or_else(|| Ok(Scratch::new(0)?))
 }
 
+/// As [`checked_indices`] for the only index of a call, into `size` rows.
+///
+/// # Errors
+///
+/// [`Error::Index`] for an index out of range.
+pub(super) fn checked_index(io: &Io<'_>, input: usize, dtype: DType, size: usize) -> Result<usize> {
+    #[expect(clippy::useless_conversion, reason = "one of the types is `i64` itself")]
+    let found =
+        with_index!(dtype, I => io.input::<I>(input).first().map(|&index| i64::from(index)));
+    let index = found.flatten().unwrap_or_default();
+    let position = usize::try_from(index).ok().filter(|&position| position < size);
+    position.ok_or_else(|| {
+        let what = "number 0 of the indices,".into();
+        Error::Index { what, index, low: 0, high: size as i64 }.into()
+    })
+}
+
 fn resolve<I: Copy + Into<i64>>(indices: &[I], dims: &[usize], bad: Bad) -> Result<Scratch<usize>> {
     let mut positions = Scratch::new(indices.len().div_ceil(dims.len()))?;
     let outside = |position: usize, index: I, size: usize| -> Result<usize> {

@@ -7,7 +7,7 @@ use super::{
     Build,
     cell::Cell,
     dispatch::{with_cell, with_number, with_real},
-    index::{Bad, checked_indices},
+    index::{Bad, checked_index, checked_indices},
 };
 use crate::{
     device::OpCall,
@@ -87,6 +87,14 @@ impl Plan {
             indices,
             updates: indices + 1,
         })
+    }
+
+    /// The number of rows of the result, if one of them changes and that is little work.
+    fn single_row(&self) -> Option<usize> {
+        match self.dims[..] {
+            [size] if self.count == 1 && self.inner <= PIECE && self.bad == Bad::Fail => Some(size),
+            _ => None,
+        }
     }
 }
 
@@ -220,6 +228,18 @@ fn kernel<T: Cell, C: Combine<T>>(plan: Plan) -> Arc<dyn Kernel> {
 impl<T: Cell, C: Combine<T>> Kernel for Scatter<T, C> {
     fn run(&self, io: &mut Io<'_>) -> Result<()> {
         let plan = &self.plan;
+        if let Some(size) = plan.single_row()
+            && io.is_in_place(0)
+        {
+            let start = checked_index(io, plan.indices, plan.index_dtype, size)? * plan.inner;
+            let update = T::read(io, plan.updates)?;
+            C::check(update, plan.dtype)?;
+            return T::write(io, 0, plan.dtype, &plan.shape, |out| {
+                let row = out[start..][..plan.inner].iter_mut();
+                row.zip(update).for_each(|(place, update)| C::apply(place, update));
+                Ok(())
+            });
+        }
         let indices =
             checked_indices(io, plan.indices, plan.index_dtype, plan.count, &plan.dims, plan.bad)?;
         let updates = T::read(io, plan.updates)?;

@@ -6,21 +6,21 @@ use ferroflow_runtime::{
     CompileOptions, Context, ContextOptions, EagerTensor, RunOptions, TraceLevel,
 };
 
-/// The length of the list.
-const N_ITEMS: i32 = 3;
-
 /// A loop `while test(i, limit)` from `first` on, by steps of `step`. Each round doubles `h`, and writes it to the
-/// list: at `i`, or at the same index in all rounds.
+/// list of `n_items`: at `i`, or at the same index in all rounds.
 #[derive(Clone, Copy)]
 struct Writing {
+    n_items: i32,
     first: i32,
     step: i32,
     test: (&'static str, i32),
     index: Option<i32>,
 }
 
-const UP: Writing = Writing { first: 0, step: 1, test: ("Less", N_ITEMS), index: None };
-const DOWN: Writing = Writing { first: 2, step: -1, test: ("GreaterEqual", 0), index: None };
+const UP: Writing = Writing { n_items: 3, first: 0, step: 1, test: ("Less", 3), index: None };
+const DOWN: Writing =
+    Writing { n_items: 3, first: 2, step: -1, test: ("GreaterEqual", 0), index: None };
+const LAST: Writing = Writing { n_items: 1, index: Some(0), ..UP };
 
 fn list() -> ValueType {
     ValueType::new(DType::Variant, PartialShape::scalar())
@@ -60,7 +60,7 @@ impl Writing {
         let main = function("main", &[("h", f32s(&[2]))], |b, args| {
             let first = b.constant("first", HostTensor::scalar(self.first))?;
             let shape = b.constant("shape", HostTensor::vector(&[2i32])?)?;
-            let length = b.constant("length", HostTensor::scalar(N_ITEMS))?;
+            let length = b.constant("length", HostTensor::scalar(self.n_items))?;
             let list = b.call_with("TensorListReserve", "list", element(), &[shape, length])?[0];
             let attrs = Attrs::new()
                 .with("T", vec![DType::I32, DType::F32, DType::Variant])
@@ -121,6 +121,8 @@ fn lists_become_tensors_where_indices_are_known_to_be_of_items() {
         (Writing { first: 1, ..DOWN }, true),
         (Writing { test: ("Less", 9), index: Some(1), ..UP }, true),
         (Writing { index: Some(0), ..UP }, true),
+        (LAST, true),
+        (Writing { first: 3, ..LAST }, true),
         (Writing { test: ("Less", 4), ..UP }, false),
         (Writing { test: ("LessEqual", 3), ..UP }, false),
         (Writing { first: -1, ..UP }, false),
@@ -143,14 +145,29 @@ fn lists_become_tensors_where_indices_are_known_to_be_of_items() {
 #[test]
 fn items_that_are_read_after_the_loop_are_rows() {
     let read: Read = |b, list, shape| {
-        let last = b.constant("last", HostTensor::scalar(N_ITEMS - 1))?;
+        let last = b.constant("last", HostTensor::scalar(2i32))?;
         let item = [list, last, shape];
         Ok(b.call_with("TensorListGetItem", "item", element(), &item)?[0])
     };
     let (plain, dense) = (UP.run(false, read), UP.run(true, read));
-    assert_eq!((plain.1, dense.1), (N_ITEMS as usize, 0));
+    assert_eq!((plain.1, dense.1), (3, 0));
     assert_eq!(plain.0, dense.0);
     assert_eq!(plain.0.unwrap()[1], [8.0, -4.0]);
+}
+
+/// The only item is that of the last round, and zeros if there is no round.
+#[test]
+fn the_item_of_the_last_round_is_read_from_its_variable() {
+    let item: Read = |b, list, shape| {
+        let first = b.constant("only", HostTensor::scalar(0i32))?;
+        Ok(b.call_with("TensorListGetItem", "item", element(), &[list, first, shape])?[0])
+    };
+    for read in [stacked, item] {
+        let (results, writes) = LAST.run(true, read);
+        assert_eq!((results, writes), (Ok([vec![8.0, -4.0], vec![8.0, -4.0]]), 0));
+        let (results, _) = Writing { first: 3, ..LAST }.run(true, read);
+        assert_eq!(results, Ok([vec![1.0, -0.5], vec![0.0, 0.0]]));
+    }
 }
 
 /// The list is needed as such: for its length, or with another number of items.
@@ -174,6 +191,6 @@ fn lists_that_are_read_otherwise_stay() {
     for read in [length, both] {
         let (plain, left) = (UP.run(false, read), UP.run(true, read));
         assert_eq!(left, plain);
-        assert_eq!((left.1, left.0.is_ok()), (N_ITEMS as usize, true));
+        assert_eq!((left.1, left.0.is_ok()), (3, true));
     }
 }

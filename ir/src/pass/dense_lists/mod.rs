@@ -5,6 +5,9 @@
 //! The variable of the loop is the stacked tensor then, zeros at first as items of a list are. A round writes
 //! its item to a row, in the memory of the variable, and the stack after the loop is the variable itself.
 //!
+//! A list of one item, which all rounds write, holds the item of the last round: where that is a variable of its own and
+//! there is a last round, what comes after the loop reads the variable.
+//!
 //! A list stays a list unless everything is known that could make an op on it fail: its length, the shapes, and
 //! (`counter`) that every index is one of an item.
 
@@ -13,8 +16,10 @@ mod counter;
 use super::{
     call::{add_call, add_sizes, record},
     execution::constant,
+    first_round::has_first_round,
+    placement::location,
     rebuild::{Rebuilt, rebuild},
-    specialize::Specialized,
+    specialize::{Evaluate, Specialized},
 };
 use crate::{
     attr::Attrs,
@@ -35,29 +40,32 @@ use std::sync::Arc;
 /// The most bytes of a tensor that nothing would have made of the list.
 const MAX_UNSTACKED_BYTES: usize = 1 << 20;
 
-/// Turns lists that loops of a body write to into tensors.
+/// Turns lists that loops of a body write to into tensors. `evaluate` computes conditions whose operands are known.
 ///
 /// # Errors
 ///
 /// None on a well-formed body.
-pub fn dense_lists(body: &mut Specialized) -> Result<()> {
+pub fn dense_lists(body: &mut Specialized, evaluate: &dyn Evaluate) -> Result<()> {
     let is_loop = |node: &NodeDef| node.op.def().is_some_and(|op| op.call == CallKind::While);
     let loops = body.nested.keys().copied().filter(|&id| is_loop(&body.graph[id]));
     let loops: Vec<NodeId> = loops.collect();
     let mut dense: FastMap<NodeId, Vec<WrittenList>> = FastMap::default();
+    let mut last: FastMap<NodeId, LastItem> = FastMap::default();
     for id in loops {
         let n_variables = body.graph[id].inputs().len();
         let find = |variable| WrittenList::find(body, id, variable);
         let lists: Vec<WrittenList> = (0..n_variables).filter_map(find).collect();
-        for list in &lists {
+        for list in lists {
+            if let Some(item) = list.last_item(body, id, evaluate) {
+                last.extend(list.readers.into_iter().map(|reader| (reader, item.clone())));
+                continue;
+            }
             list.write_rows(body, id)?;
             list.read_tensor(body, id)?;
-        }
-        if !lists.is_empty() {
-            dense.insert(id, lists);
+            dense.entry(id).or_default().push(list);
         }
     }
-    if dense.is_empty() {
+    if dense.is_empty() && last.is_empty() {
         return Ok(());
     }
     rebuild(body, |outer, source, id, _| {
@@ -65,8 +73,41 @@ pub fn dense_lists(body: &mut Specialized) -> Result<()> {
         for list in dense.get(&id).into_iter().flatten() {
             node = list.add_zeros(outer, node)?;
         }
-        outer.graph.add(node)
+        match last.get(&id) {
+            Some(item) => item.add_read(outer, &source[id], node),
+            None => outer.graph.add(node),
+        }
     })
+}
+
+/// The item that the last round of a loop writes, which a variable of the loop is.
+#[derive(Clone)]
+struct LastItem {
+    variable: Outlet,
+    /// The shape of the stack of it alone.
+    stacked: Shape,
+}
+
+impl LastItem {
+    /// Adds a read of the variable in place of one of the list.
+    fn add_read(&self, outer: &mut Rebuilt, source: &NodeDef, node: NodeDef) -> Result<NodeId> {
+        let variable = outer.outlet(self.variable);
+        let (op, inputs, dtype) = match source.inputs().len() {
+            // `TensorListStack`, not `TensorListGetItem`.
+            2 => {
+                let name = format!("{}/shape", node.name);
+                let sizes = add_sizes(&mut outer.graph, &name, &self.stacked)?;
+                (names::RESHAPE, vec![variable, sizes], source.outputs()[0].dtype)
+            }
+            _ => (names::IDENTITY, vec![variable], source.outputs()[0].dtype),
+        };
+        let op = record(op)?;
+        let dtypes = [dtype, DType::I64];
+        let attrs = op.complete_attrs(infer_attrs(op, Attrs::new(), &dtypes[..inputs.len()]))?;
+        let mut node = node.with_inputs(inputs);
+        (node.op, node.attrs) = (op.into(), attrs.into());
+        outer.graph.add(node)
+    }
 }
 
 /// A variable of a loop that is a list, of which each round writes an item.
@@ -124,6 +165,28 @@ impl WrittenList {
 
     fn ty(&self) -> ValueType {
         ValueType::new(self.dtype, self.shape.clone())
+    }
+
+    /// The item, if it is the only one and that of the last round, which a variable of the loop is.
+    fn last_item(
+        &self,
+        body: &Specialized,
+        id: NodeId,
+        evaluate: &dyn Evaluate,
+    ) -> Option<LastItem> {
+        let [condition, rounds] = &body.nested.get(&id)?[..] else { return None };
+        if self.shape[0] != 1 {
+            return None;
+        }
+        let variable = rounds.results.iter().position(|&result| result == self.item)?;
+        let variable = Outlet::new(id, variable);
+        let ty = body.graph.ty(variable)?;
+        let is_item = ty.dtype == self.dtype
+            && ty.shape.known().is_some_and(|shape| shape[..] == self.shape[1..])
+            && location(&body.graph, variable).is_empty();
+        let is_last =
+            is_item && has_first_round(condition, body.graph[id].inputs(), &body.graph, evaluate);
+        is_last.then(|| LastItem { variable, stacked: self.shape.clone() })
     }
 
     /// Has rounds write their items to rows of a tensor.

@@ -14,6 +14,7 @@ mod list_items;
 mod loop_call;
 
 use super::{
+    first_round::has_first_round,
     rebuild::{Rebuilt, rebuild},
     specialize::{Evaluate, Specialized},
 };
@@ -56,7 +57,7 @@ fn add_loop(
     mut call: LoopCall<'_>,
     evaluate: &dyn Evaluate,
 ) -> Result<NodeId> {
-    let runs = call.runs(&outer.graph, evaluate);
+    let runs = has_first_round(call.functions[0], &call.inputs, &outer.graph, evaluate);
     let invariants = Invariants::of(&call, &outer.graph, runs);
     call.move_invariants(outer, &invariants)?;
     list_items::gather(&mut call, outer, runs)?;
