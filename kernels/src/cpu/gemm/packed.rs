@@ -15,7 +15,7 @@ use super::{
     pack::{pack, pack_columns},
     rect::Rect,
     shares_rows,
-    tile::{LeftOperand, Right, Span},
+    tile::{LeftOperand, PanelTiles, Right, Span},
     vector::InstructionSet,
     weights::PackedMatrix,
 };
@@ -286,10 +286,20 @@ impl Part<'_> {
     ) {
         let (wide, len) = (self.machine.cols(), self.steps.len());
         let high = self.machine.rows();
+        // What divides is computed once: tiles may have few steps.
+        let (n_rows, n_tiles) = (out.rows(), out.rows().div_ceil(high).max(1));
+        // Tiles of like heights: those of a row or two wait for their sums.
+        let (height, n_highest) = match a {
+            Rows::Packed(_) => (high, n_tiles),
+            Rows::AsTheyLie(_) => {
+                let height = n_rows.div_ceil(n_tiles);
+                (height, n_rows - height.saturating_sub(1) * n_tiles)
+            }
+        };
+        let tiles = PanelTiles::new(wide, len, n_tiles);
         let mut panel = panel;
         while out.cols() > 0 {
             let mut column = out.take_cols(wide);
-            let n_tiles = column.rows().div_ceil(high);
             let (mut row, mut tile) = (0, 0);
             while column.rows() > 0 {
                 let left = match a {
@@ -304,16 +314,12 @@ impl Part<'_> {
                 };
                 let right = match b {
                     Columns::Packed(data) => {
-                        Right::panel(&data[panel * wide * len..], wide, len, (tile, n_tiles))
+                        Right::panel(&data[panel * wide * len..], wide, tile, &tiles)
                     }
                     Columns::AsTheyLie(data) => Right::new(data, self.b.matrix.row_stride),
                 };
                 let spans = [Span { left: 0, right: 0, len }];
-                // Tiles of like heights: those of a row or two wait for their sums.
-                let height = match a {
-                    Rows::Packed(_) => high,
-                    Rows::AsTheyLie(_) => column.rows().div_ceil(column.rows().div_ceil(high)),
-                };
+                let height = if tile < n_highest { height } else { height - 1 };
                 let epilogue = self.linear.map(|(epilogue, first)| {
                     epilogue.tile(first + first_row + row, first_col + panel * wide, 1)
                 });

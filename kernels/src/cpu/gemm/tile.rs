@@ -43,21 +43,38 @@ impl<'a> Right<'a> {
         Right { data, step_stride, ahead: Ahead { offset: NEAR, step: step_stride } }
     }
 
-    /// A packed panel of `len` steps of `wide` floats, which tile `tile` of so many reads. Together they
-    /// ask for the panel that follows it in memory, which may come from the third-level cache: one tile
-    /// alone would wait for it.
+    /// A packed panel of steps of `wide` floats, which tile `tile` of those that `tiles` stands for reads.
+    #[inline]
     pub(in crate::cpu) fn panel(
         data: &'a [f32],
         wide: usize,
-        len: usize,
-        (tile, n_tiles): (usize, usize),
+        tile: usize,
+        tiles: &PanelTiles,
     ) -> Right<'a> {
-        if n_tiles < 2 {
+        if tiles.is_single {
             return Right::new(data, wide);
         }
-        let part = (wide * len).div_ceil(n_tiles);
-        let ahead = Ahead { offset: wide * len + tile * part, step: wide.div_ceil(n_tiles) };
+        let ahead = Ahead { offset: tiles.next + tile * tiles.part, step: tiles.step };
         Right { data, step_stride: wide, ahead }
+    }
+}
+
+/// The tiles that read a packed panel one after the other. Together they ask for the panel that follows it in
+/// memory, which may come from the third-level cache: one tile alone would wait for it.
+pub(in crate::cpu) struct PanelTiles {
+    is_single: bool,
+    /// Where the next panel begins, and the floats of it that each tile asks for, in all and in a step.
+    next: usize,
+    part: usize,
+    step: usize,
+}
+
+impl PanelTiles {
+    /// `n` tiles that read a panel of `len` steps of `wide` floats.
+    pub(in crate::cpu) fn new(wide: usize, len: usize, n: usize) -> PanelTiles {
+        let next = wide * len;
+        let n = n.max(1);
+        PanelTiles { is_single: n == 1, next, part: next.div_ceil(n), step: wide.div_ceil(n) }
     }
 }
 
