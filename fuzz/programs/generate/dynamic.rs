@@ -4,7 +4,7 @@ use super::super::program::{Head, Id};
 use super::{
     Gen, Seen, Template,
     operands::{int, ints, value},
-    windows::clamped_slice,
+    windows::{clamped_slice, dynamic_window},
 };
 use ferroflow::ir::{Attrs, DType, PartialShape};
 
@@ -18,6 +18,7 @@ pub(super) const TEMPLATES: &[(f64, Template)] = &[
     (2.0, hidden),
     (1.0, slice_computed),
     (1.5, clamped_slice),
+    (1.5, dynamic_window),
     (0.7, partition),
     (0.6, fill),
     (0.4, assertion),

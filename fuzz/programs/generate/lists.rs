@@ -1,7 +1,6 @@
 //! Lists of tensors, filled in one loop and read in another.
 
-use super::super::program::StatementOperand;
-use super::super::program::{Head, Id};
+use super::super::program::{Head, Id, ProgramBlock, StatementOperand, Stmt};
 use super::{
     Gen, Seen, Template,
     operands::{int, value},
@@ -19,6 +18,7 @@ pub(super) const TEMPLATES: &[(f64, Template)] = &[
     (1.0, length),
     (1.0, concat),
     (3.0, filled_in_loop),
+    (4.0, written_in_loop),
     (3.0, read_in_loop),
 ];
 
@@ -118,25 +118,52 @@ fn filled_in_loop(g: &mut Gen) -> Option<()> {
     let mut counted = g.counted(&[list, x])?;
     // The body pushes one of its values.
     let body = counted.blocks.pop()?;
-    let body = pushed(g, body, dtype)?;
-    counted.blocks.push(body);
+    let args = vec![value(body.results[1]), value(body.results[2])];
+    counted.blocks.push(changed_list(g, body, Head::Op("TensorListPushBack", of(dtype)), args));
     g.emit_loop(counted).map(drop)
 }
 
-/// A body of a loop over a list and a tensor that also pushes the tensor.
-fn pushed(
+/// A list that each round writes an item of, and what is read of it after the loop.
+fn written_in_loop(g: &mut Gen) -> Option<()> {
+    let x = g.number()?;
+    let dtype = g.type_of(x).dtype;
+    let n = g.rng.within(1, 4);
+    let list = emit_list(g, "TensorListReserve", vec![any_shape(), int(n)], dtype)?;
+    let mut counted = g.counted(&[list, x])?;
+    let body = counted.blocks.pop()?;
+    let index = match g.rng.chance(0.7) {
+        true => value(body.params[0]),
+        false => int(g.rng.within(0, n - 1)),
+    };
+    let args = vec![value(body.results[1]), index, value(body.results[2])];
+    counted.blocks.push(changed_list(g, body, Head::Op("TensorListSetItem", of(dtype)), args));
+    let outs = g.emit_loop(counted)?;
+    let n_reads = 1 + g.rng.below(2);
+    for _ in 0..n_reads {
+        match g.rng.below(4) {
+            0 => {
+                let args = vec![value(outs[1]), int(g.rng.within(0, n - 1)), any_shape()];
+                g.op("TensorListGetItem", args, of(dtype))?
+            }
+            1 if g.rng.chance(0.2) => g.call("TensorListLength", &[outs[1]])?,
+            _ => g.op("TensorListStack", vec![value(outs[1]), any_shape()], of(dtype))?,
+        };
+    }
+    Some(())
+}
+
+/// A body of a loop over a list and a tensor whose list is last changed by a call.
+fn changed_list(
     g: &mut Gen,
-    mut body: super::super::program::ProgramBlock,
-    dtype: DType,
-) -> Option<super::super::program::ProgramBlock> {
+    mut body: ProgramBlock,
+    head: Head,
+    args: Vec<StatementOperand>,
+) -> ProgramBlock {
     let id = g.next_id();
     g.seen.resize(id + 1, None);
-    let args = vec![value(body.results[1]), value(body.results[2])];
-    let head = Head::Op("TensorListPushBack", of(dtype));
-    let (outs, blocks, device) = (vec![id], Vec::new(), None);
-    body.stmts.push(super::super::program::Stmt { outs, head, args, blocks, device });
+    body.stmts.push(Stmt { outs: vec![id], head, args, blocks: Vec::new(), device: None });
     body.results[1] = id;
-    Some(body)
+    body
 }
 
 fn read_in_loop(g: &mut Gen) -> Option<()> {
@@ -147,13 +174,8 @@ fn read_in_loop(g: &mut Gen) -> Option<()> {
     let (counter, result) = (body.params[0], body.results[1]);
     let [item, sum] = [g.next_id(), g.next_id() + 1];
     g.seen.resize(sum + 1, None);
-    let stmt = |outs, head, args| super::super::program::Stmt {
-        outs: vec![outs],
-        head,
-        args,
-        blocks: Vec::new(),
-        device: None,
-    };
+    let stmt =
+        |outs, head, args| Stmt { outs: vec![outs], head, args, blocks: Vec::new(), device: None };
     let args = vec![value(list), value(counter), any_shape()];
     body.stmts.push(stmt(item, Head::Op("TensorListGetItem", of(dtype)), args));
     let args = vec![value(result), value(item)];

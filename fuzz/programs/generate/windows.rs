@@ -52,6 +52,42 @@ pub(super) fn clamped_slice(g: &mut Gen) -> Option<()> {
     g.op("StridedSlice", args, Attrs::new()).map(drop)
 }
 
+/// An update of `x` by a window of constants at computed starts, which XLA moves to be inside, or the window there.
+pub(super) fn dynamic_window(g: &mut Gen) -> Option<()> {
+    let x = g.any_array()?;
+    let rank = g.type_of(x).rank().filter(|rank| (1..4).contains(rank))?;
+    let at = g.find(|seen| seen.dtype == DType::I32 && seen.rank() == Some(0))?;
+    let (mut starts, mut lengths) = (Vec::new(), Vec::new());
+    let row = g.rng.chance(0.6).then(|| g.rng.below(rank));
+    for axis in 0..rank {
+        let n = g.type_of(x).sizes(axis).min()? as i64;
+        let length = match row {
+            Some(moving) => {
+                if axis == moving {
+                    n.min(1)
+                } else {
+                    n
+                }
+            }
+            None => g.rng.within(0, n),
+        };
+        starts.push(match g.rng.chance(0.6) || row == Some(axis) {
+            true => value(at),
+            false => int(g.rng.within(-1, n)),
+        });
+        lengths.push(length);
+    }
+    let starts = g.op("Pack", starts, Attrs::new())?;
+    if g.rng.chance(0.4) {
+        let args = vec![value(x), value(starts), ints(&lengths)];
+        return g.op("XlaDynamicSlice", args, Attrs::new()).map(drop);
+    }
+    let dims: Vec<usize> = lengths.iter().map(|&length| length as usize).collect();
+    let update = g.numbers(g.type_of(x).dtype, &dims)?;
+    let args = vec![value(x), update, value(starts)];
+    g.op("XlaDynamicUpdateSlice", args, Attrs::new()).map(drop)
+}
+
 /// The same vector, put together of its elements.
 fn taken_apart(g: &mut Gen, vector: Id, n: usize) -> Option<Id> {
     let mut parts = Vec::new();
