@@ -78,7 +78,8 @@ fn write_node(graph: &Graph, node: &NodeDef, f: &mut fmt::Formatter<'_>) -> fmt:
         }
         f.write_str("}")?;
     }
-    let is_shown = [names::FUSED_EXPRESSIONS, names::REGION].contains(&node.op.name());
+    let is_shown =
+        [names::FUSED_EXPRESSIONS, names::REGION, names::ROW_CALL].contains(&node.op.name());
     if let Some(expr) = node.expr.as_ref().filter(|_| is_shown) {
         write!(f, " = {expr}")?;
     }

@@ -9,6 +9,7 @@ use crate::{
 use ferroflow_ir::{
     Attrs, DType, Error, Expr, HostTensor, NameAttrList, OpDef, PartialShape, Shape, ValueType,
     infer::{InputFacts, OpContext},
+    ops::{names, row_call::row_shape},
     registry,
 };
 use smallvec::SmallVec;
@@ -295,6 +296,30 @@ impl<'a> OpCall<'a> {
         let (own, others) = self.inputs.split_at(op.input_dtypes(&anchor.attrs)?.len());
         let call = self.part(op, &anchor.attrs, own, None)?;
         look(&call, &Then { expr, others })
+    }
+
+    /// Runs `look` on the call that a `_RowCall` makes, and the numbers of its inputs that are rows; `None` for other
+    /// calls.
+    ///
+    /// # Errors
+    ///
+    /// When the call is malformed, and those of `look`.
+    pub(crate) fn with_rows<R>(
+        &self,
+        look: impl FnOnce(&OpCall<'_>, &[usize]) -> Result<Option<R>>,
+    ) -> Result<Option<R>> {
+        if self.op.name != names::ROW_CALL {
+            return Ok(None);
+        }
+        let call = self.attrs.func("call")?;
+        let Some(op) = registry::find(&call.name) else { return Ok(None) };
+        let (shape, rows) = self.with_context(row_shape)?;
+        let mut own: SmallVec<[OperandSpec; 6]> = self.inputs.iter().cloned().collect();
+        own.pop();
+        for &row in &rows {
+            own[row] = OperandSpec::new(own[row].dtype, shape.clone());
+        }
+        look(&self.part(op, &call.attrs, &own, self.expr)?, &rows)
     }
 
     /// Runs `look` on the members of `_FusedConvolutions` in order, each with the number of the first of this

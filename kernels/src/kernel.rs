@@ -10,7 +10,7 @@ use bytemuck::Pod;
 use bytes::Bytes;
 use ferroflow_ir::{DType, Handle, HostTensor, Shape, host_tensor::byte_len};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 /// An op call compiled for dtypes, shapes and attributes; it may run any number of times, from any
 /// number of threads at once.
@@ -147,6 +147,11 @@ impl<'a> Io<'a> {
             Operand::Tensor(tensor) => tensor.bytes(),
             Operand::InPlace | Operand::Device(_) => &[],
         }
+    }
+
+    /// Has the kernel read these bytes of plain input `index` alone, which is not in the output's memory.
+    pub(crate) fn narrow(&mut self, index: usize, bytes: Range<usize>) {
+        self.inputs[index] = Operand::Plain(&self.bytes(index)[bytes]);
     }
 
     /// The elements of plain input `index`, whose size is that of `T`; none for an input that is in

@@ -1,7 +1,7 @@
 //! From a function to what is planned: the passes, in their order.
 //!
 //! Specialisation, outlining, placement, transposes, hoisting, lists that become tensors, then for each body: common subexpressions,
-//! elementwise fusion, attention, regions, fusion with several outputs. Placement comes before fusion, so that each device is asked about
+//! elementwise fusion, attention, regions, fusion with several outputs, rows that are read where they are. Placement comes before fusion, so that each device is asked about
 //! the fused nodes that it would run.
 
 use crate::{
@@ -26,6 +26,7 @@ use ferroflow_ir::{
         pad::pad_in_convolutions,
         prune::prune_body,
         region::{convolution_chains, regions, split_epilogues},
+        row_calls::row_calls,
         specialize::{Argument, Evaluate, NoFolding, Specialized, Specializer},
         stack_updates::update_stacks,
         strides::move_strides,
@@ -148,6 +149,8 @@ pub(crate) fn optimize(
             convolution_chains(&mut body.graph, &body.results, is_profitable)?;
             prune_body(body)?;
             fuse_outputs(body, is_profitable)?;
+            prune_body(body)?;
+            row_calls(&mut *body, is_profitable)?;
         }
         prune_body(body)?;
         order.map_or(Ok(()), |order| verify_order(&order, body, "fusion"))

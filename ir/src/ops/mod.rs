@@ -68,6 +68,7 @@ mod reader;
 mod recurrent;
 mod reduce;
 mod region;
+pub mod row_call;
 mod search;
 mod segment;
 mod sentencepiece;
@@ -164,6 +165,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     recurrent,
     reduce,
     region,
+    row_call,
     search,
     segment,
     sentencepiece,

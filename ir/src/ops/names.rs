@@ -148,6 +148,8 @@ pub const RESOURCE_SPARSE_APPLY_FTRL_V2: &str = "ResourceSparseApplyFtrlV2";
 pub const RESOURCE_SPARSE_APPLY_KERAS_MOMENTUM: &str = "ResourceSparseApplyKerasMomentum";
 /// `ResourceSparseApplyRMSProp`.
 pub const RESOURCE_SPARSE_APPLY_RMS_PROP: &str = "ResourceSparseApplyRMSProp";
+/// `_RowCall`.
+pub const ROW_CALL: &str = "_RowCall";
 /// `SelectV2`.
 pub const SELECT_V2: &str = "SelectV2";
 /// `Shape`.

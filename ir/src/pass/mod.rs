@@ -2,7 +2,7 @@
 //!
 //! The order in which a runtime uses them: [`specialize`] (inline calls, infer types, fold
 //! constants, expand formulas), [`hoist`], [`mod@dense_lists`], [`loop_variables`], [`stack_updates`], [`mod@depthwise`], [`strides`], [`cse`], [`prune`], [`mod@widen`], [`pad`], [`fuse`],
-//! [`attention`], [`region`], [`mod@fuse_outputs`], [`overlap`]. [`functionalize`] is for those who load graphs, [`carve`] and
+//! [`attention`], [`region`], [`mod@fuse_outputs`], [`mod@row_calls`], [`overlap`]. [`functionalize`] is for those who load graphs, [`carve`] and
 //! [`infer_types`] are for whoever asks for a part of one.
 
 pub mod attention;
@@ -27,6 +27,7 @@ pub mod placement;
 pub mod prune;
 mod rebuild;
 pub mod region;
+pub mod row_calls;
 pub mod specialize;
 pub mod spmd;
 pub mod stack_updates;

@@ -51,6 +51,7 @@ mod random;
 mod range;
 mod reduce;
 mod region;
+mod row_call;
 mod scan;
 mod scatter;
 mod segment;
@@ -150,6 +151,7 @@ const KERNELS: &[&[(&str, Build)]] = &[
     range::KERNELS,
     region::KERNELS,
     scan::KERNELS,
+    row_call::KERNELS,
     scatter::KERNELS,
     segment::KERNELS,
     segment_grad::KERNELS,
@@ -217,6 +219,22 @@ impl CpuDevice {
     }
 }
 
+/// The kernel of a call, if there is one.
+fn kernel_of(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    match call.op.lowering {
+        Lowering::Elementwise(_) | Lowering::Fused => elementwise::compile(call),
+        Lowering::Reduce(kind) => reduce::compile(call, kind),
+        Lowering::View(rule) => copy::compile(call, rule),
+        Lowering::Kernel | Lowering::HostKernel(_) => match build(call.op.name) {
+            Some(build) => build(call),
+            None => Ok(None),
+        },
+        Lowering::Alias(_) | Lowering::Composite(_) | Lowering::Runtime | Lowering::Interface => {
+            Ok(None)
+        }
+    }
+}
+
 impl Device for CpuDevice {
     fn name(&self) -> &str {
         &self.name
@@ -231,19 +249,7 @@ impl Device for CpuDevice {
     }
 
     fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-        match call.op.lowering {
-            Lowering::Elementwise(_) | Lowering::Fused => elementwise::compile(call),
-            Lowering::Reduce(kind) => reduce::compile(call, kind),
-            Lowering::View(rule) => copy::compile(call, rule),
-            Lowering::Kernel | Lowering::HostKernel(_) => match build(call.op.name) {
-                Some(build) => build(call),
-                None => Ok(None),
-            },
-            Lowering::Alias(_)
-            | Lowering::Composite(_)
-            | Lowering::Runtime
-            | Lowering::Interface => Ok(None),
-        }
+        kernel_of(call)
     }
 
     fn support(&self, call: &OpCall<'_>) -> Result<Support> {

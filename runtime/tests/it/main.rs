@@ -21,6 +21,7 @@ mod outlining;
 mod pools;
 mod products;
 mod regions;
+mod row_calls;
 mod stack_updates;
 mod strides;
 mod support;
