@@ -2,7 +2,7 @@
 
 use crate::{alone, codegen, command, metrics, package, spec, tidy};
 use anyhow::{Context, Result};
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Instant};
 
 pub(crate) fn run(root: &Path) -> Result<()> {
     step("fmt", || cargo(root, &["fmt", "--all", "--check"]))?;
@@ -65,5 +65,8 @@ fn cargo(root: &Path, args: &[&str]) -> Result<()> {
 
 fn step(name: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {
     println!("== {name}");
-    check().with_context(|| format!("`{name}` failed"))
+    let start = Instant::now();
+    check().with_context(|| format!("`{name}` failed"))?;
+    println!("== {name}: {} s", start.elapsed().as_secs());
+    Ok(())
 }
