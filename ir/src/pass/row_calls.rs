@@ -13,6 +13,7 @@ use crate::{
     dtype::DType,
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
+    hash::FastSet,
     ops::names,
     shape::Shape,
     spec::ValueType,
@@ -32,8 +33,9 @@ pub fn row_calls(
     mut is_profitable: impl FnMut(&Graph, &NodeDef) -> bool,
 ) -> Result<()> {
     let ids: Vec<NodeId> = body.graph.ids().collect();
+    let results: FastSet<Outlet> = body.results.iter().copied().collect();
     for id in ids {
-        let Some(read) = RowRead::find(body, id)? else { continue };
+        let Some(read) = RowRead::find(&body.graph, &results, id)? else { continue };
         let node = read.node(&body.graph)?;
         if is_profitable(&body.graph, &node) {
             let (inputs, controls) = (node.inputs().to_vec(), node.controls().to_vec());
@@ -56,14 +58,13 @@ struct RowRead {
 }
 
 impl RowRead {
-    fn find(body: &Specialized, id: NodeId) -> Result<Option<RowRead>> {
-        let graph = &body.graph;
+    fn find(graph: &Graph, results: &FastSet<Outlet>, id: NodeId) -> Result<Option<RowRead>> {
         let Some((tensor, index)) = row_of(graph, &graph[id]) else { return Ok(None) };
         let mut value = Outlet::from(id);
         loop {
             let mut readers = graph.consumers(value.node);
             let Some(reader) = readers.next() else { return Ok(None) };
-            if readers.any(|other| other != reader) || body.results.contains(&value) {
+            if readers.any(|other| other != reader) || results.contains(&value) {
                 return Ok(None);
             }
             let node = &graph[reader];

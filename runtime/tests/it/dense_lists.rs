@@ -10,6 +10,8 @@ use ferroflow_runtime::{
 /// list of `n_items`: at `i`, or at the same index in all rounds.
 #[derive(Clone, Copy)]
 struct Writing {
+    /// The shape that the list asks of its items; none if it is not known.
+    shape: Option<[i32; 1]>,
     n_items: i32,
     first: i32,
     step: i32,
@@ -17,9 +19,9 @@ struct Writing {
     index: Option<i32>,
 }
 
-const UP: Writing = Writing { n_items: 3, first: 0, step: 1, test: ("Less", 3), index: None };
-const DOWN: Writing =
-    Writing { n_items: 3, first: 2, step: -1, test: ("GreaterEqual", 0), index: None };
+const UP: Writing =
+    Writing { shape: Some([2]), n_items: 3, first: 0, step: 1, test: ("Less", 3), index: None };
+const DOWN: Writing = Writing { first: 2, step: -1, test: ("GreaterEqual", 0), ..UP };
 const LAST: Writing = Writing { n_items: 1, index: Some(0), ..UP };
 
 fn list() -> ValueType {
@@ -59,7 +61,11 @@ impl Writing {
         });
         let main = function("main", &[("h", f32s(&[2]))], |b, args| {
             let first = b.constant("first", HostTensor::scalar(self.first))?;
-            let shape = b.constant("shape", HostTensor::vector(&[2i32])?)?;
+            let shape = match self.shape {
+                Some(shape) => HostTensor::vector(&shape)?,
+                None => HostTensor::scalar(-1i32),
+            };
+            let shape = b.constant("shape", shape)?;
             let length = b.constant("length", HostTensor::scalar(self.n_items))?;
             let list = b.call_with("TensorListReserve", "list", element(), &[shape, length])?[0];
             let attrs = Attrs::new()
@@ -121,6 +127,12 @@ fn lists_become_tensors_where_indices_are_known_to_be_of_items() {
         (Writing { first: 1, ..DOWN }, true),
         (Writing { test: ("Less", 9), index: Some(1), ..UP }, true),
         (Writing { index: Some(0), ..UP }, true),
+        (Writing { shape: None, ..UP }, true),
+        (Writing { shape: None, test: ("Less", 2), ..UP }, true),
+        (Writing { shape: None, ..LAST }, true),
+        // Without a round nothing tells the shape of the items.
+        (Writing { shape: None, first: 3, ..UP }, false),
+        (Writing { shape: None, first: 3, ..LAST }, false),
         (LAST, true),
         (Writing { first: 3, ..LAST }, true),
         (Writing { test: ("Less", 4), ..UP }, false),
