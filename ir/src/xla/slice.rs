@@ -15,7 +15,7 @@ fn inside<'e>(whole: &[Size<'e>], slice: &[Size<'e>], starts: &[Size<'e>]) -> Ve
 }
 
 /// The axis and the index of a slice of one element along it, whose start is computed, and of all elements along
-/// the others.
+/// the others, of which there are some.
 fn row<'e>(
     whole: &[Size<'e>],
     slice: &[Size<'e>],
@@ -23,10 +23,12 @@ fn row<'e>(
 ) -> Option<(usize, Size<'e>)> {
     let mut moving = (0..begin.len()).filter(|&axis| begin[axis].known().is_none());
     let axis = moving.next().filter(|_| moving.next().is_none())?;
-    let is_all =
-        |other: usize| slice[other].known().is_some_and(|n| whole[other].known() == Some(n));
+    let is_all = |other: usize| {
+        let n = slice[other].known();
+        n > Some(0) && whole[other].known() == n
+    };
     let is_row = slice[axis].known() == Some(1)
-        && whole[axis].known().is_some()
+        && whole[axis].known() > Some(0)
         && (0..begin.len()).all(|other| other == axis || is_all(other));
     is_row.then_some((axis, begin[axis]))
 }
