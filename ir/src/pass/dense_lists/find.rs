@@ -22,6 +22,9 @@ use crate::{
 };
 use std::cell::OnceCell;
 
+/// The most bytes of a tensor in place of a list: memory for all items is there from the beginning.
+const MAX_BYTES: usize = 1 << 28;
+
 /// The most bytes of a tensor that nothing would have made of the list.
 const MAX_UNSTACKED_BYTES: usize = 1 << 20;
 
@@ -209,9 +212,9 @@ impl Search<'_> {
                 return None;
             }
         }
-        let is_small = byte_len(dtype, stacked).is_ok_and(|bytes| bytes <= MAX_UNSTACKED_BYTES);
-        let pays = (stacks > 0 || is_small) && !self.returned.contains(&list);
-        pays.then(|| readers.clone())
+        let most = if stacks > 0 { MAX_BYTES } else { MAX_UNSTACKED_BYTES };
+        let is_small = byte_len(dtype, stacked).is_ok_and(|bytes| bytes <= most);
+        (is_small && !self.returned.contains(&list)).then(|| readers.clone())
     }
 }
 
