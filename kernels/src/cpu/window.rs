@@ -31,6 +31,7 @@ struct Window<T> {
 }
 
 /// Knowledge of where a window is.
+#[expect(clippy::large_enum_variant, reason = "there is one for each kernel")]
 enum Bounds {
     Known(Target),
     /// It turns out in each call, for elements of this shape; where it is as large as these, by its bounds alone.

@@ -70,7 +70,7 @@ impl Coalescing<'_> {
         let mut accesses = BodyAccesses::default();
         accesses.note(self, &body[..body.len() - n_copies], None);
         for (CopyAction { from, .. }, position) in copies.clone() {
-            accesses.note_place(self, &from.place, position);
+            accesses.note_access(self, &from.place, position);
         }
         let start = first_position(body);
         for (copy, _) in copies {
@@ -174,14 +174,15 @@ impl<'p> BodyAccesses<'p> {
             if end.is_none() {
                 self.actions.insert(at, action);
             }
-            action.for_each_access(&mut |_: ActionAccess, place| self.note_place(roots, place, at));
+            action
+                .for_each_access(&mut |_: ActionAccess, place| self.note_access(roots, place, at));
             let end = end.or(matches!(action, Action::While(_)).then_some(at));
             let nested = action.nested();
             nested.into_iter().for_each(|actions| self.note(roots, actions, end));
         }
     }
 
-    fn note_place(&mut self, roots: &Coalescing<'_>, place: &ValueLocation, at: usize) {
+    fn note_access(&mut self, roots: &Coalescing<'_>, place: &ValueLocation, at: usize) {
         let ValueLocation::Arena(region) = place else { return };
         let last = self.last.entry(roots.root(roots.buffers.find(region).0)).or_default();
         *last = at.max(*last);

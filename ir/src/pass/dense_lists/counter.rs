@@ -30,7 +30,7 @@ pub(super) struct Counter {
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Bound {
+pub(super) enum CounterBound {
     Below(i64),
     AtLeast(i64),
 }
@@ -79,7 +79,7 @@ impl<'a> Counters<'a> {
     }
 
     /// Whether a variable has a bound wherever the condition is true.
-    pub(super) fn is_bounded(&self, variable: usize, bound: Bound) -> bool {
+    pub(super) fn is_bounded(&self, variable: usize, bound: CounterBound) -> bool {
         let graph = &self.condition.graph;
         let is_variable = |outlet| self.tested.get(&passed(graph, outlet)) == Some(&variable);
         let mut tests: Vec<Outlet> = self.condition.results.first().copied().into_iter().collect();
@@ -99,14 +99,14 @@ impl<'a> Counters<'a> {
             };
             let Some(limit) = limit else { continue };
             let holds = match (node.op.name(), is_first, bound) {
-                (names::LESS, true, Bound::Below(end))
-                | (names::GREATER, false, Bound::Below(end)) => limit <= end,
-                (names::LESS_EQUAL, true, Bound::Below(end))
-                | (names::GREATER_EQUAL, false, Bound::Below(end)) => limit < end,
-                (names::GREATER, true, Bound::AtLeast(least))
-                | (names::LESS, false, Bound::AtLeast(least)) => limit >= least - 1,
-                (names::GREATER_EQUAL, true, Bound::AtLeast(least))
-                | (names::LESS_EQUAL, false, Bound::AtLeast(least)) => limit >= least,
+                (names::LESS, true, CounterBound::Below(end))
+                | (names::GREATER, false, CounterBound::Below(end)) => limit <= end,
+                (names::LESS_EQUAL, true, CounterBound::Below(end))
+                | (names::GREATER_EQUAL, false, CounterBound::Below(end)) => limit < end,
+                (names::GREATER, true, CounterBound::AtLeast(least))
+                | (names::LESS, false, CounterBound::AtLeast(least)) => limit >= least - 1,
+                (names::GREATER_EQUAL, true, CounterBound::AtLeast(least))
+                | (names::LESS_EQUAL, false, CounterBound::AtLeast(least)) => limit >= least,
                 _ => false,
             };
             if holds {

@@ -2,7 +2,7 @@
 
 use super::{
     WrittenList,
-    counter::{Bound, Counters},
+    counter::{CounterBound, Counters},
     is_host,
 };
 use crate::{
@@ -162,11 +162,11 @@ impl Search<'_> {
             true => {
                 counter.first >= 0
                     && n_items + counter.step <= i64::from(i32::MAX)
-                    && self.counters.is_bounded(counter.variable, Bound::Below(n_items))
+                    && self.counters.is_bounded(counter.variable, CounterBound::Below(n_items))
             }
             false => {
                 counter.first < n_items
-                    && self.counters.is_bounded(counter.variable, Bound::AtLeast(0))
+                    && self.counters.is_bounded(counter.variable, CounterBound::AtLeast(0))
             }
         }
     }

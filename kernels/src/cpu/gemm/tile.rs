@@ -59,8 +59,8 @@ impl<'a> Right<'a> {
     }
 }
 
-/// The tiles that read a packed panel one after the other. Together they ask for the panel that follows it in
-/// memory, which may come from the third-level cache: one tile alone would wait for it.
+/// The tiles that read a packed panel in turn. Together they ask for the next panel in memory, which may come from
+/// the third-level cache: one tile alone would wait for it.
 pub(in crate::cpu) struct PanelTiles {
     is_single: bool,
     /// Where the next panel begins, and the floats of it that each tile asks for, in all and in a step.
