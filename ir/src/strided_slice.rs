@@ -173,7 +173,7 @@ pub fn partial_slice_shape(context: &OpContext<'_>) -> Result<PartialShape> {
 const MAX_ENTRIES: usize = 32;
 
 fn bit(mask: u64, position: usize) -> bool {
-    mask >> position & 1 == 1
+    position < u64::BITS as usize && mask >> position & 1 == 1
 }
 
 /// A dimension of the result, or one that is taken away.

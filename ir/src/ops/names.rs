@@ -50,6 +50,8 @@ pub const DECODE_IMAGE: &str = "DecodeImage";
 pub const DEPTHWISE_CONV_2D_NATIVE: &str = "DepthwiseConv2dNative";
 /// `Div`.
 pub const DIV: &str = "Div";
+/// `Fill`.
+pub const FILL: &str = "Fill";
 /// `_FusedAttention`.
 pub const FUSED_ATTENTION: &str = "_FusedAttention";
 /// `_FusedConvolutions`.
@@ -58,8 +60,6 @@ pub const FUSED_CONVOLUTIONS: &str = "_FusedConvolutions";
 pub const FUSED_ELEMENTWISE: &str = "_FusedElementwise";
 /// `_FusedExpressions`.
 pub const FUSED_EXPRESSIONS: &str = "_FusedExpressions";
-/// `Fill`.
-pub const FILL: &str = "Fill";
 /// `Gather`.
 pub const GATHER: &str = "Gather";
 /// `GatherV2`.

@@ -7,7 +7,7 @@ use crate::{
     dtype::DType,
     emit::check_call,
     error::{Error, Result},
-    graph::{Graph, NodeDef, Outlet},
+    graph::{Graph, NodeDef, NodeId, Outlet},
     host_tensor::HostTensor,
     infer::{InputFacts, OpContext},
     op::{Lowering, OpDef},
@@ -46,6 +46,32 @@ pub(super) fn add_call(
     let (attrs, types) = call_types(graph, op, attrs, inputs)?;
     let node = NodeDef::new(graph.unique_name(name), op, attrs);
     Ok(graph.add(node.with_inputs(inputs.iter().copied()).with_outputs(types))?.into())
+}
+
+/// Makes a node a call of another op on these inputs; its results keep their types.
+///
+/// # Errors
+///
+/// As [`add_call`].
+pub(super) fn replace_call(
+    graph: &mut Graph,
+    id: NodeId,
+    op: &str,
+    inputs: &[Outlet],
+) -> Result<()> {
+    let op = record(op)?;
+    let dtypes: SmallVec<[DType; 4]> =
+        inputs.iter().filter_map(|&input| graph.ty(input)).map(|ty| ty.dtype).collect();
+    let attrs = op.complete_attrs(infer_attrs(op, Attrs::new(), &dtypes))?;
+    let controls = graph[id].controls().to_vec();
+    let node = graph.node_mut(id);
+    (*node.op, *node.attrs) = (op.into(), attrs.into());
+    graph.connect(id, inputs.iter().copied(), controls)
+}
+
+/// Whether a node is a call of an op of the host.
+pub(super) fn is_host_call(node: &NodeDef, op: &str) -> bool {
+    node.op.name() == op && node.device.is_empty()
 }
 
 /// Adds a constant vector of sizes.

@@ -1,6 +1,6 @@
 //! Slices of one size that begin elsewhere from call to call: a row that a loop counter tells.
 
-use super::{SliceMasks, SlicePart, SliceSpec, bit};
+use super::{MAX_ENTRIES, SliceMasks, SlicePart, SliceSpec, bit};
 use crate::{infer::OpContext, shape::Shape, view::StridedView};
 use smallvec::SmallVec;
 
@@ -50,6 +50,9 @@ impl MovingSlice {
         sliced: &Shape,
     ) -> Option<MovingSlice> {
         let strides = context.ints(3).ok()??;
+        if strides.len() > MAX_ENTRIES {
+            return None;
+        }
         let masks = SliceMasks::of(context).ok()?;
         let parts = masks.parts(context, strides.len(), shape.rank()).ok()?;
         let mut slice = MovingSlice::whole(shape);
@@ -62,6 +65,10 @@ impl MovingSlice {
                     let shrink = bit(masks.shrink, position);
                     let taken = if shrink { 1 } else { sizes.next()? };
                     let stride = strides[position];
+                    let reach = stride.unsigned_abs().checked_mul(taken.saturating_sub(1) as u64)?;
+                    if taken > 1 && reach >= shape[axis] as u64 {
+                        return None;
+                    }
                     let rule = EntryRule::Strided {
                         stride,
                         begin_masked: bit(masks.begin, position),
@@ -188,6 +195,36 @@ mod tests {
             }
         }
         assert!(n_equal > 5000 && n_others > 5000);
+    }
+
+    /// An update that comes from outside may have any strides and masks beside elements of any shape.
+    #[test]
+    fn slices_of_more_elements_than_strides_leave_are_none() {
+        let op = registry::find("TensorStridedSliceUpdate").unwrap();
+        let attrs = Attrs::new().with("T", DType::F32).with("Index", DType::I64);
+        let attrs = op.complete_attrs(attrs.with("new_axis_mask", -1i64)).unwrap();
+        let plain = op.complete_attrs(attrs.clone().with("new_axis_mask", 0i64)).unwrap();
+        let slice = |attrs: &Attrs, strides: &[i64], taken: usize| {
+            let (shape, sliced) = (Shape::new([6]).unwrap(), Shape::new([taken]).unwrap());
+            let bounds = ValueType::new(DType::I64, Shape::new([strides.len()]).unwrap());
+            let tensor = |shape: &Shape| ValueType::new(DType::F32, shape.clone());
+            let types = [tensor(&shape), bounds.clone(), bounds.clone(), bounds, tensor(&sliced)];
+            let strides = HostTensor::vector(strides).unwrap();
+            let facts: Vec<InputFacts<'_>> = types
+                .iter()
+                .enumerate()
+                .map(|(index, ty)| InputFacts { ty, value: (index == 3).then_some(&strides) })
+                .collect();
+            let context = OpContext::new(op, attrs, &facts).unwrap();
+            MovingSlice::of_strided_slice(&context, &shape, &sliced).is_some()
+        };
+        for stride in [i64::MAX, i64::MIN, 1 << 62, 6, -6] {
+            assert!(!slice(&plain, &[stride], 2), "{stride}");
+            assert!(!slice(&plain, &[stride], 6), "{stride}");
+            assert!(slice(&plain, &[stride], 1), "{stride}");
+        }
+        assert!(slice(&plain, &[5], 2) && slice(&plain, &[-1], 6));
+        assert!(!slice(&attrs, &[1; 70], 1));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use super::{
     WrittenList,
     counter::{CounterBound, Counters},
-    is_host,
 };
 use crate::{
     dtype::DType,
@@ -12,6 +11,7 @@ use crate::{
     host_tensor::byte_len,
     ops::names,
     pass::{
+        call::is_host_call,
         execution::constant,
         first_round::has_first_round,
         placement::location,
@@ -38,7 +38,8 @@ pub(super) fn written_lists(
         return Vec::new();
     };
     let n = body.graph[id].inputs().len();
-    let is_set = |result: &Outlet| is_host(&rounds.graph[result.node], names::TENSOR_LIST_SET_ITEM);
+    let is_set =
+        |result: &Outlet| is_host_call(&rounds.graph[result.node], names::TENSOR_LIST_SET_ITEM);
     let is_whole = [condition.args.len(), rounds.args.len(), rounds.results.len()] == [n; 3]
         && condition.failure.is_none()
         && rounds.failure.is_none();
@@ -96,7 +97,7 @@ impl Search<'_> {
         let graph = &self.rounds.graph;
         let set = &graph[result.node];
         let &[written, index, item] = set.inputs() else { return None };
-        let is_written = is_host(set, names::TENSOR_LIST_SET_ITEM)
+        let is_written = is_host_call(set, names::TENSOR_LIST_SET_ITEM)
             && written == list
             && self.variables[&result].len() == 1
             && graph.consumers(list.node).eq([result.node])
@@ -137,7 +138,7 @@ impl Search<'_> {
         let graph = &self.body.graph;
         let node = &graph[list.node];
         let &[element, length] = node.inputs() else { return None };
-        if !is_host(node, names::TENSOR_LIST_RESERVE) {
+        if !is_host_call(node, names::TENSOR_LIST_RESERVE) {
             return None;
         }
         constant(graph, element)?;
@@ -194,14 +195,14 @@ impl Search<'_> {
                 output.dtype == dtype && output.shape.known().is_some_and(|it| it[..] == *shape)
             };
             let fits = match *node.inputs() {
-                [_, element] if is_host(node, names::TENSOR_LIST_STACK) => {
+                [_, element] if is_host_call(node, names::TENSOR_LIST_STACK) => {
                     let n_items = node.attrs.int("num_elements").ok()?;
                     stacks += 1;
                     constant(graph, element).is_some()
                         && (n_items == -1 || usize::try_from(n_items) == Ok(stacked[0]))
                         && has_shape(stacked)
                 }
-                [_, index, element] if is_host(node, names::TENSOR_LIST_GET_ITEM) => {
+                [_, index, element] if is_host_call(node, names::TENSOR_LIST_GET_ITEM) => {
                     constant(graph, element).is_some()
                         && is_index(graph, index, stacked[0])
                         && has_shape(&stacked[1..])

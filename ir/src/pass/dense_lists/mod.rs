@@ -16,7 +16,7 @@ mod counter;
 mod find;
 
 use super::{
-    call::{add_call, add_sizes, record},
+    call::{add_call, add_sizes, record, replace_call},
     rebuild::{Rebuilt, rebuild},
     specialize::{Evaluate, Specialized},
 };
@@ -157,21 +157,13 @@ impl WrittenList {
     /// Has what comes after the loop read the tensor.
     fn read_tensor(&self, body: &mut Specialized, id: NodeId) -> Result<()> {
         let graph = &mut body.graph;
+        graph.node_mut(id).outputs[self.variable] = self.ty();
+        let tensor = Outlet::new(id, self.variable);
         for &reader in &self.readers {
-            let tensor = Outlet::new(id, self.variable);
-            let (op, inputs, dtypes) = match graph[reader].inputs() {
-                &[_, index, _] => {
-                    (names::GATHER, vec![tensor, index], vec![self.dtype, DType::I32])
-                }
-                _ => (names::IDENTITY, vec![tensor], vec![self.dtype]),
-            };
-            let op = record(op)?;
-            let attrs = op.complete_attrs(infer_attrs(op, Attrs::new(), &dtypes))?;
-            let controls = graph[reader].controls().to_vec();
-            let node = graph.node_mut(reader);
-            *node.attrs = attrs.into();
-            *node.op = op.into();
-            graph.connect(reader, inputs, controls)?;
+            match *graph[reader].inputs() {
+                [_, index, _] => replace_call(graph, reader, names::GATHER, &[tensor, index])?,
+                _ => replace_call(graph, reader, names::IDENTITY, &[tensor])?,
+            }
         }
         Ok(())
     }
@@ -190,17 +182,11 @@ impl WrittenList {
 /// The call of a loop with tensors of zeros in place of lists, which are added before it.
 fn with_tensors(outer: &mut Rebuilt, node: NodeDef, lists: &[WrittenList]) -> Result<NodeDef> {
     let mut inputs: Vec<Outlet> = node.inputs().to_vec();
-    let mut outputs: Vec<ValueType> = node.outputs().to_vec();
     for list in lists {
         inputs[list.variable] = list.add_zeros(&mut outer.graph, &node.name)?;
-        outputs[list.variable] = list.ty();
     }
-    let dtypes: Vec<DType> = outputs.iter().map(|ty| ty.dtype).collect();
-    let mut node = node.with_inputs(inputs).with_outputs(outputs);
+    let dtypes: Vec<DType> = node.outputs().iter().map(|ty| ty.dtype).collect();
+    let mut node = node.with_inputs(inputs);
     Arc::make_mut(&mut node.attrs).set("T", dtypes);
     Ok(node)
-}
-
-fn is_host(node: &NodeDef, op: &str) -> bool {
-    node.op.name() == op && node.device.is_empty()
 }

@@ -12,21 +12,18 @@
 use super::loop_call::LoopCall;
 use crate::{
     attr::Attrs,
-    build::infer_attrs,
-    dtype::DType,
     error::{Error, Result},
-    graph::{NodeDef, NodeId, Outlet},
+    graph::{NodeId, Outlet},
     hash::FastMap,
     ops::names,
     pass::{
-        call::{add_call, add_sizes, record},
+        call::{add_call, add_sizes, is_host_call, replace_call},
         execution::constant,
         rebuild::Rebuilt,
     },
     shape::Shape,
     spec::ValueType,
 };
-use smallvec::SmallVec;
 
 /// The most rows of an item that is multiplied. The weights are read once for so many rows anyway.
 const MAX_ROWS: usize = 32;
@@ -81,20 +78,16 @@ pub(super) fn gather(call: &mut LoopCall<'_>, outer: &mut Rebuilt, runs: bool) -
     Ok(())
 }
 
-fn is_host(node: &NodeDef, op: &str) -> bool {
-    node.op.name() == op && node.device.is_empty()
-}
-
 impl ListItem {
     fn find(call: &LoopCall<'_>, outer: &Rebuilt, id: NodeId) -> Option<ListItem> {
         let graph = &call.functions[1].graph;
         let node = &graph[id];
         let &[list, index, expected] = node.inputs() else { return None };
-        if !is_host(node, names::TENSOR_LIST_GET_ITEM) {
+        if !is_host_call(node, names::TENSOR_LIST_GET_ITEM) {
             return None;
         }
         let list = &outer.graph[call.fixed_input(1, list)?.node];
-        if !is_host(list, names::TENSOR_LIST_FROM_TENSOR) {
+        if !is_host_call(list, names::TENSOR_LIST_FROM_TENSOR) {
             return None;
         }
         let &[rows, required] = list.inputs() else { return None };
@@ -119,7 +112,10 @@ impl ItemMatmul {
         let graph = &call.functions[1].graph;
         let node = &graph[id];
         let is_plain = |flag: &str| node.attrs.bool(flag).is_ok_and(|flag| !flag);
-        if !is_host(node, names::MAT_MUL) || !is_plain("transpose_a") || !is_plain("transpose_b") {
+        if !is_host_call(node, names::MAT_MUL)
+            || !is_plain("transpose_a")
+            || !is_plain("transpose_b")
+        {
             return None;
         }
         let &[item, weights] = node.inputs() else { return None };
@@ -168,14 +164,5 @@ fn add_variable(call: &mut LoopCall<'_>, outer: &Rebuilt, outlet: Outlet) -> Res
 
 /// Makes a node of the body a read of a row.
 fn gather_row(call: &mut LoopCall<'_>, id: NodeId, rows: Outlet, index: Outlet) -> Result<()> {
-    let graph = &mut call.functions[1].graph;
-    let op = record(names::GATHER)?;
-    let dtypes: Option<SmallVec<[DType; 2]>> =
-        [rows, index].iter().map(|&input| Some(graph.ty(input)?.dtype)).collect();
-    let attrs = infer_attrs(op, Attrs::new(), &dtypes.unwrap_or_default());
-    let controls = graph[id].controls().to_vec();
-    let node = graph.node_mut(id);
-    *node.attrs = op.complete_attrs(attrs)?.into();
-    *node.op = op.into();
-    graph.connect(id, [rows, index], controls)
+    replace_call(&mut call.functions[1].graph, id, names::GATHER, &[rows, index])
 }
