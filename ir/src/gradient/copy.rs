@@ -7,7 +7,7 @@ use super::{
     function::has_gradient,
     loaded,
     sketch::{Sketch, add_argument, type_of},
-    walk::{CustomGradient, RecordedCall},
+    walk::{CustomGradient, InlinedCall, RecordedCall},
 };
 use crate::{
     attr::{AttrValue, Attrs},
@@ -51,8 +51,8 @@ pub(super) struct FunctionCopy<'a> {
     extent: CopyBudget<'a>,
     pub(super) graph: Graph,
     pub(super) calls: Vec<CopiedCall>,
-    /// Results of each inlined function, with the number of calls before it returned.
-    pub(super) inlined: Vec<(usize, Vec<Outlet>)>,
+    /// Calls of inlined functions, in the order in which they return.
+    pub(super) inlined: Vec<InlinedCall<Outlet>>,
     /// The call before which no other with effects may run.
     last_effect: Option<NodeId>,
 }
@@ -103,8 +103,11 @@ impl<'a> FunctionCopy<'a> {
         let results: Vec<Outlet> = results.collect::<Result<_>>()?;
         let is_differentiable =
             |outlet: &Outlet| self.graph.ty(*outlet).is_some_and(|ty| has_gradient(ty.dtype));
-        let differentiable = results.iter().copied().filter(is_differentiable).collect();
-        self.inlined.push((self.calls.len(), differentiable));
+        self.inlined.push(InlinedCall {
+            n_calls: self.calls.len(),
+            arguments: args.to_vec(),
+            results: results.iter().copied().filter(is_differentiable).collect(),
+        });
         Ok(results)
     }
 

@@ -10,7 +10,7 @@ use super::{
     copy::FunctionCopy,
     extent::CopyBudget,
     sketch::type_of,
-    walk::{Cotangent, InlinedResults, RecordedCall, Slices, backward_through, is_differentiable},
+    walk::{Cotangent, InlinedCall, RecordedCall, Slices, backward_through, is_differentiable},
 };
 use crate::{
     dtype::DType,
@@ -101,13 +101,8 @@ pub(super) fn differentiate_within(
     let asked: Vec<ValueId> =
         sources.iter().zip(wanted).filter(|(_, wanted)| **wanted).map(|(id, _)| *id).collect();
     let calls: Vec<RecordedCall> = calls.into_iter().map(|call| call.with_ids(&mut back)).collect();
-    let inlined: Vec<InlinedResults> = inlined
-        .into_iter()
-        .map(|(n_calls, outlets)| InlinedResults {
-            n_calls,
-            values: outlets.into_iter().map(|outlet| back.id(outlet)).collect(),
-        })
-        .collect();
+    let inlined: Vec<InlinedCall<ValueId>> =
+        inlined.into_iter().map(|call| call.map(|outlet| back.id(outlet))).collect();
     let mut found = backward_through(&mut back, (&calls, &inlined), &pairs, &asked)?.into_iter();
     let mut outlets = Vec::new();
     let mut gradients = Vec::with_capacity(args.len());
@@ -257,6 +252,31 @@ mod tests {
         let (library, def) = part_of_a_call(&[]);
         let parts = differentiate(&library, &def, &[true; 3]).unwrap();
         assert_eq!(parts.gradients, [None; 3]);
+    }
+
+    #[test]
+    fn results_of_a_call_depend_on_all_its_arguments() {
+        // g(a, b) = (stopped a, b), and f(a, b) the stopped result of g(b, stopped result of g(a, b)). That
+        // of the inner call is returned by the outer one too, so that it has a gradient, so that b has.
+        let call = |builder: &mut GraphBuilder, name: &str, args: &[Outlet]| {
+            let attrs = Attrs::new()
+                .with("Tin", vec![DType::F32; 2])
+                .with("Tout", vec![DType::F32; 2])
+                .with("f", NameAttrList::new("g"));
+            builder.call_with("PartitionedCall", name, attrs, args).unwrap()
+        };
+        let library = FunctionLibrary::new();
+        let mut inner = GraphBuilder::new();
+        let [a, b] = ["a", "b"].map(|name| inner.arg(name, vector(3)).unwrap());
+        let stop = inner.call("StopGradient", "stop", &[a]).unwrap()[0];
+        library.insert(inner.finish_function("g", &[("stop", stop), ("b", b)])).unwrap();
+        let mut outer = GraphBuilder::new();
+        let args = ["a", "b"].map(|name| outer.arg(name, vector(3)).unwrap());
+        let first = call(&mut outer, "first", &args);
+        let second = call(&mut outer, "second", &[args[1], first[0]]);
+        let def = outer.finish_function("f", &[("y", second[0])]);
+        let parts = differentiate(&library, &def, &[true; 2]).unwrap();
+        assert_eq!(parts.gradients, [None, Some(GradientIndex::Dense(0))]);
     }
 
     #[test]

@@ -130,15 +130,26 @@ pub fn is_differentiable(dtype: DType) -> bool {
     dtype.is_float() || dtype.is_complex() || matches!(dtype, DType::Resource | DType::Variant)
 }
 
-/// Results of a function whose calls are part of a walk.
+/// A call of a function whose own calls are part of a walk.
 ///
-/// As TensorFlow's functions do, they have a gradient together: where one of them has a gradient,
-/// each of the others has one of zero at least.
-pub(super) struct InlinedResults {
+/// As in TensorFlow, where it is one op, all its results depend on all its arguments, and they have
+/// a gradient together: where one of them has a gradient, each of the others has one of zero at least.
+pub(super) struct InlinedCall<V> {
     /// Number of calls of the walk before the function returned.
     pub(super) n_calls: usize,
-    /// The results.
-    pub(super) values: Vec<ValueId>,
+    pub(super) arguments: Vec<V>,
+    /// The results that can have gradients.
+    pub(super) results: Vec<V>,
+}
+
+impl<V> InlinedCall<V> {
+    pub(super) fn map<T>(self, mut to: impl FnMut(V) -> T) -> InlinedCall<T> {
+        InlinedCall {
+            n_calls: self.n_calls,
+            arguments: self.arguments.into_iter().map(&mut to).collect(),
+            results: self.results.into_iter().map(to).collect(),
+        }
+    }
 }
 
 /// The gradients of `sources`, passed those of some results (`seeds`), through `calls`, which are
@@ -160,27 +171,28 @@ pub fn backward(
 /// As [`backward`], through calls some of which are those of inlined functions.
 pub(super) fn backward_through(
     emit: &mut dyn Emit,
-    (calls, inlined): (&[RecordedCall], &[InlinedResults]),
+    (calls, inlined): (&[RecordedCall], &[InlinedCall<ValueId>]),
     seeds: &[(ValueId, ValueId)],
     sources: &[ValueId],
 ) -> Result<Vec<Option<Cotangent>>> {
     static WALKS: AtomicU64 = AtomicU64::new(0);
     let walk = WALKS.fetch_add(1, Ordering::Relaxed);
-    let needed = depending_on(emit, calls, sources);
+    let needed = depending_on(emit, calls, inlined, sources);
     let mut found = Found::default();
     for &(value, gradient) in seeds {
         found.add(value, Cotangent::Dense(gradient));
     }
     let mut inlined = inlined.iter().rev().peekable();
     for (index, call) in calls.iter().enumerate().rev() {
-        while let Some(results) = inlined.next_if(|results| results.n_calls > index) {
-            found.complete(&results.values, &needed);
+        while let Some(call) = inlined.next_if(|call| call.n_calls > index) {
+            found.complete(&call.results, &needed);
         }
         let is_wanted = |input: &ValueId| {
             needed.contains_key(input) && is_differentiable(emit.ty(*input).dtype)
         };
         let mut has_gradient = call.outputs.iter().any(|output| found.parts.contains_key(output));
-        if !has_gradient && !call.outputs.iter().any(|output| found.zeros.contains_key(output)) {
+        let has_zeros = || call.outputs.iter().any(|output| found.zeros.contains_key(output));
+        if is_flat(call) || !has_gradient && !has_zeros() {
             continue;
         }
         let mut wanted: SmallVec<[bool; 8]> = call.inputs.iter().map(is_wanted).collect();
@@ -205,7 +217,7 @@ pub(super) fn backward_through(
         };
         one_call(emit, call, &wanted, walk, &mut found).map_err(located)?;
     }
-    inlined.for_each(|results| found.complete(&results.values, &needed));
+    inlined.for_each(|call| found.complete(&call.results, &needed));
     let mut gradient = |&source: &ValueId| match found.total(emit, source)? {
         None if found.zeros.contains_key(&source) => {
             Ok(Some(Cotangent::Dense(control::zeros(emit, source)?)))
@@ -237,24 +249,37 @@ fn has_opaque_elements(call: &RecordedCall) -> bool {
     call.attrs.dtype("element_dtype").is_ok_and(|dtype| !is_differentiable(dtype))
 }
 
+/// Whether no input of a call has a gradient, whatever its results have.
+fn is_flat(call: &RecordedCall) -> bool {
+    let by_rule = call.custom.is_none() && matches!(call.op.gradient, Gradient::Zero);
+    by_rule || has_opaque_elements(call)
+}
+
 /// The values that depend on sources in a way that gradients can follow.
 fn depending_on(
     emit: &dyn Emit,
     calls: &[RecordedCall],
+    inlined: &[InlinedCall<ValueId>],
     sources: &[ValueId],
 ) -> FastMap<ValueId, ()> {
     let mut needed: FastMap<ValueId, ()> = sources.iter().map(|&source| (source, ())).collect();
-    for call in calls {
-        let flat = call.custom.is_none() && matches!(call.op.gradient, Gradient::Zero);
-        if flat
-            || has_opaque_elements(call)
-            || !call.inputs.iter().any(|input| needed.contains_key(input))
-        {
+    let returned = |call: &InlinedCall<ValueId>, needed: &mut FastMap<ValueId, ()>| {
+        if call.arguments.iter().any(|argument| needed.contains_key(argument)) {
+            needed.extend(call.results.iter().map(|&result| (result, ())));
+        }
+    };
+    let mut inlined = inlined.iter().peekable();
+    for (index, call) in calls.iter().enumerate() {
+        while let Some(call) = inlined.next_if(|call| call.n_calls <= index) {
+            returned(call, &mut needed);
+        }
+        if is_flat(call) || !call.inputs.iter().any(|input| needed.contains_key(input)) {
             continue;
         }
         let results = call.outputs.iter().map(|&output| (output, ()));
         needed.extend(results.filter(|&(output, ())| is_differentiable(emit.ty(output).dtype)));
     }
+    inlined.for_each(|call| returned(call, &mut needed));
     needed
 }
 
