@@ -59,7 +59,8 @@ fn compile(text: &str, to: &Path) -> Result<(), String> {
     command.args(["-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-ffp-contract=fast"]);
     #[cfg(target_arch = "x86_64")]
     command.args(["-mfma", "-mf16c"]);
-    command.args(["-x", "c++", "-", "-o"]).arg(to);
+    // Of libraries, texts need that of functions of numbers alone.
+    command.args(["-x", "c++", "-", "-nostdlib", "-lm", "-o"]).arg(to);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
     if let Some(mut input) = child.stdin.take() {

@@ -1,8 +1,7 @@
 // What CUDA C++ knows by itself, for the host's compiler. `GROUPS` says whether invocations of a
 // block wait for each other; if so, each has a stack of its own, and they take turns.
-
-#include <cstddef>
-#include <utility>
+//
+// Headers of the standard library take longer to read than most programs to compile: none is included.
 
 #define __device__
 #define __global__
@@ -111,18 +110,22 @@ static void __simulated_ldmatrix_trans(unsigned (&b)[4], const unsigned short* a
 template <class T> struct Size { static const int value = sizeof(T); };
 template <class T> struct Size<T*> { static const int value = -(int)sizeof(T*); };
 
+template <unsigned... at> struct Indices {};
+template <unsigned n, unsigned... at> struct Count : Count<n - 1, n - 1, at...> {};
+template <unsigned... at> struct Count<0, at...> { using type = Indices<at...>; };
+
 template <class... A> struct Call {
     static const int count = sizeof...(A);
     static constexpr int sizes[count + 1] = {Size<A>::value..., 0};
-    template <std::size_t... at> static void run(void (*f)(A...), void** values, std::index_sequence<at...>) {
-        f(*(std::remove_const_t<A>*)values[at]...);
+    template <unsigned... at> static void run(void (*f)(A...), void** values, Indices<at...>) {
+        f(*(A*)values[at]...);
     }
 };
 template <class... A> static Call<A...> call_of(void (*)(A...)) { return {}; }
 typedef decltype(call_of(entry)) Entry;
 
 template <class... A> static void run_one(void (*f)(A...), void** values) {
-    Call<A...>::run(f, values, std::index_sequence_for<A...>());
+    Call<A...>::run(f, values, typename Count<sizeof...(A)>::type());
 }
 
 static void** arguments;
@@ -154,10 +157,10 @@ static bool release(unsigned first, unsigned last, State state) {
 // Runs a block; false if its invocations wait in vain.
 static bool run_block(unsigned threads) {
     static char* stacks = nullptr;
-    if (!stacks) stacks = (char*)__builtin_malloc((std::size_t)STACK * 1024);
+    if (!stacks) stacks = (char*)__builtin_malloc((__SIZE_TYPE__)STACK * 1024);
     for (unsigned at = 0; at < threads; at++) {
         getcontext(&fibers[at]);
-        fibers[at].uc_stack.ss_sp = stacks + (std::size_t)STACK * at;
+        fibers[at].uc_stack.ss_sp = stacks + (__SIZE_TYPE__)STACK * at;
         fibers[at].uc_stack.ss_size = STACK;
         fibers[at].uc_link = nullptr;
         makecontext(&fibers[at], fiber, 0);
