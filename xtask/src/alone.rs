@@ -59,6 +59,7 @@ fn cargo(root: &Path, args: &[&str]) -> Command {
     // with what the environment says otherwise.
     let profile = [
         ("CARGO_PROFILE_DEV_DEBUG", "false"),
+        ("CARGO_PROFILE_DEV_LTO", "off"),
         ("CARGO_PROFILE_DEV_STRIP", "debuginfo"),
         ("CARGO_PROFILE_DEV_BUILD_OVERRIDE_OPT_LEVEL", "0"),
         ("CARGO_PROFILE_DEV_BUILD_OVERRIDE_DEBUG", "false"),
