@@ -16,6 +16,7 @@ use crate::{
 use ferroflow_ir::{DType, ReduceKind, Shape, infer::reduced_axes};
 use smallvec::SmallVec;
 use std::{
+    hint,
     ops::{BitAnd, BitOr},
     sync::Arc,
 };
@@ -346,6 +347,18 @@ const LANES: usize = 32;
 /// Elements that are folded before partial results are combined.
 const FOLD_BLOCK: usize = 4096;
 
+/// The first half of partial results, each combined with that of the second.
+#[inline(always)]
+fn halves<T: Number, R: Rule<T>, const N: usize, const HALF: usize>(
+    ends: &[R::Acc; N],
+) -> [R::Acc; HALF] {
+    let mut combined = [R::start(); HALF];
+    for (index, combined) in combined.iter_mut().enumerate() {
+        *combined = R::combine(ends[index], ends[index + HALF]);
+    }
+    combined
+}
+
 fn fold<T: Number, R: Rule<T>>(source: &[T]) -> R::Acc {
     struct Fold<'a, T, R>(&'a [T], std::marker::PhantomData<R>);
     impl<T: Number, R: Rule<T>> Vectorized for Fold<'_, T, R> {
@@ -359,22 +372,16 @@ fn fold<T: Number, R: Rule<T>>(source: &[T]) -> R::Acc {
                     *lane = R::combine(*lane, R::contribution(element));
                 }
             }
-            // A copy, as what is reached by an index that only running tells would not stay in vectors above.
-            let mut ends = [R::start(); LANES];
-            for (end, &lane) in ends.iter_mut().zip(&lanes) {
-                *end = lane;
-            }
+            // In memory, as what follows would have the compiler divide the sums above into short vectors.
+            let mut ends = hint::black_box(lanes);
             for (end, &element) in ends.iter_mut().zip(rest) {
                 *end = R::combine(*end, R::contribution(element));
             }
-            let mut width = LANES / 2;
-            while width > 0 {
-                for index in 0..width {
-                    ends[index] = R::combine(ends[index], ends[index + width]);
-                }
-                width /= 2;
-            }
-            ends[0]
+            let ends: [R::Acc; 16] = halves::<T, R, _, _>(&ends);
+            let ends: [R::Acc; 8] = halves::<T, R, _, _>(&ends);
+            let ends: [R::Acc; 4] = halves::<T, R, _, _>(&ends);
+            let ends: [R::Acc; 2] = halves::<T, R, _, _>(&ends);
+            R::combine(ends[0], ends[1])
         }
     }
     let blocks = source.chunks(FOLD_BLOCK);
