@@ -31,6 +31,7 @@ mod health;
 mod image;
 mod index;
 mod isotonic;
+mod lanes;
 #[cfg(feature = "linalg")]
 mod linalg;
 mod lrn;

@@ -5,7 +5,10 @@
 //! elements; both run over contiguous memory. Long folds keep many partial results, and rows of a
 //! fold are combined in blocks, so that rounding errors grow with the logarithm of the length.
 
-use super::dispatch::{with_complex, with_real};
+use super::{
+    dispatch::{with_complex, with_real},
+    lanes::{LANES, pairwise, settled},
+};
 use crate::{
     device::OpCall,
     error::Result,
@@ -16,7 +19,6 @@ use crate::{
 use ferroflow_ir::{DType, ReduceKind, Shape, infer::reduced_axes};
 use smallvec::SmallVec;
 use std::{
-    hint,
     ops::{BitAnd, BitOr},
     sync::Arc,
 };
@@ -341,23 +343,8 @@ fn add_rows<T: Number, R: Rule<T>>(rows: &[T], accs: &mut [R::Acc]) {
     vectorize(AddRows::<T, R>(rows, accs, std::marker::PhantomData));
 }
 
-/// Partial results that are kept side by side.
-const LANES: usize = 32;
-
 /// Elements that are folded before partial results are combined.
 const FOLD_BLOCK: usize = 4096;
-
-/// The first half of partial results, each combined with that of the second.
-#[inline(always)]
-fn halves<T: Number, R: Rule<T>, const N: usize, const HALF: usize>(
-    ends: &[R::Acc; N],
-) -> [R::Acc; HALF] {
-    let mut combined = [R::start(); HALF];
-    for (index, combined) in combined.iter_mut().enumerate() {
-        *combined = R::combine(ends[index], ends[index + HALF]);
-    }
-    combined
-}
 
 fn fold<T: Number, R: Rule<T>>(source: &[T]) -> R::Acc {
     struct Fold<'a, T, R>(&'a [T], std::marker::PhantomData<R>);
@@ -372,16 +359,11 @@ fn fold<T: Number, R: Rule<T>>(source: &[T]) -> R::Acc {
                     *lane = R::combine(*lane, R::contribution(element));
                 }
             }
-            // In memory, as what follows would have the compiler divide the sums above into short vectors.
-            let mut ends = hint::black_box(lanes);
-            for (end, &element) in ends.iter_mut().zip(rest) {
-                *end = R::combine(*end, R::contribution(element));
+            let mut lanes = settled(lanes);
+            for (lane, &element) in lanes.iter_mut().zip(rest) {
+                *lane = R::combine(*lane, R::contribution(element));
             }
-            let ends: [R::Acc; 16] = halves::<T, R, _, _>(&ends);
-            let ends: [R::Acc; 8] = halves::<T, R, _, _>(&ends);
-            let ends: [R::Acc; 4] = halves::<T, R, _, _>(&ends);
-            let ends: [R::Acc; 2] = halves::<T, R, _, _>(&ends);
-            R::combine(ends[0], ends[1])
+            pairwise(lanes, R::combine)
         }
     }
     let blocks = source.chunks(FOLD_BLOCK);

@@ -6,6 +6,7 @@ use super::{
     Build,
     dispatch::{with_float, with_index},
     exp::Exp,
+    lanes::{LANES, pairwise, settled},
     region::rows::RowRegion,
 };
 use crate::{
@@ -94,9 +95,6 @@ fn exponentials<A: Exp>(x: &[A], out: &mut [A]) -> (A, A) {
     (largest, vectorize(Exponentials { x, largest, out }))
 }
 
-/// Partial results kept side by side.
-pub(super) const LANES: usize = 32;
-
 /// The largest element; NaN may be passed over.
 pub(super) struct Largest<'a, A>(pub(super) &'a [A]);
 
@@ -111,8 +109,9 @@ impl<A: Exp> Vectorized for Largest<'_, A> {
         for chunk in chunks {
             lanes.iter_mut().zip(chunk).for_each(|(lane, &x)| *lane = larger(*lane, x));
         }
+        let mut lanes = settled(lanes);
         lanes.iter_mut().zip(rest).for_each(|(lane, &x)| *lane = larger(*lane, x));
-        lanes.into_iter().fold(A::LOWEST, larger)
+        pairwise(lanes, larger)
     }
 }
 
@@ -139,25 +138,13 @@ impl<A: Exp> Vectorized for Exponentials<'_, A> {
                 *lane = lane.plus(*out);
             }
         }
+        let mut lanes = settled(lanes);
         for ((lane, &x), out) in lanes.iter_mut().zip(rest).zip(last) {
             *out = x.minus(self.largest).exp_of_nonpositive();
             *lane = lane.plus(*out);
         }
-        total(lanes)
+        pairwise(lanes, A::plus)
     }
-}
-
-/// The sum of partial sums.
-#[inline(always)]
-pub(super) fn total<A: Number>(mut lanes: [A; LANES]) -> A {
-    let mut width = LANES / 2;
-    while width > 0 {
-        for index in 0..width {
-            lanes[index] = lanes[index].plus(lanes[index + width]);
-        }
-        width /= 2;
-    }
-    lanes[0]
 }
 
 /// Multiplies all elements by a number.

@@ -4,7 +4,8 @@ use super::{
     super::{
         exp::Exp,
         gemm::{GemmElement, GemmOutput, GemmSizes, Matrix, gemm_in},
-        softmax::{LANES, Largest, Scale, total},
+        lanes::{LANES, pairwise, settled},
+        softmax::{Largest, Scale},
     },
     Plan,
 };
@@ -179,11 +180,12 @@ impl<A: Exp> Vectorized for Weights<'_, A> {
                 *lane = lane.plus(*score);
             }
         }
+        let mut lanes = settled(lanes);
         for (lane, score) in lanes.iter_mut().zip(rest) {
             *score = score.minus(self.largest).exp();
             *lane = lane.plus(*score);
         }
-        total(lanes)
+        pairwise(lanes, A::plus)
     }
 }
 
