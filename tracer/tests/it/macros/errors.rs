@@ -48,7 +48,7 @@ fn library() -> PathBuf {
     built.max_by_key(|path| fs::metadata(path).unwrap().modified().unwrap()).unwrap()
 }
 
-/// What the compiler says about a case: messages, and where in the case they point.
+/// Errors of a case: the messages, and where in the case they point.
 fn errors(case: &Path, library: &Path) -> String {
     let name = "ferroflow_tracer";
     let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
