@@ -24,20 +24,24 @@ const PROGRAMS: &[&str] = &[
     "ferroflow",
 ];
 
+/// The crate beside which each program is checked, so that its crates have the same derives as those of the others.
+const BESIDE: &str = "derives";
+
 pub(crate) fn run(root: &Path) -> Result<()> {
     let folder = root.join(FOLDER);
     let mut folders = 0;
     for entry in fs::read_dir(&folder)? {
         folders += usize::from(entry?.path().join("Cargo.toml").exists());
     }
-    ensure!(folders == PROGRAMS.len(), "{FOLDER} has {folders} programs, listed otherwise here");
+    ensure!(folders == PROGRAMS.len() + 1, "{FOLDER} has {folders} crates, listed otherwise here");
     // The versions are those of the workspace of the crates.
     fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
     // Each is checked with the features that it asks for alone, which needs no code of the crates; then all are
     // built at once, so that no crate is compiled twice, and run.
     for name in PROGRAMS {
         println!("checking {name}");
-        let check = cargo(root, &["check", "--quiet", "--package", &program(name)]);
+        let packages = ["--package", &program(name), "--package", BESIDE];
+        let check = cargo(root, &[&["check", "--quiet"][..], &packages].concat());
         command::run(check).with_context(|| format!("`{name}`"))?;
     }
     let programs: Vec<_> = PROGRAMS.iter().map(|name| program(name)).collect();
