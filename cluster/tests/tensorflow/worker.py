@@ -152,4 +152,8 @@ elif sys.argv[1] == "collectives":
 else:
     train(int(sys.argv[2]))
 sys.stdout.flush()
+if not sys.stdin.isatty():
+    # The others may still be asking for what this task computed: whoever has started it closes its input.
+    os.close(1)
+    sys.stdin.read()
 os._exit(0)

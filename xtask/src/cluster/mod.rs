@@ -12,9 +12,10 @@ mod preemption;
 mod remote;
 
 use crate::{command, conformance::tensorflow};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use std::{
+    io,
     net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -137,18 +138,29 @@ impl Runner {
     /// The outputs of the tasks of a cluster.
     fn outputs(&self, program: &Program, sides: &[Side]) -> Result<Vec<String>> {
         let mut children = self.start_all(program, sides)?;
+        let outputs: Vec<_> = children.iter_mut().map(|child| child.stdout.take()).collect();
+        let inputs: Vec<_> = children.iter_mut().map(|child| child.stdin.take()).collect();
+        // A task that ended while others ask for its results would fail them: the inputs, for whose end tasks
+        // of TensorFlow wait, stay open until all outputs have ended.
+        let outputs = thread::spawn(move || {
+            let texts = outputs.into_iter().flatten().map(io::read_to_string).collect();
+            drop(inputs);
+            texts
+        });
         let ended = wait(&mut children, 0);
         for child in &mut children {
             // Those that have ended cannot be killed.
             let _ = child.kill();
         }
-        let outputs: Vec<_> =
+        let ends: Vec<_> =
             children.into_iter().map(Child::wait_with_output).collect::<Result<_, _>>()?;
         ended.with_context(|| {
-            let errors = outputs.iter().map(|output| last_line(&output.stderr));
+            let errors = ends.iter().map(|end| last_line(&end.stderr));
             errors.collect::<Vec<_>>().join("; ")
         })?;
-        Ok(outputs.iter().map(|output| String::from_utf8_lossy(&output.stdout).into()).collect())
+        let texts: io::Result<Vec<String>> =
+            outputs.join().map_err(|_| anyhow!("outputs cannot be read"))?;
+        Ok(texts?)
     }
 
     fn start_all(&self, program: &Program, sides: &[Side]) -> Result<Vec<Child>> {
@@ -164,18 +176,18 @@ impl Runner {
         tasks: &[String],
         index: usize,
     ) -> Result<Child> {
-        let mut command = match (side, &self.python) {
+        let (mut command, input) = match (side, &self.python) {
             (TensorFlow, Some(python)) => {
                 let mut command = Command::new(python);
                 command.arg(&self.script).arg(program.name);
-                command
+                (command, Stdio::piped())
             }
-            _ => Command::new(&program.ours),
+            _ => (Command::new(&program.ours), Stdio::null()),
         };
         let task = serde_json::json!({ "type": "worker", "index": index });
         let cluster = serde_json::json!({ "cluster": { "worker": tasks }, "task": task });
         command.args(&program.arguments).env("TF_CONFIG", cluster.to_string());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().with_context(|| format!("cannot start {command:?}"))
     }
 }
