@@ -7,6 +7,7 @@
 
 `collectives` prints what the example `peer` of ferroflow-cluster prints, `train` what the example
 `multi_worker` of ferroflow prints. `measure` times reductions, as the example `all_reduce` does.
+Away from a terminal a worker that is done serves the others until its input ends.
 """
 import os
 import sys
