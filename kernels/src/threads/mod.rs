@@ -146,6 +146,18 @@ impl Threads {
         self.hand_out(shares.into_iter().rev(), &work);
     }
 
+    /// Cuts `0..len` into ranges of at most `most`: as many for each thread, and all of one length, give or
+    /// take one. So that all threads end at a time where an item is a large part of the work; only for work whose
+    /// results do not depend on where it is cut.
+    pub(crate) fn even_ranges(
+        &self,
+        len: usize,
+        most: usize,
+    ) -> impl ExactSizeIterator<Item = Range<usize>> + use<> {
+        let n = len.div_ceil(most.max(1)).next_multiple_of(self.count).min(len);
+        (0..n).map(move |index| index * len / n..(index + 1) * len / n)
+    }
+
     /// The threads that take part in work of so many items.
     fn participants(&self, n_items: usize) -> usize {
         match &self.helpers {
@@ -347,6 +359,22 @@ mod tests {
             let total = Mutex::new(0);
             threads.for_each_range(10, 3, |range| *total.lock().unwrap() += range.sum::<usize>());
             assert_eq!(total.into_inner().unwrap(), 45);
+        }
+    }
+
+    #[test]
+    fn even_ranges_are_as_many_for_each_thread() {
+        for (count, len, most) in
+            [(1, 28, 9), (2, 28, 9), (2, 8, 3), (3, 8, 2), (2, 1, 4), (4, 0, 1)]
+        {
+            let threads = Threads::new(NonZeroUsize::new(count).unwrap());
+            let ranges: Vec<Range<usize>> = threads.even_ranges(len, most).collect();
+            assert!(ranges.iter().flat_map(Clone::clone).eq(0..len), "{ranges:?}");
+            assert!(ranges.iter().all(|range| (1..=most).contains(&range.len())), "{ranges:?}");
+            let (short, long) =
+                (ranges.iter().map(Range::len).min(), ranges.iter().map(Range::len).max());
+            assert!(long <= short.map(|short| short + 1), "{ranges:?}");
+            assert!(ranges.len() % count == 0 || ranges.len() == len, "{ranges:?}");
         }
     }
 

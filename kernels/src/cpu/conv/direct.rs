@@ -176,10 +176,10 @@ impl<'a> Direct<'a> {
     fn by_filters(&self, threads: &Threads, group: Group<'_>, mut out: Rect<'_>) -> Result<()> {
         let (wide, depth, own) = (self.machine.cols(), self.g.depth(), self.g.own_filters());
         let cached = (self.machine.cached() / (wide * depth)).clamp(2, PANELS);
-        let n_panels = cached.min(own.div_ceil(wide * threads.count())).max(1);
-        let cols = n_panels * wide;
-        let mut pieces: Vec<_> =
-            (0..own).step_by(cols).map(|first| (first, out.take_cols(cols))).collect();
+        let panels = threads.even_ranges(own.div_ceil(wide), cached);
+        let mut pieces: Vec<_> = panels
+            .map(|panels| (panels.start * wide, out.take_cols(panels.len() * wide)))
+            .collect();
         threads.try_for_each_piece(&mut pieces, 1, |_, pieces| {
             for (first, out) in pieces {
                 let n = out.cols().next_multiple_of(wide) * depth;
@@ -215,13 +215,12 @@ impl<'a> Direct<'a> {
             &room
         };
         let [_, b, c] = &self.g.sweep.slides;
-        let lines = (WINDOWS_PER_PIECE / c.output).clamp(1, b.output);
         // Pieces end where planes do.
         let mut pieces = Vec::new();
         for plane in 0..out.rows() / (b.output * c.output) {
-            for line in (0..b.output).step_by(lines) {
-                let lines = lines.min(b.output - line);
-                pieces.push((plane * b.output + line, out.take_rows(lines * c.output)));
+            for lines in threads.even_ranges(b.output, WINDOWS_PER_PIECE / c.output) {
+                let rows = out.take_rows(lines.len() * c.output);
+                pieces.push((plane * b.output + lines.start, rows));
             }
         }
         threads.for_each(pieces.into_iter(), |(line, mut out)| {

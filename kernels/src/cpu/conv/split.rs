@@ -318,9 +318,10 @@ impl Split<'_> {
             }
             return Ok(());
         }
-        let wide = if threads.count() == 1 { filters } else { SHARED_PANELS * BLOCK };
+        let most = if threads.count() == 1 { filters } else { SHARED_PANELS };
+        let shares = threads.even_ranges(filters.div_ceil(BLOCK), most);
         let mut pieces: Vec<_> =
-            (0..filters).step_by(wide).map(|first| (first, out.take_cols(wide))).collect();
+            shares.map(|share| (share.start * BLOCK, out.take_cols(share.len() * BLOCK))).collect();
         threads.try_for_each_piece(&mut pieces, 1, |_, pieces| {
             for (first, out) in pieces {
                 self.columns(&band, lines, panels, *first, linear, out.reborrow())?;

@@ -199,9 +199,8 @@ impl Part<'_> {
             let rows = first..m.min(first + 8 * high);
             pack(self.machine, high, self.a, rows, &self.steps, packed);
         });
-        let share = n.div_ceil(self.threads.count()).next_multiple_of(wide);
-        let cols = share.min(PASSING_COLS);
-        let pieces = (0..n).step_by(cols).map(|first| (first, out.take_cols(cols)));
+        let panels = self.threads.even_ranges(n.div_ceil(wide), PASSING_COLS / wide);
+        let pieces = panels.map(|panels| (panels.start * wide, out.take_cols(panels.len() * wide)));
         self.threads.for_each(pieces.collect::<Vec<_>>().into_iter(), |(first, out)| {
             let (cols, mut room) = (first..first + out.cols(), None);
             let single = Threads::single();

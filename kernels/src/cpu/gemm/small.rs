@@ -48,9 +48,11 @@ pub(super) fn multiply(
             part.multiply(0, out.reborrow());
             continue;
         }
-        let share = n.div_ceil(threads.count()).next_multiple_of(machine.cols());
+        let wide = machine.cols();
         let mut rest = out.reborrow();
-        let pieces = (0..n).step_by(share).map(|first| (first, rest.take_cols(share)));
+        let panels = threads.even_ranges(n.div_ceil(wide), usize::MAX);
+        let pieces =
+            panels.map(|panels| (panels.start * wide, rest.take_cols(panels.len() * wide)));
         threads.for_each(pieces, |(first, out)| part.multiply(first, out));
     }
 }

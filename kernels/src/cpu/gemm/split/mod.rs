@@ -271,9 +271,9 @@ impl Part<'_> {
         let GemmSizes { m, n, .. } = self.sizes;
         let mut rows = PackedRows::new(m.div_ceil(BLOCK), self.panel_len());
         self.pack_rows(self.threads, 0..m, &mut rows);
-        let share = n.div_ceil(self.threads.count()).next_multiple_of(BLOCK);
-        let cols = share.min(PASSING_COLS);
-        let pieces = (0..n).step_by(cols).map(|first| (first, out.take_cols(cols)));
+        let panels = self.threads.even_ranges(n.div_ceil(BLOCK), PASSING_COLS / BLOCK);
+        let pieces =
+            panels.map(|panels| (panels.start * BLOCK, out.take_cols(panels.len() * BLOCK)));
         self.threads.for_each(pieces.collect::<Vec<_>>().into_iter(), |(first, out)| {
             let mut panels = match self.b.packed {
                 Some(packed) => Panels::Kept(packed),

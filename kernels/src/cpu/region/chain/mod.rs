@@ -25,9 +25,6 @@ const STRIP_BYTES: usize = 384 << 10;
 /// Tensors between convolutions that take fewer bytes stay in the second-level cache anyway.
 const LEAST_BYTES: usize = 1 << 20;
 
-/// Pieces of work for each thread, where there are several.
-const PIECES: usize = 2;
-
 /// Compiles a chain; `None` where a member cannot be computed by rows.
 pub(super) fn compile(call: &OpCall<'_>) -> Result<Option<RegionKernel>> {
     Ok(Chain::new(call)?.map(|chain| {
@@ -94,7 +91,8 @@ impl Kernel for Chain {
         let (threads, out): (&Threads, &mut [f32]) = (io.threads(), io.output(0));
         let last = &self.layers[self.layers.len() - 1];
         let (line, rows) = (last.out_line, last.rows().output);
-        let pieces = if threads.count() > 1 { PIECES * threads.count() } else { 1 };
+        // A thread that takes one stretch computes the fewest rows twice.
+        let pieces = threads.count();
         let all = out.len() / line;
         // Whole images where there are enough of them: what is between them is computed once.
         let lines = match all / rows >= pieces {
