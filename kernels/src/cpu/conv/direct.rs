@@ -10,7 +10,7 @@ use super::super::gemm::{
     linear::LinearEpilogue,
     pack::pack_columns,
     rect::Rect,
-    tile::{LeftOperand, Right, Span},
+    tile::{LeftOperand, PanelTiles, Right, Span},
     vector::InstructionSet,
     weights::{PackedLayout, PackedMatrix, PackedWeights},
 };
@@ -302,11 +302,16 @@ impl<'a> Direct<'a> {
             false => (b.stride * c.input * channels, c.output),
         };
         let tile_rows = inner.div_ceil(inner.div_ceil(self.machine.rows()));
-        let right = Right::new(panel, self.machine.cols());
+        let (wide, n_tiles) = (self.machine.cols(), outer * inner.div_ceil(tile_rows));
         let x = image * a.input + of_a.first(a, plane);
         for (index, block) in area.blocks.iter().enumerate() {
+            let steps = block.iter().map(|span| span.len).sum();
+            let tiles = PanelTiles::new(wide, steps, n_tiles);
+            let mut tile = 0;
             for outer in 0..outer {
                 for inner_first in (0..inner).step_by(tile_rows) {
+                    let right = Right::panel(panel, wide, tile, &tiles);
+                    tile += 1;
                     let (line, column) =
                         if along_lines { (outer, inner_first) } else { (inner_first, outer) };
                     let (y, z) = (begin + line, of_c.windows.start + column);

@@ -220,10 +220,14 @@ impl Part<'_> {
         let unpacked_a = self.reads_rows() || (one_tile && self.a.row_stride == 1);
         let block_cols = n.min(BLOCK_COLS).next_multiple_of(wide);
         let mut room = None;
-        let n_tiles = m.div_ceil(high);
-        let n_blocks = m.div_ceil(BLOCK_ROWS).next_multiple_of(self.threads.count()).min(n_tiles);
-        // Blocks of as many tiles, give or take one.
-        let start = |block: usize| m.min((block * n_tiles).div_ceil(n_blocks) * high);
+        let (n_tiles, count) = (m.div_ceil(high), self.threads.count());
+        let n_blocks = m.div_ceil(BLOCK_ROWS).next_multiple_of(count).min(m);
+        let start = |block: usize| match n_blocks <= count {
+            // A block for each thread: all end at a time.
+            true => block * m / n_blocks,
+            // Blocks of as many tiles, give or take one.
+            false => m.min((block * n_tiles).div_ceil(n_blocks) * high),
+        };
         for first in (0..n).step_by(block_cols) {
             let mut out = out.take_cols(block_cols);
             let cols = first..first + out.cols();
