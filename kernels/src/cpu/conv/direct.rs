@@ -17,7 +17,7 @@ use super::super::gemm::{
 use super::Geometry;
 use crate::{error::Result, plan::window::Stretch, scratch::Scratch, threads::Threads};
 use ferroflow_ir::HostTensor;
-use std::{ops::Range, sync::Arc};
+use std::{cmp::Reverse, ops::Range, sync::Arc};
 
 /// The most steps of a tile: a panel of the filter fits the first-level cache.
 const DEPTH: usize = 256;
@@ -39,6 +39,12 @@ struct Area {
     stretches: [Stretch; 3],
     /// The steps of a window from its first kernel offset inside on, some at a time.
     blocks: Vec<Vec<Span>>,
+}
+
+impl Area {
+    fn n_windows(&self) -> usize {
+        self.stretches.iter().map(|stretch| stretch.windows.len()).product()
+    }
 }
 
 /// Plan of the direct convolutions of a geometry.
@@ -67,6 +73,8 @@ impl DirectPlan {
                 }
             }
         }
+        // The many tiles of a large area ask for the filter ahead, and smaller ones find it in the cache.
+        areas.sort_by_key(|area| Reverse(area.n_windows()));
         Some(DirectPlan { machine, areas, packed: PackedWeights::default() })
     }
 }
