@@ -146,9 +146,9 @@ impl Threads {
         self.hand_out(shares.into_iter().rev(), &work);
     }
 
-    /// Cuts `0..len` into ranges of at most `most`: as many for each thread, and all of one length, give or
-    /// take one. So that all threads end at a time where an item is a large part of the work; only for work whose
-    /// results do not depend on where it is cut.
+    /// Cuts `0..len` into ranges of at most `most`, as many for each thread, whose lengths differ by one at most:
+    /// threads end at a time, also where a range is a large part of the work. Only for work whose results do not
+    /// depend on where it is cut.
     pub(crate) fn even_ranges(
         &self,
         len: usize,
@@ -374,7 +374,7 @@ mod tests {
             let (short, long) =
                 (ranges.iter().map(Range::len).min(), ranges.iter().map(Range::len).max());
             assert!(long <= short.map(|short| short + 1), "{ranges:?}");
-            assert!(ranges.len() % count == 0 || ranges.len() == len, "{ranges:?}");
+            assert!(ranges.len().is_multiple_of(count) || ranges.len() == len, "{ranges:?}");
         }
     }
 
