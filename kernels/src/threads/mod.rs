@@ -155,7 +155,7 @@ impl Threads {
         most: usize,
     ) -> impl ExactSizeIterator<Item = Range<usize>> + use<> {
         let n = len.div_ceil(most.max(1)).next_multiple_of(self.count).min(len);
-        (0..n).map(move |index| index * len / n..(index + 1) * len / n)
+        (0..n).map(move |index| even_start(index, n, len)..even_start(index + 1, n, len))
     }
 
     /// The threads that take part in work of so many items.
@@ -292,6 +292,11 @@ impl Threads {
     }
 }
 
+/// Start of range `index` of `n` even ones of `0..len`, also where the product of two sizes overflows.
+pub(crate) fn even_start(index: usize, n: usize, len: usize) -> usize {
+    (index as u128 * len as u128 / n as u128) as usize
+}
+
 /// The work, before which the call in progress ends if its budget is over.
 fn ticking<T>(work: &(impl Fn(T) + ?Sized)) -> impl Fn(T) {
     |item| {
@@ -376,6 +381,12 @@ mod tests {
             assert!(long <= short.map(|short| short + 1), "{ranges:?}");
             assert!(ranges.len().is_multiple_of(count) || ranges.len() == len, "{ranges:?}");
         }
+    }
+
+    #[test]
+    fn products_of_sizes_do_not_overflow_in_even_ranges() {
+        let n = usize::MAX;
+        assert_eq!([0, n / 2, n].map(|index| even_start(index, n, n)), [0, n / 2, n]);
     }
 
     #[test]

@@ -181,13 +181,10 @@ impl<'a> Direct<'a> {
     }
 
     /// Threads share the filters; each packs its own.
-    fn by_filters(&self, threads: &Threads, group: Group<'_>, mut out: Rect<'_>) -> Result<()> {
-        let (wide, depth, own) = (self.machine.cols(), self.g.depth(), self.g.own_filters());
+    fn by_filters(&self, threads: &Threads, group: Group<'_>, out: Rect<'_>) -> Result<()> {
+        let (wide, depth) = (self.machine.cols(), self.g.depth());
         let cached = (self.machine.cached() / (wide * depth)).clamp(2, PANELS);
-        let panels = threads.even_ranges(own.div_ceil(wide), cached);
-        let mut pieces: Vec<_> = panels
-            .map(|panels| (panels.start * wide, out.take_cols(panels.len() * wide)))
-            .collect();
+        let mut pieces: Vec<_> = out.even_panels(threads, wide, cached).collect();
         threads.try_for_each_piece(&mut pieces, 1, |_, pieces| {
             for (first, out) in pieces {
                 let n = out.cols().next_multiple_of(wide) * depth;

@@ -319,9 +319,7 @@ impl Split<'_> {
             return Ok(());
         }
         let most = if threads.count() == 1 { filters } else { SHARED_PANELS };
-        let shares = threads.even_ranges(filters.div_ceil(BLOCK), most);
-        let mut pieces: Vec<_> =
-            shares.map(|share| (share.start * BLOCK, out.take_cols(share.len() * BLOCK))).collect();
+        let mut pieces: Vec<_> = out.even_panels(threads, BLOCK, most).collect();
         threads.try_for_each_piece(&mut pieces, 1, |_, pieces| {
             for (first, out) in pieces {
                 self.columns(&band, lines, panels, *first, linear, out.reborrow())?;

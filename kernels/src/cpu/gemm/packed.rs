@@ -19,7 +19,10 @@ use super::{
     vector::InstructionSet,
     weights::PackedMatrix,
 };
-use crate::{scratch::Scratch, threads::Threads};
+use crate::{
+    scratch::Scratch,
+    threads::{Threads, even_start},
+};
 use std::ops::Range;
 
 /// The largest depth: matmuls are read and written once for each.
@@ -186,9 +189,9 @@ impl Part<'_> {
     }
 
     /// Packs all of `a`, unless it is read without a copy; threads share the columns.
-    fn by_columns(&self, mut out: Rect<'_>) {
+    fn by_columns(&self, out: Rect<'_>) {
         let (high, wide, len) = (self.machine.rows(), self.machine.cols(), self.steps.len());
-        let GemmSizes { m, n, .. } = self.sizes;
+        let GemmSizes { m, .. } = self.sizes;
         let two_tiles = self.a.col_stride == 1 && m <= 2 * high;
         let unpacked_a = two_tiles || self.reads_rows();
         let mut packed =
@@ -199,8 +202,7 @@ impl Part<'_> {
             let rows = first..m.min(first + 8 * high);
             pack(self.machine, high, self.a, rows, &self.steps, packed);
         });
-        let panels = self.threads.even_ranges(n.div_ceil(wide), PASSING_COLS / wide);
-        let pieces = panels.map(|panels| (panels.start * wide, out.take_cols(panels.len() * wide)));
+        let pieces = out.even_panels(self.threads, wide, PASSING_COLS / wide);
         self.threads.for_each(pieces.collect::<Vec<_>>().into_iter(), |(first, out)| {
             let (cols, mut room) = (first..first + out.cols(), None);
             let single = Threads::single();
@@ -221,10 +223,10 @@ impl Part<'_> {
         let block_cols = n.min(BLOCK_COLS).next_multiple_of(wide);
         let mut room = None;
         let (n_tiles, count) = (m.div_ceil(high), self.threads.count());
-        let n_blocks = m.div_ceil(BLOCK_ROWS).next_multiple_of(count).min(m);
+        let n_blocks = m.div_ceil(BLOCK_ROWS).next_multiple_of(count).min(n_tiles);
         let start = |block: usize| match n_blocks <= count {
             // A block for each thread: all end at a time.
-            true => block * m / n_blocks,
+            true => even_start(block, n_blocks, m),
             // Blocks of as many tiles, give or take one.
             false => m.min((block * n_tiles).div_ceil(n_blocks) * high),
         };

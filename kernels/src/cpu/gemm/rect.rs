@@ -1,5 +1,6 @@
 //! Rectangles of a matrix in memory that different threads may write.
 
+use crate::threads::Threads;
 use std::marker::PhantomData;
 
 /// Rows and columns of a matrix, borrowed exclusively: rows of `cols` floats, `row_stride` apart.
@@ -102,6 +103,18 @@ impl<'a> Rect<'a> {
             self.data = self.data.wrapping_add(rows * self.row_stride);
         }
         taken
+    }
+
+    /// Cuts the columns into pieces of at most `most` panels, which are `wide`, as many for each thread; with the
+    /// first column of each.
+    pub(in crate::cpu) fn even_panels(
+        mut self,
+        threads: &Threads,
+        wide: usize,
+        most: usize,
+    ) -> impl ExactSizeIterator<Item = (usize, Rect<'a>)> + use<'a> {
+        let panels = threads.even_ranges(self.cols.div_ceil(wide), most);
+        panels.map(move |panels| (panels.start * wide, self.take_cols(panels.len() * wide)))
     }
 
     /// Takes the first columns off.

@@ -48,11 +48,7 @@ pub(super) fn multiply(
             part.multiply(0, out.reborrow());
             continue;
         }
-        let wide = machine.cols();
-        let mut rest = out.reborrow();
-        let panels = threads.even_ranges(n.div_ceil(wide), usize::MAX);
-        let pieces =
-            panels.map(|panels| (panels.start * wide, rest.take_cols(panels.len() * wide)));
+        let pieces = out.reborrow().even_panels(threads, machine.cols(), usize::MAX);
         threads.for_each(pieces, |(first, out)| part.multiply(first, out));
     }
 }

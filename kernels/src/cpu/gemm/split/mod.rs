@@ -267,13 +267,11 @@ impl Part<'_> {
     }
 
     /// Packs all rows; threads share the columns.
-    fn by_columns(&self, mut out: Rect<'_>) {
-        let GemmSizes { m, n, .. } = self.sizes;
+    fn by_columns(&self, out: Rect<'_>) {
+        let m = self.sizes.m;
         let mut rows = PackedRows::new(m.div_ceil(BLOCK), self.panel_len());
         self.pack_rows(self.threads, 0..m, &mut rows);
-        let panels = self.threads.even_ranges(n.div_ceil(BLOCK), PASSING_COLS / BLOCK);
-        let pieces =
-            panels.map(|panels| (panels.start * BLOCK, out.take_cols(panels.len() * BLOCK)));
+        let pieces = out.even_panels(self.threads, BLOCK, PASSING_COLS / BLOCK);
         self.threads.for_each(pieces.collect::<Vec<_>>().into_iter(), |(first, out)| {
             let mut panels = match self.b.packed {
                 Some(packed) => Panels::Kept(packed),
