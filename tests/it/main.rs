@@ -56,6 +56,7 @@ mod stablehlo_export;
 mod state;
 mod summaries;
 mod support;
+mod tiny_numbers;
 mod training;
 mod training_session;
 mod types;

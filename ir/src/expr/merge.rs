@@ -3,6 +3,7 @@
 use super::{
     Expr, ExprId, ExprKind, ExprNode, add,
     prim::{Constant, Prim},
+    underflow::telling,
 };
 use crate::{dtype::DType, hash::FastMap};
 use smallvec::SmallVec;
@@ -88,13 +89,16 @@ impl ExprOperand {
 pub(super) struct ExprMerge {
     pub(super) nodes: Vec<ExprNode>,
     known: FastMap<ExprNode, ExprId>,
+    /// Which values have results of arithmetic in them that were not flushed.
+    computed: Vec<bool>,
 }
 
 impl ExprMerge {
     /// For expressions of so many nodes together.
     pub(super) fn with_capacity(n_nodes: usize) -> ExprMerge {
         let known = FastMap::with_capacity_and_hasher(n_nodes, Default::default());
-        ExprMerge { nodes: Vec::with_capacity(n_nodes), known }
+        let (nodes, computed) = (Vec::with_capacity(n_nodes), Vec::with_capacity(n_nodes));
+        ExprMerge { nodes, known, computed }
     }
 
     /// Copies an expression: `input` tells what its inputs are, where they do not stay.
@@ -112,10 +116,13 @@ impl ExprMerge {
         root: ExprId,
         input: impl Fn(usize) -> Option<Result<ExprId, ExprNode>>,
     ) -> ExprId {
-        let mut ids: Vec<ExprId> = Vec::with_capacity(root.index() + 1);
-        for node in &expr.nodes[..=root.index()] {
+        let nodes = &expr.nodes[..=root.index()];
+        let telling = telling(nodes);
+        let mut ids: Vec<ExprId> = Vec::with_capacity(nodes.len());
+        for (index, node) in nodes.iter().enumerate() {
             let id = match &node.kind {
                 ExprKind::Input(position) => match input(*position) {
+                    Some(Ok(id)) if telling[index] => self.flushed(id),
                     Some(Ok(id)) => id,
                     Some(Err(node)) => self.add(node),
                     None => self.add(node.clone()),
@@ -128,10 +135,11 @@ impl ExprMerge {
                 ExprKind::Apply(prim, args) => {
                     let args: SmallVec<[ExprId; 3]> =
                         args.iter().map(|arg| ids[arg.index()]).collect();
-                    let inside = *prim == Prim::Flush
-                        && ids.len() != root.index()
-                        && (!self.is_border(args[0]) || self.is_normal(args[0]));
-                    if inside {
+                    let is_needed = || {
+                        let shows = self.is_border(args[0]) || telling[index];
+                        index == root.index() || shows && !self.is_flushed(args[0])
+                    };
+                    if *prim == Prim::Flush && !is_needed() {
                         args[0]
                     } else if let Some(product) = self.power(*prim, &args, node.dtype) {
                         product
@@ -177,11 +185,38 @@ impl ExprMerge {
     }
 
     pub(super) fn add(&mut self, node: ExprNode) -> ExprId {
-        add(&mut self.nodes, &mut self.known, node)
+        let id = add(&mut self.nodes, &mut self.known, node);
+        if id.index() == self.computed.len() {
+            self.computed.push(self.is_computed(id));
+        }
+        id
     }
 
-    /// Whether a value is a constant that flushing leaves as it is.
-    fn is_normal(&self, id: ExprId) -> bool {
+    /// A value as the op that computes it by itself returns it.
+    fn flushed(&mut self, id: ExprId) -> ExprId {
+        let dtype = self.nodes[id.index()].dtype;
+        match self.computed[id.index()] && matches!(dtype, DType::F32 | DType::F64) {
+            true => {
+                let kind = ExprKind::Apply(Prim::Flush, SmallVec::from_slice(&[id]));
+                self.add(ExprNode { kind, dtype })
+            }
+            false => id,
+        }
+    }
+
+    /// Whether the newest value has results of arithmetic in it that were not flushed.
+    fn is_computed(&self, id: ExprId) -> bool {
+        match &self.nodes[id.index()].kind {
+            ExprKind::Input(_) | ExprKind::Const(_) | ExprKind::Apply(Prim::Flush, _) => false,
+            ExprKind::Apply(prim, args) => {
+                !prim.keeps_bits() || args.iter().any(|arg| self.computed[arg.index()])
+            }
+            ExprKind::Reduce(..) => true,
+        }
+    }
+
+    /// Whether flushing leaves a value as it is.
+    fn is_flushed(&self, id: ExprId) -> bool {
         let node = &self.nodes[id.index()];
         let least = match node.dtype {
             DType::F32 => f64::from(f32::MIN_POSITIVE),
@@ -190,6 +225,7 @@ impl ExprMerge {
         };
         match node.kind {
             ExprKind::Const(Constant::Float(value)) => value == 0.0 || value.abs() >= least,
+            ExprKind::Apply(Prim::Flush, _) => true,
             ExprKind::Const(Constant::Int(_))
             | ExprKind::Input(_)
             | ExprKind::Apply(..)

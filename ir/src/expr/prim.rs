@@ -161,6 +161,52 @@ impl Prim {
         )
     }
 
+    /// Whether a subnormal argument has another result than zero has, by more than a tiny number; `from`
+    /// is the dtype of the first argument.
+    pub(super) fn tells_tiny(self, from: DType, to: DType) -> bool {
+        use Prim::*;
+        match self {
+            Cast | Chop => from == DType::F32 && [DType::Bool, DType::F64].contains(&to),
+            Div | TruncDiv | FloorDiv | FloorMod | TruncMod => from.is_float(),
+            Log | Sqrt | Rsqrt | Lgamma | Floor | Ceil | Pow | Atan2 | NextAfter | Igamma
+            | Igammac | IgammaGradA | Zeta | Eq | Ne | Lt | Le | Gt | Ge => true,
+            _ => false,
+        }
+    }
+
+    /// Whether its result is tiny where an argument is.
+    pub(super) fn keeps_tiny(self) -> bool {
+        use Prim::*;
+        matches!(
+            self,
+            Neg | Abs
+                | Sign
+                | Expm1
+                | Log1p
+                | Sin
+                | Tan
+                | Asin
+                | Atan
+                | Sinh
+                | Tanh
+                | Asinh
+                | Atanh
+                | Erf
+                | Add
+                | Sub
+                | Mul
+                | Max
+                | Min
+                | Select
+                | Cast
+                | Chop
+                | Real
+                | Imag
+                | Complex
+                | Conj
+        )
+    }
+
     /// The dtype of the result for first arguments of these dtypes; `Cast` and `Chop` have none of
     /// their own.
     pub(super) fn result(self, args: &[DType]) -> DType {

@@ -67,17 +67,18 @@ extern "C" __global__ void __launch_bounds__(256) entry(const f32* __restrict__ 
         }
         barrier_();
         const f32 v_6 = whole_2;
-        const f32 v_7 = log_(v_6);
+        const f32 v_7 = flush_(v_6);
+        const f32 v_8 = log_(v_7);
         #pragma unroll
         for (u32 step_3 = 0u; step_3 < 4u; step_3++) {
             const u32 column_3 = first + step_3 * 256u;
             if (column_3 < 777u) {
                 const u32 at_3 = base + column_3;
-                const f32 v_8 = flush_(kept[step_3]);
-                const f32 v_9 = v_8 - v_2;
-                const f32 v_10 = v_9 - v_7;
-                const f32 v_11 = flush_(v_10);
-                out0[at_3] = v_11;
+                const f32 v_9 = flush_(kept[step_3]);
+                const f32 v_10 = v_9 - v_2;
+                const f32 v_11 = v_10 - v_8;
+                const f32 v_12 = flush_(v_11);
+                out0[at_3] = v_12;
             }
         }
     }

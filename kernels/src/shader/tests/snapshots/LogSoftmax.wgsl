@@ -21,15 +21,16 @@ fn main(@builtin(global_invocation_id) place: vec3<u32>) {
             acc_2 = acc_2 + v_6;
         }
         let v_7 = acc_2;
-        let v_8 = log_(v_7);
+        let v_8 = flush_(v_7);
+        let v_9 = log_(v_8);
         for (var column_3 = 0u; column_3 < 777u; column_3++) {
             let at_3 = base + column_3;
-            let v_9 = in0[at_3];
-            let v_10 = flush_(v_9);
-            let v_11 = v_10 - v_2;
-            let v_12 = v_11 - v_8;
-            let v_13 = flush_(v_12);
-            out0[at_3] = v_13;
+            let v_10 = in0[at_3];
+            let v_11 = flush_(v_10);
+            let v_12 = v_11 - v_2;
+            let v_13 = v_12 - v_9;
+            let v_14 = flush_(v_13);
+            out0[at_3] = v_14;
         }
     }
 }
