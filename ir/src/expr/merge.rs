@@ -89,7 +89,7 @@ impl ExprOperand {
 pub(super) struct ExprMerge {
     pub(super) nodes: Vec<ExprNode>,
     known: FastMap<ExprNode, ExprId>,
-    /// Which values have results of arithmetic in them that were not flushed.
+    /// Which of the first values have results of arithmetic in them that were not flushed.
     computed: Vec<bool>,
 }
 
@@ -97,8 +97,7 @@ impl ExprMerge {
     /// For expressions of so many nodes together.
     pub(super) fn with_capacity(n_nodes: usize) -> ExprMerge {
         let known = FastMap::with_capacity_and_hasher(n_nodes, Default::default());
-        let (nodes, computed) = (Vec::with_capacity(n_nodes), Vec::with_capacity(n_nodes));
-        ExprMerge { nodes, known, computed }
+        ExprMerge { nodes: Vec::with_capacity(n_nodes), known, computed: Vec::new() }
     }
 
     /// Copies an expression: `input` tells what its inputs are, where they do not stay.
@@ -118,11 +117,12 @@ impl ExprMerge {
     ) -> ExprId {
         let nodes = &expr.nodes[..=root.index()];
         let telling = telling(nodes);
+        let tells = |index: usize| telling.get(index).is_some_and(|&tells| tells);
         let mut ids: Vec<ExprId> = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
             let id = match &node.kind {
                 ExprKind::Input(position) => match input(*position) {
-                    Some(Ok(id)) if telling[index] => self.flushed(id),
+                    Some(Ok(id)) if tells(index) => self.flushed(id),
                     Some(Ok(id)) => id,
                     Some(Err(node)) => self.add(node),
                     None => self.add(node.clone()),
@@ -136,7 +136,7 @@ impl ExprMerge {
                     let args: SmallVec<[ExprId; 3]> =
                         args.iter().map(|arg| ids[arg.index()]).collect();
                     let is_needed = || {
-                        let shows = self.is_border(args[0]) || telling[index];
+                        let shows = self.is_border(args[0]) || tells(index);
                         index == root.index() || shows && !self.is_flushed(args[0])
                     };
                     if *prim == Prim::Flush && !is_needed() {
@@ -185,15 +185,14 @@ impl ExprMerge {
     }
 
     pub(super) fn add(&mut self, node: ExprNode) -> ExprId {
-        let id = add(&mut self.nodes, &mut self.known, node);
-        if id.index() == self.computed.len() {
-            self.computed.push(self.is_computed(id));
-        }
-        id
+        add(&mut self.nodes, &mut self.known, node)
     }
 
     /// A value as the op that computes it by itself returns it.
     fn flushed(&mut self, id: ExprId) -> ExprId {
+        for index in self.computed.len()..self.nodes.len() {
+            self.computed.push(self.is_computed(index));
+        }
         let dtype = self.nodes[id.index()].dtype;
         match self.computed[id.index()] && matches!(dtype, DType::F32 | DType::F64) {
             true => {
@@ -204,9 +203,10 @@ impl ExprMerge {
         }
     }
 
-    /// Whether the newest value has results of arithmetic in it that were not flushed.
-    fn is_computed(&self, id: ExprId) -> bool {
-        match &self.nodes[id.index()].kind {
+    /// Whether a value has results of arithmetic in it that were not flushed, where this is known of all
+    /// before it.
+    fn is_computed(&self, index: usize) -> bool {
+        match &self.nodes[index].kind {
             ExprKind::Input(_) | ExprKind::Const(_) | ExprKind::Apply(Prim::Flush, _) => false,
             ExprKind::Apply(prim, args) => {
                 !prim.keeps_bits() || args.iter().any(|arg| self.computed[arg.index()])

@@ -174,7 +174,7 @@ impl Prim {
         }
     }
 
-    /// Whether its result is tiny where an argument is.
+    /// Whether its result is tiny where an argument is, whatever the others are.
     pub(super) fn keeps_tiny(self) -> bool {
         use Prim::*;
         matches!(
@@ -192,8 +192,6 @@ impl Prim {
                 | Asinh
                 | Atanh
                 | Erf
-                | Add
-                | Sub
                 | Mul
                 | Max
                 | Min

@@ -5,29 +5,35 @@
 //! for a product that underflows, and `x * y + 1` is the same either way.
 
 use super::{ExprKind, ExprNode, prim::Prim};
+use smallvec::{SmallVec, smallvec};
 
 /// Whether each value is an argument of an op that tells subnormal numbers from zeros, directly or
-/// through ops that make tiny numbers of tiny ones, up to the next [`Prim::Flush`].
-pub(super) fn telling(nodes: &[ExprNode]) -> Vec<bool> {
-    let mut telling = vec![false; nodes.len()];
-    for (index, node) in nodes.iter().enumerate().rev() {
-        let tells = match &node.kind {
-            ExprKind::Apply(Prim::Flush, _) | ExprKind::Input(_) | ExprKind::Const(_) => false,
-            ExprKind::Apply(prim, args) => {
-                let from = nodes[args[0].index()].dtype;
-                let is_far = || args.iter().any(|arg| is_far(&nodes[arg.index()]));
-                prim.tells_tiny(from, node.dtype)
-                    || telling[index]
-                        && prim.keeps_tiny()
-                        && !(matches!(prim, Prim::Add | Prim::Sub) && is_far())
-            }
-            ExprKind::Reduce(..) => telling[index],
-        };
-        if tells {
+/// through ops that make tiny numbers of tiny ones, up to the next [`Prim::Flush`]; empty if none is.
+pub(super) fn telling(nodes: &[ExprNode]) -> SmallVec<[bool; 32]> {
+    let tells = |node: &ExprNode| match &node.kind {
+        ExprKind::Apply(prim, args) => prim.tells_tiny(nodes[args[0].index()].dtype, node.dtype),
+        ExprKind::Input(_) | ExprKind::Const(_) | ExprKind::Reduce(..) => false,
+    };
+    let Some(last) = nodes.iter().rposition(tells) else { return SmallVec::new() };
+    let mut telling: SmallVec<[bool; 32]> = smallvec![false; nodes.len()];
+    for (index, node) in nodes[..=last].iter().enumerate().rev() {
+        if tells(node) || telling[index] && is_tiny_with_args(nodes, node) {
             node.kind.args().iter().for_each(|arg| telling[arg.index()] = true);
         }
     }
     telling
+}
+
+/// Whether a value is tiny where an argument is, and not flushed.
+fn is_tiny_with_args(nodes: &[ExprNode], node: &ExprNode) -> bool {
+    match &node.kind {
+        ExprKind::Apply(Prim::Add | Prim::Sub, args) => {
+            !args.iter().any(|arg| is_far(&nodes[arg.index()]))
+        }
+        ExprKind::Apply(prim, _) => prim.keeps_tiny(),
+        ExprKind::Reduce(..) => true,
+        ExprKind::Input(_) | ExprKind::Const(_) => false,
+    }
 }
 
 /// Whether a value is a constant beside which tiny numbers do not show.
