@@ -106,10 +106,17 @@ fn renamed(
             let callees = ferroflow_ir::function::callees(&node.attrs);
             let of_callees = callees.iter().filter_map(|callee| library.gradient_of(callee));
             let of_callees: Vec<Arc<str>> = of_callees.collect();
-            let own = own.map(|(_, gradient)| gradient.function.clone());
-            for callee in callees.into_iter().chain(of_callees).chain(own) {
+            // A gradient takes values of functions that call this one, or that it is a copy of.
+            let captures = own.iter().flat_map(|(_, gradient)| &gradient.captures);
+            let around =
+                captures.map(|capture| &capture.function).filter(|&name| *name != def.name);
+            let around = around.filter(|&name| *name == root.name || library.get(name).is_ok());
+            let around: Vec<Arc<str>> = around.cloned().collect();
+            let own = own.iter().map(|(_, gradient)| gradient.function.clone());
+            for callee in callees.into_iter().chain(of_callees).chain(own).chain(around) {
                 if let Entry::Vacant(entry) = found.entry(callee) {
-                    let callee = library.get(entry.key())?;
+                    let is_root = *entry.key() == root.name;
+                    let callee = if is_root { root.clone() } else { library.get(entry.key())? };
                     entry.insert(callee.clone());
                     waiting.push(callee);
                 }
@@ -117,11 +124,6 @@ fn renamed(
         }
     }
     let renamed = FunctionLibrary::new();
-    // Gradients of nodes in the functions it calls may take values of its own.
-    let mut captures = gradients.values().flat_map(|gradient| &gradient.captures);
-    if captures.any(|capture| capture.function == root.name) {
-        found.insert(root.name.clone(), root.clone());
-    }
     for def in found.values() {
         renamed.insert(renamed_def(def, library, &rename))?;
         if let Some(gradient) = library.gradient_of(&def.name) {

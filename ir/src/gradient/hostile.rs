@@ -178,6 +178,31 @@ fn a_gradient_that_is_part_of_the_program_is_called() {
     assert!(again.gradients[0].is_some());
 }
 
+/// As the body of a loop that keeps what the gradient of the loop takes: its original is called by
+/// nothing.
+#[test]
+fn a_copy_of_a_function_has_the_values_that_gradients_in_the_original_take() {
+    let library = FunctionLibrary::new();
+    let original = with_own_gradient(&library);
+    library.insert(original.clone()).unwrap();
+    library.carry_gradient("Own-1", loaded("own", "factor", vec![Some(0)]));
+    let copy = FunctionDef { name: "copy".into(), ..original.clone() };
+    let n_calls = |def: &FunctionDef| {
+        let parts = differentiate(&library, def, &[true]).unwrap();
+        let is_call = |node: &NodeDef| node.attrs.get("f").is_some_and(|f| *f == named("own"));
+        parts.backward.graph.iter().filter(|(_, node)| is_call(node)).count()
+    };
+    assert_eq!([&original, &copy].map(n_calls), [1, 1]);
+    // A function that has a node of the name alone is something else.
+    let mut other = copy.clone();
+    let y = other.graph.find("y").unwrap();
+    let attrs = Attrs::clone(&other.graph[y].attrs).with("_gradient_op_type", "Own-2");
+    *other.graph.node_mut(y).attrs = attrs.into();
+    library.carry_gradient("Own-2", loaded("own", "factor", vec![Some(0)]));
+    let refused = error(&library, &other);
+    assert!(refused.contains("takes `factor` of the function `f` around it"), "{refused}");
+}
+
 #[test]
 fn gradients_that_do_not_fit_are_an_error() {
     for (gradient, expected) in [

@@ -65,7 +65,9 @@ pub(super) fn of_node(
             Some(AttrValue::Strings(names)) => noted(&def.graph, names)?,
             _ => {
                 let captures = gradient.captures.iter();
-                captures.map(|capture| capture_of(library, def, capture)).collect::<Result<_>>()?
+                captures
+                    .map(|capture| capture_of(library, def, node, capture))
+                    .collect::<Result<_>>()?
             }
         };
         Ok(FoundGradient { gradient, captures })
@@ -73,17 +75,24 @@ pub(super) fn of_node(
     Some(found())
 }
 
-/// The value of a function that a capture is: its own, or an argument by which it has that of a
-/// caller.
+/// The value of a function that a capture of the gradient of a node is: its own, or an argument by
+/// which it has that of a caller. TensorFlow has copies of functions besides (the body of a loop that
+/// keeps what a gradient takes): their values have the names of those of the original.
 fn capture_of(
     library: &FunctionLibrary,
     def: &FunctionDef,
+    node: &NodeDef,
     capture: &LoadedCapture,
 ) -> Result<Outlet> {
     if capture.function == def.name {
         return value(&def.graph, &capture.node, capture.index);
     }
     let caller = library.get(&capture.function)?;
+    let own_type = |node: &NodeDef| node.attrs.get(LoadedGradient::ATTRIBUTE).cloned();
+    let original = caller.graph.find(&node.name).map(|id| own_type(&caller.graph[id]));
+    if original.is_some_and(|original| original == own_type(node)) {
+        return value(&def.graph, &capture.node, capture.index);
+    }
     let outlet = value(&caller.graph, &capture.node, capture.index)?;
     let index = argument_of_callee(library, &caller, outlet, &def.name);
     index.and_then(|index| def.args.get(index)).map(|&arg| Outlet::new(arg, 0)).ok_or_else(|| {
