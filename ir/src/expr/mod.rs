@@ -270,6 +270,9 @@ impl Expr {
                 node.kind.args().iter().for_each(|arg| live[arg.index()] = true);
             }
         }
+        if live.iter().all(|&live| live) {
+            return self;
+        }
         let mut new_ids = vec![ExprId(0); self.nodes.len()];
         let mut nodes = Vec::new();
         for (index, mut node) in
