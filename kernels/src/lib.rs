@@ -52,7 +52,6 @@ pub mod kernel;
 pub mod kernel_graph;
 mod number;
 pub mod optimizer;
-mod pages;
 pub mod philox;
 pub mod plan;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]

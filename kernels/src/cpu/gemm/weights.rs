@@ -12,7 +12,7 @@ use super::{
     split::{self, BLOCK, Magnitudes, SplitUnit},
     vector::InstructionSet,
 };
-use crate::{Precision, pages::prefer_large, threads::Threads};
+use crate::{Precision, threads::Threads};
 use ferroflow_ir::{HostTensor, TensorIdentity, memory::HostMemory};
 use parking_lot::Mutex;
 use std::{
@@ -151,7 +151,6 @@ impl PackedMatrix {
             return None;
         };
         let mut packed = PackedMatrix { source, layout, memory, magnitudes: Vec::new() };
-        prefer_large(packed.memory.bytes_mut());
         let memory = bytemuck::cast_slice_mut(packed.memory.bytes_mut());
         packed.magnitudes = layout.pack(threads, data, memory);
         Some(packed)

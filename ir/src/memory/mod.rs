@@ -6,11 +6,13 @@
 //! than an op on so few elements. The lists are caches of the allocator and nothing else: they hold
 //! no values, and emptying them changes no result.
 
+mod lines;
+
 use crate::{
     budget::{self, Charge},
     error::{Error, Result},
 };
-use bytemuck::{Pod, Zeroable};
+use lines::{Line, Lines};
 use std::{
     cell::RefCell,
     mem,
@@ -32,13 +34,9 @@ const SMALL_BLOCKS: usize = 32;
 /// Bytes that are filled without a look at the budget of the call.
 const FILLED_AT_ONCE: usize = 16 << 20;
 
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
-struct Line([u8; ALIGNMENT]);
-
 /// A block of host memory, aligned to [`ALIGNMENT`].
 pub struct HostMemory {
-    lines: Box<[Line]>,
+    lines: Lines,
     len: usize,
     /// Its share of the budget of the call that made it.
     charge: Option<Box<Charge>>,
@@ -128,26 +126,13 @@ fn boxed(charge: Option<Charge>) -> Option<Box<Charge>> {
     charge.map(Box::new)
 }
 
-/// Lines that are set to zero between two looks at the budget of the call.
-const LINES_BETWEEN_LOOKS: usize = (64 << 20) / ALIGNMENT;
-
-/// A block of zeros from the system. Setting gigabytes to zero takes seconds, so it ends by the budget.
-fn fresh(len: usize) -> Result<Box<[Line]>> {
+/// A block of zeros from the system.
+fn fresh(len: usize) -> Result<Lines> {
     let n_lines = if len < SHARED_FROM { len.div_ceil(ALIGNMENT) } else { size_class(len) };
-    let refused = || {
+    Lines::zeroed(n_lines).ok_or_else(|| {
         let limit = isize::MAX as u64;
         Error::Limit { what: "host memory".into(), needed: format!("{len} bytes"), limit }
-    };
-    if n_lines <= LINES_BETWEEN_LOOKS {
-        return bytemuck::allocation::try_zeroed_slice_box(n_lines).map_err(|()| refused());
-    }
-    let mut lines: Vec<Line> = Vec::new();
-    lines.try_reserve_exact(n_lines).map_err(|_| refused())?;
-    while lines.len() < n_lines {
-        budget::tick();
-        lines.resize(n_lines.min(lines.len() + LINES_BETWEEN_LOOKS), Line::zeroed());
-    }
-    Ok(lines.into_boxed_slice())
+    })
 }
 
 impl Drop for HostMemory {
@@ -166,7 +151,7 @@ impl Drop for HostMemory {
 }
 
 /// A free block for `len` bytes, if there is one.
-fn take(len: usize) -> Option<Box<[Line]>> {
+fn take(len: usize) -> Option<Lines> {
     match len {
         0 => None,
         _ if len < SHARED_FROM => take_small(len.div_ceil(ALIGNMENT)),
@@ -184,17 +169,17 @@ fn size_class(len: usize) -> usize {
 
 thread_local! {
     /// Free blocks of 1, 2, … lines.
-    static SMALL: RefCell<[Vec<Box<[Line]>>; SHARED_FROM / ALIGNMENT]> =
+    static SMALL: RefCell<[Vec<Lines>; SHARED_FROM / ALIGNMENT]> =
         const { RefCell::new([const { Vec::new() }; SHARED_FROM / ALIGNMENT]) };
 }
 
-fn take_small(n_lines: usize) -> Option<Box<[Line]>> {
+fn take_small(n_lines: usize) -> Option<Lines> {
     // A thread that is ending has no list any more.
     SMALL.try_with(|small| small.borrow_mut()[n_lines - 1].pop()).ok().flatten()
 }
 
-fn put_small(lines: Box<[Line]>) {
-    let put = |small: &RefCell<[Vec<Box<[Line]>>; SHARED_FROM / ALIGNMENT]>| {
+fn put_small(lines: Lines) {
+    let put = |small: &RefCell<[Vec<Lines>; SHARED_FROM / ALIGNMENT]>| {
         let free = &mut small.borrow_mut()[lines.len() - 1];
         if free.len() < SMALL_BLOCKS {
             free.push(lines);
@@ -209,7 +194,7 @@ struct Bin {
     n_lines: usize,
     /// Number of the last use of the class.
     used: u64,
-    blocks: Vec<Box<[Line]>>,
+    blocks: Vec<Lines>,
 }
 
 struct Pool {
@@ -231,7 +216,7 @@ impl Pool {
         Pool { bins: Vec::new(), bytes: 0, uses: 0, limit }
     }
 
-    fn take(&mut self, n_lines: usize) -> Option<Box<[Line]>> {
+    fn take(&mut self, n_lines: usize) -> Option<Lines> {
         let index = self.bins.binary_search_by_key(&n_lines, |bin| bin.n_lines).ok()?;
         let lines = self.bin(index).blocks.pop()?;
         self.bytes -= n_lines * ALIGNMENT;
@@ -240,7 +225,7 @@ impl Pool {
 
     /// Keeps a block, and returns those that make room for it: of the classes that were not used for longest.
     /// Otherwise blocks of sizes that a program is done with would fill the pool for good.
-    fn put(&mut self, lines: Box<[Line]>) -> Vec<Box<[Line]>> {
+    fn put(&mut self, lines: Lines) -> Vec<Lines> {
         let n_lines = lines.len();
         if n_lines * ALIGNMENT > self.limit {
             return vec![lines];
@@ -282,23 +267,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_blocks_end_by_the_budget() {
-        let cancellation = budget::Cancellation::new();
-        let options = budget::CallOptions {
-            cancellation: Some(cancellation.clone()),
-            ..budget::CallOptions::default()
-        };
-        let _entered = budget::CallBudget::new(options, None).enter();
-        let len = (LINES_BETWEEN_LOOKS + 1) * ALIGNMENT;
-        assert!(fresh(len).unwrap().len() > LINES_BETWEEN_LOOKS);
-        cancellation.cancel();
-        let ended = std::panic::catch_unwind(|| fresh(len).map(drop)).unwrap_err();
-        assert!(ended.is::<budget::Interruption>());
-    }
-
-    #[test]
     fn blocks_are_aligned_and_sized() {
-        for len in [0, 1, 63, 64, 65, 4095, 4096, 5000, 1 << 20] {
+        for len in [0, 1, 63, 64, 65, 4095, 4096, 5000, 1 << 20, 5 << 20] {
             let mut memory = HostMemory::recycled(len).unwrap();
             assert_eq!(memory.bytes().len(), len);
             assert_eq!(memory.bytes_mut().as_ptr() as usize % ALIGNMENT, 0);
@@ -328,7 +298,7 @@ mod tests {
 
     #[test]
     fn sizes_that_are_no_longer_used_make_room() {
-        let block = |n_lines: usize| vec![Line([0; ALIGNMENT]); n_lines].into_boxed_slice();
+        let block = |n_lines: usize| Lines::zeroed(n_lines).unwrap();
         let mut pool = Pool::new(10 * ALIGNMENT);
         for n_lines in [4, 3, 3] {
             assert!(pool.put(block(n_lines)).is_empty());
