@@ -70,7 +70,7 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/src/cpu/gemm/vector/mod.rs",
     "kernels/src/cpu/gemm/vector/quad.rs",
     "kernels/src/cpu/machine.rs",
-    "kernels/src/pages.rs",
+    "kernels/src/cpu/nontemporal.rs",
     "kernels/src/cuda/compile.rs",
     "kernels/src/cuda/driver.rs",
     "kernels/src/cuda/graph.rs",

@@ -1,5 +1,6 @@
 //! Elements as things that are moved: any plain type by its size, strings, handles.
 
+use super::nontemporal::copy_bytes;
 use crate::{error::Result, kernel::Io};
 use bytemuck::Zeroable;
 use bytes::Bytes;
@@ -25,6 +26,11 @@ pub(crate) trait Cell: Clone + Send + Sync + 'static {
 
     /// Value of an empty cell: 0, or an empty string.
     fn blank() -> Self;
+
+    /// Copies elements to memory that is not read soon, by non-temporal stores where there are any.
+    fn copy_nontemporal(from: &[Self], to: &mut [Self]) {
+        to.clone_from_slice(from);
+    }
 }
 
 macro_rules! plain {
@@ -51,6 +57,10 @@ macro_rules! plain {
 
             fn blank() -> Self {
                 Self::zeroed()
+            }
+
+            fn copy_nontemporal(from: &[Self], to: &mut [Self]) {
+                copy_bytes(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to));
             }
         }
     )*};

@@ -1,6 +1,6 @@
 //! Joining and filling: `ConcatV2`, `Pack`, `Fill`, `Empty`.
 
-use super::{Build, cell::Cell, dispatch::with_cell};
+use super::{Build, cell::Cell, dispatch::with_cell, nontemporal::RunCopies};
 use crate::{
     device::OpCall,
     error::Result,
@@ -44,14 +44,14 @@ fn join<T: Cell>(plan: Plan) -> Arc<dyn Kernel> {
             .collect::<Result<_>>()?;
         let threads = io.threads();
         T::write(io, 0, plan.dtype, &plan.shape, |out| {
-            let rows_per_piece = (PIECE / row.max(1)).max(1);
+            let (rows_per_piece, n) = ((PIECE / row.max(1)).max(1), out.len());
             threads.for_each_piece(out, rows_per_piece * row, |start, out| {
-                let first = start / row.max(1);
+                let (first, copies) = (start / row.max(1), RunCopies::to::<T>(n));
                 for (index, out) in out.chunks_mut(row).enumerate() {
                     let mut rest = out;
                     for (source, run) in &sources {
                         let (own, later) = rest.split_at_mut(*run);
-                        own.clone_from_slice(&source[(first + index) * run..][..*run]);
+                        copies.copy(&source[(first + index) * run..][..*run], own);
                         rest = later;
                     }
                 }

@@ -39,6 +39,7 @@ mod lstm;
 pub mod machine;
 mod matmul;
 mod moving_call;
+mod nontemporal;
 mod nonzero;
 mod one_hot;
 mod pad;

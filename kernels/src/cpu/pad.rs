@@ -4,6 +4,7 @@ use super::{
     Build,
     cell::Cell,
     dispatch::{with_cell, with_number},
+    nontemporal::RunCopies,
 };
 use crate::{
     device::OpCall,
@@ -106,15 +107,16 @@ fn pad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let (from, to) = (plan.row.size * plan.inner, plan.row.padded() * plan.inner);
             let before = plan.row.before * plan.inner;
             T::write(io, 0, dtype, &shape, |out| {
-                let rows_per_piece = (PIECE / to.max(1)).max(1);
+                let (rows_per_piece, len) = ((PIECE / to.max(1)).max(1), out.len());
                 threads.for_each_piece(out, rows_per_piece * to, |start, out| {
+                    let copies = RunCopies::to::<T>(len);
                     for (n, out) in out.chunks_exact_mut(to).enumerate() {
                         let Some(row) = plan.row(start / to + n, Dim::inside) else {
                             out.fill(value.clone());
                             continue;
                         };
                         out[..before].fill(value.clone());
-                        out[before..before + from].clone_from_slice(&source[row * from..][..from]);
+                        copies.copy(&source[row * from..][..from], &mut out[before..before + from]);
                         out[before + from..].fill(value.clone());
                     }
                 });

@@ -9,11 +9,25 @@ use smallvec::SmallVec;
 ///
 /// When the window does not [fit](StridedView::fits) the source.
 pub fn read<T: Clone>(view: &StridedView, source: &[T], start: usize, out: &mut [T]) {
+    read_by(view, source, start, out, |from, to| to.clone_from_slice(from));
+}
+
+/// As [`read`], where `copy` copies contiguous runs.
+pub(crate) fn read_by<T: Clone>(
+    view: &StridedView,
+    source: &[T],
+    start: usize,
+    out: &mut [T],
+    copy: impl Fn(&[T], &mut [T]),
+) {
     let n = out.len();
     let mut rest = out;
     for_each_run(view, start, n, |first, stride, run| {
         let (now, later) = std::mem::take(&mut rest).split_at_mut(run);
-        read_run(source, first, stride, now);
+        match stride {
+            1 => copy(&source[first as usize..][..run], now),
+            _ => read_run(source, first, stride, now),
+        }
         rest = later;
     });
 }
@@ -83,7 +97,6 @@ fn for_each_run(
 fn read_run<T: Clone>(source: &[T], first: isize, stride: isize, out: &mut [T]) {
     let first = first as usize;
     match stride {
-        1 => out.clone_from_slice(&source[first..first + out.len()]),
         0 => out.fill(source[first].clone()),
         stride if stride > 0 => {
             let cells = source[first..].iter().step_by(stride as usize);

@@ -2,7 +2,7 @@
 
 mod moving;
 
-use super::{cell::Cell, dispatch::with_cell};
+use super::{cell::Cell, dispatch::with_cell, nontemporal::RunCopies};
 use crate::{
     device::OpCall,
     error::Result,
@@ -66,9 +66,14 @@ impl Way {
         let (source, threads) = (T::read(io, 0)?, io.threads());
         T::write(io, index, dtype, shape, |out| {
             match self {
-                Way::InOrder(view) => threads.for_each_piece(out, PIECE, |start, piece| {
-                    strided::read(view, source, start, piece);
-                }),
+                Way::InOrder(view) => {
+                    let n = out.len();
+                    threads.for_each_piece(out, PIECE, |start, piece| {
+                        let copies = RunCopies::to::<T>(n);
+                        let copy = |from: &[T], to: &mut [T]| copies.copy(from, to);
+                        strided::read_by(view, source, start, piece, copy);
+                    });
+                }
                 Way::InBlocks(blocks) => {
                     threads.for_each_piece(out, blocks.band(), |start, piece| {
                         blocks.read(source, start, piece);
