@@ -194,12 +194,22 @@ impl ExprMerge {
             self.computed.push(self.is_computed(index));
         }
         let dtype = self.nodes[id.index()].dtype;
-        match self.computed[id.index()] && matches!(dtype, DType::F32 | DType::F64) {
-            true => {
-                let kind = ExprKind::Apply(Prim::Flush, SmallVec::from_slice(&[id]));
-                self.add(ExprNode { kind, dtype })
+        if !self.computed[id.index()] {
+            return id;
+        }
+        let mut apply = |prim, arg, dtype| {
+            let kind = ExprKind::Apply(prim, SmallVec::from_slice(&[arg]));
+            self.add(ExprNode { kind, dtype })
+        };
+        match dtype {
+            DType::F32 | DType::F64 => apply(Prim::Flush, id, dtype),
+            // Of the range of `f32`.
+            DType::BF16 => {
+                let wide = apply(Prim::Cast, id, DType::F32);
+                let flushed = apply(Prim::Flush, wide, DType::F32);
+                apply(Prim::Cast, flushed, dtype)
             }
-            false => id,
+            _ => id,
         }
     }
 

@@ -5,7 +5,6 @@ use super::{
     cell::Cell,
     dispatch::with_cell,
     index::{Bad, OUTSIDE, checked_index, checked_indices},
-    nontemporal::RunCopies,
 };
 use crate::{
     device::OpCall,
@@ -107,17 +106,16 @@ fn kernel<T: Cell>(plan: Plan) -> Arc<dyn Kernel> {
         // Elements of a block: what the indices of one batch choose from.
         let block = plan.dims.iter().product::<usize>() * plan.inner;
         T::write(io, 0, plan.dtype, &plan.shape, |out| {
-            let (rows_per_piece, n) = ((PIECE / plan.inner.max(1)).max(1), out.len());
+            let rows_per_piece = (PIECE / plan.inner.max(1)).max(1);
             threads.for_each_piece(out, rows_per_piece * plan.inner, |start, out| {
-                let (row, copies) = (start / plan.inner, RunCopies::to::<T>(n));
+                let row = start / plan.inner;
                 let (mut number, mut first) = (row / count, row % count);
                 let mut rest = out;
                 while !rest.is_empty() {
                     let rows = (count - first).min(rest.len() / plan.inner);
                     let (now, later) = rest.split_at_mut(rows * plan.inner);
                     let indices = &indices[number / plan.outer * count + first..][..rows];
-                    let source = &source[number * block..][..block];
-                    copy_rows(&copies, (source, plan.inner), indices, now);
+                    copy_rows(&source[number * block..][..block], indices, plan.inner, now);
                     (rest, first, number) = (later, 0, number + 1);
                 }
             });
@@ -138,12 +136,7 @@ fn row<T: Cell>(plan: Plan, size: usize) -> Arc<dyn Kernel> {
     })
 }
 
-fn copy_rows<T: Cell>(
-    copies: &RunCopies,
-    (source, inner): (&[T], usize),
-    places: &[usize],
-    out: &mut [T],
-) {
+fn copy_rows<T: Cell>(source: &[T], places: &[usize], inner: usize, out: &mut [T]) {
     if inner == 1 {
         for (out, &place) in out.iter_mut().zip(places) {
             *out = source.get(place).cloned().unwrap_or_else(T::blank);
@@ -154,7 +147,7 @@ fn copy_rows<T: Cell>(
         if place == OUTSIDE {
             out.fill_with(T::blank);
         } else {
-            copies.copy(&source[place * inner..][..inner], out);
+            out.clone_from_slice(&source[place * inner..][..inner]);
         }
     }
 }
