@@ -14,13 +14,13 @@ use crate::{elementwise::lines::STREAMED_FROM, simd::last_level_cache};
 /// Bytes of runs of which nearly all are in whole lines.
 const LEAST_RUN: usize = 512;
 
-/// Copies to parts of one result. What they write is there for other threads once this is dropped.
+/// Copies to parts of one result, or of several that are written together. What they write is there for other threads once this is dropped.
 pub(super) struct RunCopies {
     is_nontemporal: bool,
 }
 
 impl RunCopies {
-    /// For a result of so many elements.
+    /// For results of so many elements together.
     pub(super) fn to<T: Cell>(n_elements: usize) -> RunCopies {
         let least = last_level_cache().map_or(STREAMED_FROM, |bytes| STREAMED_FROM.max(bytes / 4));
         RunCopies {
@@ -29,6 +29,7 @@ impl RunCopies {
     }
 
     /// Copies a run of elements to one that is as long.
+    #[inline]
     pub(super) fn copy<T: Cell>(&self, from: &[T], to: &mut [T]) {
         match self.is_nontemporal && size_of_val(from) >= LEAST_RUN {
             true => T::copy_nontemporal(from, to),
@@ -87,7 +88,7 @@ const LINE: usize = 64;
 #[target_feature(enable = "avx")]
 unsafe fn stream(from: &[[u8; LINE]], to: &mut [[u8; LINE]]) {
     use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_stream_si256};
-    debug_assert!(to.as_ptr().align_offset(LINE) == 0, "whole lines");
+    debug_assert!(to.is_empty() || to.as_ptr().align_offset(LINE) == 0, "whole lines");
     for (from, to) in from.iter().zip(to) {
         let (from, to) = (from.as_ptr().cast::<__m256i>(), to.as_mut_ptr().cast::<__m256i>());
         // SAFETY: a line is two vectors, and the line that is written is aligned to both.

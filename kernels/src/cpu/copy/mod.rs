@@ -36,10 +36,8 @@ pub(super) fn compile(
 fn copy<T: Cell>(dtype: DType, views: Vec<StridedView>, shapes: Vec<Shape>) -> Arc<dyn Kernel> {
     let ways: Vec<Way> = views.into_iter().map(Way::of).collect();
     Arc::new(move |io: &mut Io<'_>| {
-        ways.iter()
-            .zip(&shapes)
-            .enumerate()
-            .try_for_each(|(index, (way, shape))| way.copy::<T>(io, (index, dtype, shape)))
+        let mut ways = ways.iter().enumerate();
+        ways.try_for_each(|(index, way)| way.copy::<T>(io, (index, dtype), &shapes))
     })
 }
 
@@ -57,23 +55,22 @@ impl Way {
         }
     }
 
-    /// Copies a window of input 0 to an output of this dtype and shape.
+    /// Copies a window of input 0 to an output of this dtype; the outputs have these shapes.
     fn copy<T: Cell>(
         &self,
         io: &mut Io<'_>,
-        (index, dtype, shape): (usize, DType, &Shape),
+        (index, dtype): (usize, DType),
+        shapes: &[Shape],
     ) -> Result<()> {
         let (source, threads) = (T::read(io, 0)?, io.threads());
-        T::write(io, index, dtype, shape, |out| {
+        let n_elements = shapes.iter().map(Shape::num_elements).sum();
+        T::write(io, index, dtype, &shapes[index], |out| {
             match self {
-                Way::InOrder(view) => {
-                    let n = out.len();
-                    threads.for_each_piece(out, PIECE, |start, piece| {
-                        let copies = RunCopies::to::<T>(n);
-                        let copy = |from: &[T], to: &mut [T]| copies.copy(from, to);
-                        strided::read_by(view, source, start, piece, copy);
-                    });
-                }
+                Way::InOrder(view) => threads.for_each_piece(out, PIECE, |start, piece| {
+                    let copies = RunCopies::to::<T>(n_elements);
+                    let copy = |from: &[T], to: &mut [T]| copies.copy(from, to);
+                    strided::read_by(view, source, start, piece, copy);
+                }),
                 Way::InBlocks(blocks) => {
                     threads.for_each_piece(out, blocks.band(), |start, piece| {
                         blocks.read(source, start, piece);

@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// The windows of a call.
 type ViewRule = fn(&OpContext<'_>) -> ferroflow_ir::Result<Vec<StridedView>>;
 
-/// Copies a window to an output.
-type CopyWindow = fn(&Way, &mut Io<'_>, (usize, DType, &Shape)) -> Result<()>;
+/// Copies a window to an output of those of these shapes.
+type CopyWindow = fn(&Way, &mut Io<'_>, (usize, DType), &[Shape]) -> Result<()>;
 
 /// Compiles a view op of which some host inputs are not known; `None` where the shape of a result is not
 /// either.
@@ -59,7 +59,7 @@ impl Kernel for MovingView {
         if let Some(slice) = &self.slice {
             let [begin, end] = self.call.bounds(io);
             if let Some(view) = slice.view(&begin, &end) {
-                return (self.copy)(&Way::InOrder(view), io, (0, self.dtype, &self.shapes[0]));
+                return (self.copy)(&Way::InOrder(view), io, (0, self.dtype), &self.shapes);
             }
             // What is wrong, the rule tells.
         }
@@ -75,7 +75,7 @@ impl Kernel for MovingView {
         })?;
         for (index, view) in views.into_iter().enumerate() {
             let way = Way::InOrder(view.simplified());
-            (self.copy)(&way, io, (index, self.dtype, &self.shapes[index]))?;
+            (self.copy)(&way, io, (index, self.dtype), &self.shapes)?;
         }
         Ok(())
     }
