@@ -89,7 +89,7 @@ impl ExprOperand {
 pub(super) struct ExprMerge {
     pub(super) nodes: Vec<ExprNode>,
     known: FastMap<ExprNode, ExprId>,
-    /// Which of the first values have results of arithmetic in them that were not flushed.
+    /// Whether each of the first values has results of arithmetic in it that were not flushed.
     computed: Vec<bool>,
 }
 

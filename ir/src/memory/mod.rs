@@ -6,13 +6,13 @@
 //! than an op on so few elements. The lists are caches of the allocator and nothing else: they hold
 //! no values, and emptying them changes no result.
 
-mod lines;
+mod block;
 
 use crate::{
     budget::{self, Charge},
     error::{Error, Result},
 };
-use lines::{Line, Lines};
+use block::{CacheLine, MemoryBlock};
 use std::{
     cell::RefCell,
     mem,
@@ -36,7 +36,7 @@ const FILLED_AT_ONCE: usize = 16 << 20;
 
 /// A block of host memory, aligned to [`ALIGNMENT`].
 pub struct HostMemory {
-    lines: Lines,
+    lines: MemoryBlock,
     len: usize,
     /// Its share of the budget of the call that made it.
     charge: Option<Box<Charge>>,
@@ -95,7 +95,7 @@ impl HostMemory {
         // Blocks that come back to the lists must be taken from them, or they would only grow.
         let lines = match take(len) {
             Some(mut lines) => {
-                let bytes = &mut bytemuck::cast_slice_mut::<Line, u8>(&mut lines)[..len];
+                let bytes = &mut bytemuck::cast_slice_mut::<CacheLine, u8>(&mut lines)[..len];
                 for part in bytes.chunks_mut(FILLED_AT_ONCE) {
                     budget::tick();
                     part.fill(0);
@@ -127,9 +127,9 @@ fn boxed(charge: Option<Charge>) -> Option<Box<Charge>> {
 }
 
 /// A block of zeros from the system.
-fn fresh(len: usize) -> Result<Lines> {
+fn fresh(len: usize) -> Result<MemoryBlock> {
     let n_lines = if len < SHARED_FROM { len.div_ceil(ALIGNMENT) } else { size_class(len) };
-    Lines::zeroed(n_lines).ok_or_else(|| {
+    MemoryBlock::zeroed(n_lines).ok_or_else(|| {
         let limit = isize::MAX as u64;
         Error::Limit { what: "host memory".into(), needed: format!("{len} bytes"), limit }
     })
@@ -151,7 +151,7 @@ impl Drop for HostMemory {
 }
 
 /// A free block for `len` bytes, if there is one.
-fn take(len: usize) -> Option<Lines> {
+fn take(len: usize) -> Option<MemoryBlock> {
     match len {
         0 => None,
         _ if len < SHARED_FROM => take_small(len.div_ceil(ALIGNMENT)),
@@ -169,17 +169,17 @@ fn size_class(len: usize) -> usize {
 
 thread_local! {
     /// Free blocks of 1, 2, … lines.
-    static SMALL: RefCell<[Vec<Lines>; SHARED_FROM / ALIGNMENT]> =
+    static SMALL: RefCell<[Vec<MemoryBlock>; SHARED_FROM / ALIGNMENT]> =
         const { RefCell::new([const { Vec::new() }; SHARED_FROM / ALIGNMENT]) };
 }
 
-fn take_small(n_lines: usize) -> Option<Lines> {
+fn take_small(n_lines: usize) -> Option<MemoryBlock> {
     // A thread that is ending has no list any more.
     SMALL.try_with(|small| small.borrow_mut()[n_lines - 1].pop()).ok().flatten()
 }
 
-fn put_small(lines: Lines) {
-    let put = |small: &RefCell<[Vec<Lines>; SHARED_FROM / ALIGNMENT]>| {
+fn put_small(lines: MemoryBlock) {
+    let put = |small: &RefCell<[Vec<MemoryBlock>; SHARED_FROM / ALIGNMENT]>| {
         let free = &mut small.borrow_mut()[lines.len() - 1];
         if free.len() < SMALL_BLOCKS {
             free.push(lines);
@@ -194,7 +194,7 @@ struct Bin {
     n_lines: usize,
     /// Number of the last use of the class.
     used: u64,
-    blocks: Vec<Lines>,
+    blocks: Vec<MemoryBlock>,
 }
 
 struct Pool {
@@ -216,7 +216,7 @@ impl Pool {
         Pool { bins: Vec::new(), bytes: 0, uses: 0, limit }
     }
 
-    fn take(&mut self, n_lines: usize) -> Option<Lines> {
+    fn take(&mut self, n_lines: usize) -> Option<MemoryBlock> {
         let index = self.bins.binary_search_by_key(&n_lines, |bin| bin.n_lines).ok()?;
         let lines = self.bin(index).blocks.pop()?;
         self.bytes -= n_lines * ALIGNMENT;
@@ -225,7 +225,7 @@ impl Pool {
 
     /// Keeps a block, and returns those that make room for it: of the classes that were not used for longest.
     /// Otherwise blocks of sizes that a program is done with would fill the pool for good.
-    fn put(&mut self, lines: Lines) -> Vec<Lines> {
+    fn put(&mut self, lines: MemoryBlock) -> Vec<MemoryBlock> {
         let n_lines = lines.len();
         if n_lines * ALIGNMENT > self.limit {
             return vec![lines];
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn sizes_that_are_no_longer_used_make_room() {
-        let block = |n_lines: usize| Lines::zeroed(n_lines).unwrap();
+        let block = |n_lines: usize| MemoryBlock::zeroed(n_lines).unwrap();
         let mut pool = Pool::new(10 * ALIGNMENT);
         for n_lines in [4, 3, 3] {
             assert!(pool.put(block(n_lines)).is_empty());

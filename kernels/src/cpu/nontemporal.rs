@@ -9,6 +9,8 @@
 )]
 
 use super::cell::Cell;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::has_avx2;
 use crate::{elementwise::lines::STREAMED_FROM, simd::last_level_cache};
 
 /// Bytes of runs of which nearly all are in whole lines.
@@ -46,10 +48,10 @@ impl Drop for RunCopies {
     }
 }
 
-/// Whether the processor has non-temporal stores.
+/// Whether there are non-temporal stores of vectors.
 fn has_stores() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return is_x86_feature_detected!("avx");
+    return has_avx2();
     #[cfg(not(target_arch = "x86_64"))]
     false
 }
@@ -62,7 +64,7 @@ fn has_stores() -> bool {
 pub(super) fn copy_bytes(from: &[u8], to: &mut [u8]) {
     assert_eq!(from.len(), to.len(), "a copy of all bytes");
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx") {
+    if has_avx2() {
         // The parts before and behind whole lines are in lines that others write as well.
         let before = to.as_ptr().align_offset(LINE).min(to.len());
         let (first, rest) = to.split_at_mut(before);
@@ -85,7 +87,7 @@ const LINE: usize = 64;
 ///
 /// `to` is aligned to a line.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx")]
+#[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn stream(from: &[[u8; LINE]], to: &mut [[u8; LINE]]) {
     use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_stream_si256};
     debug_assert!(to.is_empty() || to.as_ptr().align_offset(LINE) == 0, "whole lines");
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_at_any_place_are_copied() {
+    fn bytes_at_any_offset_are_copied() {
         let from: Vec<u8> = (0..1000).map(|index| (index % 251) as u8).collect();
         for (start, at, len) in
             [(0, 0, 1000), (1, 0, 999), (3, 61, 700), (0, 64, 64), (9, 5, 3), (7, 7, 0)]

@@ -14,75 +14,75 @@ const LINES_BETWEEN_LOOKS: usize = (64 << 20) / ALIGNMENT;
 
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
-pub(super) struct Line([u8; ALIGNMENT]);
+pub(super) struct CacheLine([u8; ALIGNMENT]);
 
 /// Lines, of the allocator or of a mapping.
-pub(super) enum Lines {
-    Allocated(Box<[Line]>),
+pub(super) enum MemoryBlock {
+    Allocated(Box<[CacheLine]>),
     #[cfg(target_os = "linux")]
-    Mapped(mapped::MappedLines),
+    Mapped(mapped::MappedBlock),
 }
 
-impl Lines {
+impl MemoryBlock {
     /// So many lines of zeros; `None` when the system refuses them.
-    pub(super) fn zeroed(n_lines: usize) -> Option<Lines> {
+    pub(super) fn zeroed(n_lines: usize) -> Option<MemoryBlock> {
         #[cfg(target_os = "linux")]
         if n_lines >= mapped::LEAST_LINES {
-            return mapped::MappedLines::zeroed(n_lines).map(Lines::Mapped);
+            return mapped::MappedBlock::zeroed(n_lines).map(MemoryBlock::Mapped);
         }
-        Lines::allocated(n_lines)
+        MemoryBlock::allocated(n_lines)
     }
 
     /// Lines of the allocator, which writes all of them. Setting gigabytes to zero takes seconds, so it ends by the
     /// budget of the call.
-    fn allocated(n_lines: usize) -> Option<Lines> {
+    fn allocated(n_lines: usize) -> Option<MemoryBlock> {
         if n_lines <= LINES_BETWEEN_LOOKS {
             let lines = bytemuck::allocation::try_zeroed_slice_box(n_lines);
-            return lines.ok().map(Lines::Allocated);
+            return lines.ok().map(MemoryBlock::Allocated);
         }
-        let mut lines: Vec<Line> = Vec::new();
+        let mut lines: Vec<CacheLine> = Vec::new();
         lines.try_reserve_exact(n_lines).ok()?;
         while lines.len() < n_lines {
             budget::tick();
-            lines.resize(n_lines.min(lines.len() + LINES_BETWEEN_LOOKS), Line::zeroed());
+            lines.resize(n_lines.min(lines.len() + LINES_BETWEEN_LOOKS), CacheLine::zeroed());
         }
-        Some(Lines::Allocated(lines.into_boxed_slice()))
+        Some(MemoryBlock::Allocated(lines.into_boxed_slice()))
     }
 }
 
-impl Default for Lines {
-    fn default() -> Lines {
-        Lines::Allocated(Box::default())
+impl Default for MemoryBlock {
+    fn default() -> MemoryBlock {
+        MemoryBlock::Allocated(Box::default())
     }
 }
 
-impl Deref for Lines {
-    type Target = [Line];
+impl Deref for MemoryBlock {
+    type Target = [CacheLine];
 
     #[inline]
-    fn deref(&self) -> &[Line] {
+    fn deref(&self) -> &[CacheLine] {
         match self {
-            Lines::Allocated(lines) => lines,
+            MemoryBlock::Allocated(lines) => lines,
             #[cfg(target_os = "linux")]
-            Lines::Mapped(lines) => lines.as_slice(),
+            MemoryBlock::Mapped(lines) => lines.as_slice(),
         }
     }
 }
 
-impl DerefMut for Lines {
+impl DerefMut for MemoryBlock {
     #[inline]
-    fn deref_mut(&mut self) -> &mut [Line] {
+    fn deref_mut(&mut self) -> &mut [CacheLine] {
         match self {
-            Lines::Allocated(lines) => lines,
+            MemoryBlock::Allocated(lines) => lines,
             #[cfg(target_os = "linux")]
-            Lines::Mapped(lines) => lines.as_mut_slice(),
+            MemoryBlock::Mapped(lines) => lines.as_mut_slice(),
         }
     }
 }
 
 #[cfg(target_os = "linux")]
 mod mapped {
-    use super::{ALIGNMENT, Line};
+    use super::{ALIGNMENT, CacheLine};
     use memmap2::{Advice, MmapMut};
     use std::ops::Range;
 
@@ -93,30 +93,30 @@ mod mapped {
     pub(super) const LEAST_LINES: usize = LARGE_PAGE / ALIGNMENT;
 
     /// Lines of a mapping, from the beginning of a large page on.
-    pub(in crate::memory) struct MappedLines {
+    pub(in crate::memory) struct MappedBlock {
         mapping: MmapMut,
         bytes: Range<usize>,
     }
 
-    impl MappedLines {
+    impl MappedBlock {
         /// So many lines, which are zeros and no memory before they are written.
-        pub(super) fn zeroed(n_lines: usize) -> Option<MappedLines> {
+        pub(super) fn zeroed(n_lines: usize) -> Option<MappedBlock> {
             let len = n_lines.checked_mul(ALIGNMENT)?;
             let mapping = MmapMut::map_anon(len.checked_add(LARGE_PAGE)?).ok()?;
             let start = mapping.as_ptr().align_offset(LARGE_PAGE);
             // Small pages for the rest, of which a large one would waste some. A system without large pages
             // refuses.
             let _ = mapping.advise_range(Advice::HugePage, start, len / LARGE_PAGE * LARGE_PAGE);
-            Some(MappedLines { mapping, bytes: start..start + len })
+            Some(MappedBlock { mapping, bytes: start..start + len })
         }
 
         #[inline]
-        pub(super) fn as_slice(&self) -> &[Line] {
+        pub(super) fn as_slice(&self) -> &[CacheLine] {
             bytemuck::cast_slice(&self.mapping[self.bytes.clone()])
         }
 
         #[inline]
-        pub(super) fn as_mut_slice(&mut self) -> &mut [Line] {
+        pub(super) fn as_mut_slice(&mut self) -> &mut [CacheLine] {
             bytemuck::cast_slice_mut(&mut self.mapping[self.bytes.clone()])
         }
     }
@@ -135,18 +135,19 @@ mod tests {
         };
         let _entered = budget::CallBudget::new(options, None).enter();
         let n_lines = LINES_BETWEEN_LOOKS + 1;
-        assert_eq!(Lines::allocated(n_lines).unwrap().len(), n_lines);
+        assert_eq!(MemoryBlock::allocated(n_lines).unwrap().len(), n_lines);
         cancellation.cancel();
-        let ended = std::panic::catch_unwind(|| Lines::allocated(n_lines).map(drop)).unwrap_err();
+        let ended =
+            std::panic::catch_unwind(|| MemoryBlock::allocated(n_lines).map(drop)).unwrap_err();
         assert!(ended.is::<budget::Interruption>());
     }
 
-    /// As `/proc/self/smaps` has it: the mapping in which a block lies is one that may have large pages.
+    /// As `/proc/self/smaps` has it: the mapping of a block may have large pages.
     #[cfg(target_os = "linux")]
     #[test]
     fn large_blocks_ask_for_large_pages() {
-        let mut lines = Lines::zeroed(mapped::LEAST_LINES + 1).unwrap();
-        assert!(matches!(lines, Lines::Mapped(_)));
+        let mut lines = MemoryBlock::zeroed(mapped::LEAST_LINES + 1).unwrap();
+        assert!(matches!(lines, MemoryBlock::Mapped(_)));
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut lines);
         assert!(bytes.iter().all(|&byte| byte == 0));
         bytes.fill(1);
