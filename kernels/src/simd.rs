@@ -86,6 +86,16 @@ pub(crate) fn prefetch_line<T>(at: *const T) {
     let _ = at;
 }
 
+/// Orders all stores before all later ones, non-temporal stores too.
+pub(crate) fn store_fence() {
+    #[cfg(target_arch = "x86_64")]
+    #[expect(unsafe_code, reason = "an instruction")]
+    // SAFETY: every x86-64 processor has the instruction.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
 /// Bytes of the last-level cache, if the processor tells.
 pub(crate) fn last_level_cache() -> Option<usize> {
     #[cfg(target_arch = "x86_64")]

@@ -11,12 +11,13 @@
 use super::cell::Cell;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::has_avx2;
-use crate::{elementwise::lines::STREAMED_FROM, simd::last_level_cache};
+use crate::{elementwise::lines::streamed_from, simd::store_fence};
 
 /// Bytes of runs of which nearly all are in whole lines.
 const LEAST_RUN: usize = 512;
 
-/// Copies to parts of one result, or of several that are written together. What they write is there for other threads once this is dropped.
+/// Copies to parts of one result, or of several that are written together. What they write is there for other
+/// threads once this is dropped.
 pub(super) struct RunCopies {
     is_nontemporal: bool,
 }
@@ -24,10 +25,8 @@ pub(super) struct RunCopies {
 impl RunCopies {
     /// For results of so many elements together.
     pub(super) fn to<T: Cell>(n_elements: usize) -> RunCopies {
-        let least = last_level_cache().map_or(STREAMED_FROM, |bytes| STREAMED_FROM.max(bytes / 4));
-        RunCopies {
-            is_nontemporal: n_elements.saturating_mul(size_of::<T>()) >= least && has_stores(),
-        }
+        let bytes = n_elements.saturating_mul(size_of::<T>());
+        RunCopies { is_nontemporal: bytes >= streamed_from() && has_stores() }
     }
 
     /// Copies a run of elements to one that is as long.
@@ -43,7 +42,7 @@ impl RunCopies {
 impl Drop for RunCopies {
     fn drop(&mut self) {
         if self.is_nontemporal {
-            fence();
+            store_fence();
         }
     }
 }
@@ -99,15 +98,6 @@ unsafe fn stream(from: &[[u8; LINE]], to: &mut [[u8; LINE]]) {
             _mm256_stream_si256(to, halves[0]);
             _mm256_stream_si256(to.add(1), halves[1]);
         }
-    }
-}
-
-/// Orders non-temporal stores before all later ones.
-fn fence() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: every x86-64 processor has the instruction.
-    unsafe {
-        std::arch::x86_64::_mm_sfence();
     }
 }
 

@@ -4,11 +4,17 @@
 //! A program runs again and again on short lines, with what does not change between them made ready
 //! once. Processors without wide vectors have no such programs.
 
+use crate::simd::last_level_cache;
 use ferroflow_ir::{DType, Expr, ReduceKind};
 use std::sync::Arc;
 
 /// Results of so many bytes pass the caches by: they are not there any more when they are read.
 pub(crate) const STREAMED_FROM: usize = 8 << 20;
+
+/// The same where the next op reads the result as it is: a large cache keeps more.
+pub(crate) fn streamed_from() -> usize {
+    last_level_cache().map_or(STREAMED_FROM, |bytes| STREAMED_FROM.max(bytes / 4))
+}
 
 /// Access to an input along a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

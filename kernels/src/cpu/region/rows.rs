@@ -17,12 +17,11 @@ use crate::{
     device::OpCall,
     elementwise::{
         flush::flushed_before,
-        lines::{Along, ElementLines, LinesSource, Runner, STREAMED_FROM},
+        lines::{Along, ElementLines, LinesSource, Runner, streamed_from},
         scalar,
     },
     error::Result,
     kernel::{Io, Kernel},
-    simd::last_level_cache,
 };
 use ferroflow_ir::{DType, Error, Expr, ReduceKind, Shape, infer::reduced_axes};
 use smallvec::SmallVec;
@@ -112,9 +111,6 @@ impl RowRegion {
         let (out_cols, out_width) = (if reduces { 1 } else { cols }, expr.dtype().size()?);
         let most = if cols < SHORT_COLS { MOST_SHORT_ROWS } else { MOST_ROWS };
         let block = (BLOCK / cols).clamp(1, most);
-        // Those that would not be there any more when they are read.
-        let streamed_from =
-            last_level_cache().map_or(STREAMED_FROM, |bytes| STREAMED_FROM.max(bytes / 4));
         Some(RowRegion {
             cols,
             operands,
@@ -124,7 +120,7 @@ impl RowRegion {
             out_width,
             block,
             flushed,
-            streamed_from,
+            streamed_from: streamed_from(),
         })
     }
 

@@ -27,6 +27,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
     plan::broadcast::InputAccess,
+    simd::store_fence,
 };
 use codes::{folding, streaming};
 use compile::{TileContent, TileSlot, UnscheduledProgram, unscheduled};
@@ -35,7 +36,6 @@ use ferroflow_ir::{DType, Expr, StridedView};
 pub(crate) use lanes::Lanes;
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) use lanes::Quad;
-use lanes::store_fence;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use lanes::{Avx2, Avx512};
 use machine::{Tile, TileFrame, TileMachine, TileProgram};

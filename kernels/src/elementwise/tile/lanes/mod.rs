@@ -60,15 +60,6 @@ pub(crate) use neon::Neon as Quad;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 pub(crate) use simd128::Simd128 as Quad;
 
-/// Orders all stores before all later ones, those past the caches too.
-pub(super) fn store_fence() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: every x86-64 processor has the instruction.
-    unsafe {
-        std::arch::x86_64::_mm_sfence();
-    }
-}
-
 /// A register full of floats.
 pub(crate) trait Lanes: Copy {
     /// The lanes in memory.
@@ -141,7 +132,7 @@ pub(crate) trait Lanes: Copy {
     /// There is room for `LEN` floats, wherever it lies.
     unsafe fn store(self, to: *mut u8);
 
-    /// Writes the floats past the caches; [`store_fence`] orders that.
+    /// Writes the floats past the caches; [`store_fence`](crate::simd::store_fence) orders that.
     ///
     /// # Safety
     ///

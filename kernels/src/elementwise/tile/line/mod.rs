@@ -5,14 +5,13 @@ mod packed;
 use super::{
     AHEAD, Program,
     compile::{TileContent, TileSlot},
-    lanes::store_fence,
     machine::{Tile, TileFrame, TileMachine, TileProgram},
     pointers::{PointerTable, StackPage},
     tile_bytes,
 };
 use crate::{
     elementwise::lines::{ElementLines, LineProgram, LineSource, LinesSource, Runner},
-    simd::{Vectorized, vectorize},
+    simd::{Vectorized, store_fence, vectorize},
 };
 use ferroflow_ir::ReduceKind;
 use packed::PackedLines;
