@@ -98,3 +98,38 @@ fn fused_ops_see_the_zeros_that_separate_ops_see() {
     let wrong: Vec<String> = results.into_iter().filter_map(Result::err).collect();
     assert!(wrong.is_empty(), "{} of {}", wrong.join("\n"), wrong.len());
 }
+
+/// Sums of rows of products, and products of sums, in one region with an op that distinguishes them from zeros.
+#[test]
+fn regions_see_the_zeros_that_separate_ops_see() {
+    // Sums of products are subnormal or far from it: those of very many would not be.
+    let factors = [1e-21f32, -1e-21, 1e-41, 0.0, 1.0];
+    let numbers: Vec<f32> = (0..4 * 300).map(|i| factors[i * 7 / 3 % 4 + i / 1150]).collect();
+    let x = Tensor::from(numbers).reshape(&[4, 300]).unwrap();
+    let y = ops::reverse_v2(&x, &Tensor::from([1])).unwrap();
+    let row = |x: &Tensor| ops::expand_dims(&ops::sum(x, &Tensor::from([1]))?, &Tensor::from(1));
+    let mut wrong = Vec::new();
+    let mut n = 0;
+    for op in elementwise(1) {
+        let before = move |x: &Tensor, y: &Tensor| -> Result<Tensor> {
+            let each = ops::raw(op, Attrs::new(), &[&ops::mul(x, y)?])?.remove(0);
+            row(&ops::cast(&each, DType::F32)?)
+        };
+        let after = move |x: &Tensor, y: &Tensor| -> Result<Tensor> {
+            let sums = row(&ops::mul(x, y)?)?;
+            ops::mul(&ops::cast(&ops::raw(op, Attrs::new(), &[&sums])?[0], DType::F32)?, x)
+        };
+        for (name, is_before) in [("before", true), ("after", false)] {
+            let program =
+                move |x: &Tensor, y: &Tensor| if is_before { before(x, y) } else { after(x, y) };
+            let Ok(expected) = program(&x, &y) else { continue };
+            let traced = function(move |x: Tensor, y: Tensor| program(&x, &y));
+            let found = traced.call((x.clone(), y.clone())).unwrap();
+            n += 1;
+            let what = difference(found.host().unwrap(), expected.host().unwrap());
+            wrong.extend(what.map(|what| format!("{} {name} a sum: {what}", op.name)));
+        }
+    }
+    assert!(n > 60, "{n} programs");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -3,7 +3,7 @@
 use super::{
     Expr, ExprId, ExprKind, ExprNode, add,
     prim::{Constant, Prim},
-    underflow::telling,
+    underflow::distinguished,
 };
 use crate::{dtype::DType, hash::FastMap};
 use smallvec::SmallVec;
@@ -116,13 +116,13 @@ impl ExprMerge {
         input: impl Fn(usize) -> Option<Result<ExprId, ExprNode>>,
     ) -> ExprId {
         let nodes = &expr.nodes[..=root.index()];
-        let telling = telling(nodes);
-        let tells = |index: usize| telling.get(index).is_some_and(|&tells| tells);
+        let distinguished = distinguished(nodes);
+        let shows = |index: usize| distinguished.get(index) == Some(&true);
         let mut ids: Vec<ExprId> = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.iter().enumerate() {
             let id = match &node.kind {
                 ExprKind::Input(position) => match input(*position) {
-                    Some(Ok(id)) if tells(index) => self.flushed(id),
+                    Some(Ok(id)) if shows(index) => self.flushed(id),
                     Some(Ok(id)) => id,
                     Some(Err(node)) => self.add(node),
                     None => self.add(node.clone()),
@@ -136,8 +136,8 @@ impl ExprMerge {
                     let args: SmallVec<[ExprId; 3]> =
                         args.iter().map(|arg| ids[arg.index()]).collect();
                     let is_needed = || {
-                        let shows = self.is_border(args[0]) || tells(index);
-                        index == root.index() || shows && !self.is_flushed(args[0])
+                        let is_read = self.is_border(args[0]) || shows(index);
+                        index == root.index() || is_read && !self.is_flushed(args[0])
                     };
                     if *prim == Prim::Flush && !is_needed() {
                         args[0]

@@ -8,7 +8,7 @@
 //!
 //! As in TensorFlow, arithmetic knows no subnormal numbers: arguments of arithmetic pass through
 //! [`Prim::Flush`], and so does its result. When expressions are fused this happens at the borders
-//! of the whole, and inside where an op tells subnormal numbers from zeros: see `underflow`.
+//! of the whole, and inside where an op distinguishes subnormal numbers from zeros: see `underflow`.
 
 mod merge;
 mod part;

@@ -161,9 +161,9 @@ impl Prim {
         )
     }
 
-    /// Whether a subnormal argument has another result than zero has, by more than a tiny number; `from`
-    /// is the dtype of the first argument.
-    pub(super) fn tells_tiny(self, from: DType, to: DType) -> bool {
+    /// Whether a subnormal argument has another result than zero has, by more than about a subnormal number;
+    /// `from` is the dtype of the first argument.
+    pub(super) fn distinguishes_subnormals(self, from: DType, to: DType) -> bool {
         use Prim::*;
         match self {
             Cast | Chop => from == DType::F32 && [DType::Bool, DType::F64].contains(&to),
@@ -174,13 +174,13 @@ impl Prim {
         }
     }
 
-    /// Whether its result is tiny where an argument is, whatever the others are.
-    pub(super) fn keeps_tiny(self) -> bool {
+    /// Whether its result is nearly zero where an argument is, whatever the others are, and not flushed.
+    pub(super) fn keeps_subnormals(self) -> bool {
         use Prim::*;
-        matches!(
+        let is_nearly_linear = matches!(
             self,
-            Neg | Abs
-                | Sign
+            Mul | Max
+                | Min
                 | Expm1
                 | Log1p
                 | Sin
@@ -192,17 +192,8 @@ impl Prim {
                 | Asinh
                 | Atanh
                 | Erf
-                | Mul
-                | Max
-                | Min
-                | Select
-                | Cast
-                | Chop
-                | Real
-                | Imag
-                | Complex
-                | Conj
-        )
+        );
+        is_nearly_linear || self.keeps_bits() && self != Flush
     }
 
     /// The dtype of the result for first arguments of these dtypes; `Cast` and `Chop` have none of

@@ -1,42 +1,48 @@
-//! Where an expression tells a subnormal number from zero.
+//! Where an expression distinguishes subnormal numbers from zeros.
 //!
 //! Results of arithmetic that would be subnormal are zeros, but flushing each of them costs more than
 //! the arithmetic. Ops put into each other flush those alone for which it shows: `x * y > 0` is false
-//! for a product that underflows, and `x * y + 1` is the same either way.
+//! for a product that underflows, and `x * y + 1` is the same either way. Products that underflow and are
+//! multiplied on by something large, or summed by the thousand, are left as they are: `x * y * 1e30` is not zero.
 
 use super::{ExprKind, ExprNode, prim::Prim};
+use crate::dtype::DType;
 use smallvec::{SmallVec, smallvec};
 
-/// Whether each value is an argument of an op that tells subnormal numbers from zeros, directly or
-/// through ops that make tiny numbers of tiny ones, up to the next [`Prim::Flush`]; empty if none is.
-pub(super) fn telling(nodes: &[ExprNode]) -> SmallVec<[bool; 32]> {
-    let tells = |node: &ExprNode| match &node.kind {
-        ExprKind::Apply(prim, args) => prim.tells_tiny(nodes[args[0].index()].dtype, node.dtype),
+/// Whether each value is an argument of an op that distinguishes subnormal numbers from zeros, directly or
+/// through ops that keep them, up to the next [`Prim::Flush`]; empty if none is.
+pub(super) fn distinguished(nodes: &[ExprNode]) -> SmallVec<[bool; 32]> {
+    let distinguishes = |node: &ExprNode| match &node.kind {
+        ExprKind::Apply(prim, args) => {
+            prim.distinguishes_subnormals(nodes[args[0].index()].dtype, node.dtype)
+        }
         ExprKind::Input(_) | ExprKind::Const(_) | ExprKind::Reduce(..) => false,
     };
-    let Some(last) = nodes.iter().rposition(tells) else { return SmallVec::new() };
-    let mut telling: SmallVec<[bool; 32]> = smallvec![false; nodes.len()];
+    let Some(last) = nodes.iter().rposition(distinguishes) else { return SmallVec::new() };
+    let mut distinguished: SmallVec<[bool; 32]> = smallvec![false; nodes.len()];
     for (index, node) in nodes[..=last].iter().enumerate().rev() {
-        if tells(node) || telling[index] && is_tiny_with_args(nodes, node) {
-            node.kind.args().iter().for_each(|arg| telling[arg.index()] = true);
+        if distinguishes(node) || distinguished[index] && keeps_subnormals(nodes, node) {
+            let args = node.kind.args().iter().map(|arg| arg.index());
+            args.filter(|&arg| nodes[arg].dtype != DType::Bool)
+                .for_each(|arg| distinguished[arg] = true);
         }
     }
-    telling
+    distinguished
 }
 
-/// Whether a value is tiny where an argument is, and not flushed.
-fn is_tiny_with_args(nodes: &[ExprNode], node: &ExprNode) -> bool {
+/// Whether a value is nearly zero where an argument is, and not flushed.
+fn keeps_subnormals(nodes: &[ExprNode], node: &ExprNode) -> bool {
     match &node.kind {
         ExprKind::Apply(Prim::Add | Prim::Sub, args) => {
             !args.iter().any(|arg| is_far(&nodes[arg.index()]))
         }
-        ExprKind::Apply(prim, _) => prim.keeps_tiny(),
+        ExprKind::Apply(prim, _) => prim.keeps_subnormals(),
         ExprKind::Reduce(..) => true,
         ExprKind::Input(_) | ExprKind::Const(_) => false,
     }
 }
 
-/// Whether a value is a constant beside which tiny numbers do not show.
+/// Whether a value is a constant beside which subnormal numbers do not show.
 fn is_far(node: &ExprNode) -> bool {
     matches!(node.kind, ExprKind::Const(constant) if constant.to_f64().abs() > 1e-12)
 }
