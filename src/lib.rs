@@ -15,10 +15,10 @@ pub use ferroflow_nn::Module;
 pub use ferroflow_saved_model::{Checkpoint, CheckpointManager, ManagerOptions, latest_checkpoint};
 pub use ferroflow_tracer::{
     ConcreteFunction, Function, FunctionOptions, Functions, GradientTape, HasFunctions,
-    IndexedSlices, Nest, Tensor, TensorArray, TraceType, Trackable, TrackableResource, Variable,
-    WhileOptions, autograph, case, cond, control_dependencies, device, distribute, foldl, foldr,
-    function, function_with, init_scope, literal, lookup, map_fn, ops, print, range,
-    run_functions_eagerly, scan, spec, switch_case, while_loop, while_loop_with,
+    IndexedSlices, Nest, Tensor, TensorArray, TensorArrayOptions, TraceType, Trackable,
+    TrackableResource, Variable, WhileOptions, autograph, case, cond, control_dependencies, device,
+    distribute, foldl, foldr, function, function_with, init_scope, literal, lookup, map_fn, ops,
+    print, range, run_functions_eagerly, scan, spec, switch_case, while_loop, while_loop_with,
 };
 
 pub mod coverage;

@@ -1,7 +1,9 @@
 //! Gradients, as the specification tells of them.
 
 use ferroflow::{
-    Tensor, Variable, function,
+    Tensor, TensorArray, TensorArrayOptions, Variable, function,
+    ir::DType,
+    ops,
     tracer::{Error, GradientTape, Result},
 };
 
@@ -116,5 +118,46 @@ fn a_traced_step_is_one_function_of_forward_backward_and_update() -> Result<()> 
     assert_eq!(step.call((&x, &y))?.to_scalar::<f32>()?, 29.0);
     let found = w.read()?.to_vec::<f32>()?;
     assert!((found[0] + 1.4).abs() < 1e-5 && (found[1] + 2.4).abs() < 1e-5, "{found:?}");
+    Ok(())
+}
+
+#[test]
+fn a_list_that_is_read_and_grown_has_a_gradient_of_its_own_length() -> Result<()> {
+    let f = function(|x: Tensor| {
+        let options = TensorArrayOptions { dynamic_size: true, ..TensorArrayOptions::default() };
+        let array = TensorArray::with_options(DType::F32, 1, options)?.write(0, x.square()?)?;
+        let grown = array.write(2, &x * 5.0)?.write(1, &x)?;
+        let total = |array: &TensorArray| ops::sum(&array.stack()?, &Tensor::from(vec![0]));
+        total(&array)? + total(&grown)? * 10.0
+    });
+    let x = Tensor::from(3.0f32);
+    let tape = GradientTape::new();
+    tape.watch(&x)?;
+    let y = f.call((&x,))?;
+    assert_eq!(y.to_scalar::<f32>()?, 9.0 + 10.0 * (9.0 + 15.0 + 3.0));
+    assert_eq!(scalar(tape.gradient(&y, &x)?)?, 6.0 + 10.0 * (6.0 + 5.0 + 1.0));
+    Ok(())
+}
+
+#[test]
+fn a_list_that_rows_were_scattered_beyond_has_a_gradient_of_its_own_length() -> Result<()> {
+    let f = function(|x: Tensor| {
+        let any = Tensor::from(-1);
+        let list = ops::tensor_list_from_tensor(&x, &any)?;
+        let indices = Tensor::from(vec![3, 0]);
+        let grown = ops::tensor_list_scatter_into_existing_list(&list, &x.square()?, &indices)?;
+        let total = |list: &Tensor| {
+            let rows = ops::tensor_list_gather(list, &indices.minimum(1)?, &any, DType::F32)?;
+            ops::sum(&rows, &Tensor::from(vec![0]))
+        };
+        total(&list)? + ops::tensor_list_get_item(&grown, &Tensor::from(3), &any, DType::F32)?
+    });
+    let x = Tensor::from(vec![3.0f32, 4.0]);
+    let tape = GradientTape::new();
+    tape.watch(&x)?;
+    let y = f.call((&x,))?;
+    assert_eq!(y.to_scalar::<f32>()?, 7.0 + 9.0);
+    let gradient = tape.gradient(&y, &x)?.expect("the target depends on the source");
+    assert_eq!(gradient.to_vec::<f32>()?, [1.0 + 6.0, 1.0]);
     Ok(())
 }

@@ -37,6 +37,11 @@ fn length(list: Value<'_>) -> Value<'_> {
     call("TensorListLength", [list])
 }
 
+/// The gradient of a list that an op may have made longer: it has as many elements as that.
+fn before_it_grew<'e>(gradient: Value<'e>, list: Value<'e>) -> Value<'e> {
+    call("TensorListResize", [gradient, length(list)])
+}
+
 pub(crate) fn push_back<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let popped = [b.dy(0), shape_of(b.x(1))];
     let popped = calls_with("TensorListPopBack", b.element(), &popped);
@@ -76,7 +81,10 @@ pub(crate) fn set_item<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (index, item, dy) = (b.x(1), b.x(2), b.dy(0));
     let zeros = item.zeros_like();
     let by_item = call_with("TensorListGetItem", b.element(), [dy, index, shape_of(item)]);
-    let by_list = call_with("TensorListSetItem", b.element(), [dy, index, zeros]);
+    let mut by_list = call_with("TensorListSetItem", b.element(), [dy, index, zeros]);
+    if b.flag("resize_if_index_out_of_bounds") {
+        by_list = before_it_grew(by_list, b.x(0));
+    }
     vec![Some(by_list.into()), None, Some(by_item.into())]
 }
 
@@ -102,6 +110,7 @@ pub(crate) fn scatter_into<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (tensor, indices, dy) = (b.x(1), b.x(2), b.dy(0));
     let zeros = tensor.zeros_like();
     let kept = call_with("TensorListScatterIntoExistingList", b.element(), [dy, zeros, indices]);
+    let kept = before_it_grew(kept, b.x(0));
     let by_tensor = call_with("TensorListGather", b.element(), [dy, indices, row_shape(tensor)]);
     grads([kept, by_tensor])
 }
