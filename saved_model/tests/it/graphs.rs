@@ -58,7 +58,10 @@ fn convert_graph(graph_def: proto::GraphDef) -> Result<()> {
     convert::add_functions(&functions, &definitions)?;
     let graph = convert::graph(&graph_def.node, &definitions)?;
     convert::graph_message(&graph, &functions)?;
-    convert::library_message(functions.names(), &functions).map(drop).map_err(Error::from)
+    // Not the functions that programs of StableHLO become, which are in no file.
+    let own = definitions.library().function.iter().filter_map(|own| own.signature.as_ref());
+    let own = own.map(|signature| Arc::from(signature.name.as_str()));
+    convert::library_message(own, &functions).map(drop).map_err(Error::from)
 }
 
 pub(crate) fn definitions(library: Option<proto::FunctionDefLibrary>) -> Result<Arc<Definitions>> {

@@ -3,12 +3,13 @@
 use super::{
     super::{
         constant::malformed,
-        module::{HloOp, ValueNumber},
+        module::{HloOp, HloRegion, ValueNumber},
     },
-    HloEnv, Import, ImportScope, type_of,
+    HloEnv, HloOperands, HloValue, Import, ImportScope, type_of,
 };
 use ferroflow_ir::{
-    AttrValue, Attrs, DType, FunctionDef, NameAttrList, Result, ValueType, emit::Value,
+    AttrValue, Attrs, DType, FunctionDef, NameAttrList, Result, ValueType,
+    emit::{Value, call},
 };
 use std::sync::Arc;
 
@@ -26,10 +27,63 @@ impl Import<'_> {
         env: &HloEnv<'e>,
     ) -> Result<Vec<Value<'e>>> {
         let captures = self.captures(op, env)?;
+        if let Some(region) = self.platform.branch(op, &self.definitions) {
+            return self.inlined(scope, region, &captures);
+        }
         match &*op.name {
             "while" => self.repeat(scope, op, x, &captures),
             _ => self.branch(scope, op, x, &captures),
         }
+    }
+
+    /// The results of a region without arguments, whose operations become some of those around it.
+    fn inlined<'e>(
+        &self,
+        scope: ImportScope<'e>,
+        region: &HloRegion,
+        captures: &[(ValueNumber, Value<'e>)],
+    ) -> Result<Vec<Value<'e>>> {
+        let values = captures.iter().map(|(number, value)| (*number, HloValue::Tensor(*value)));
+        let mut env: HloEnv<'e> = values.collect();
+        self.add_constants(scope, region, &mut env)?;
+        self.ops(scope, region, &mut env)
+    }
+
+    /// The results of a branch inside of a function of scalars: all branches are computed.
+    pub(super) fn selected<'e>(
+        &self,
+        scope: ImportScope<'e>,
+        op: &HloOp,
+        x: &[Value<'e>],
+        env: &HloEnv<'e>,
+    ) -> Result<Vec<Value<'e>>> {
+        let [predicate] = *super::exactly(op, x)?;
+        let captures = self.captures(op, env)?;
+        let branch = |region| -> Result<Vec<Value<'e>>> {
+            let results = self.inlined(scope, region, &captures)?;
+            match results.len() == op.results.len() {
+                true => Ok(results),
+                false => Err(malformed(op, "branches have the results of the operation")),
+            }
+        };
+        let number = |index: usize| call("Equal", [predicate, predicate.like(index as f64)]);
+        let (conditions, branches): (Vec<Value<'e>>, &[HloRegion]) =
+            match (&*op.name, &op.regions[..]) {
+                ("if", branches @ [_, _]) => (vec![predicate], branches),
+                ("case", branches @ [_, ..]) => {
+                    ((0..branches.len() - 1).map(number).collect(), branches)
+                }
+                _ => return Err(malformed(op, "it has as many regions as it needs")),
+            };
+        let (last, branches) =
+            branches.split_last().ok_or_else(|| malformed(op, "it has a region"))?;
+        let mut results = branch(last)?;
+        for (region, condition) in branches.iter().zip(conditions) {
+            for (result, value) in results.iter_mut().zip(branch(region)?) {
+                *result = condition.select(value, *result);
+            }
+        }
+        Ok(results)
     }
 
     fn repeat<'e>(
@@ -80,7 +134,7 @@ impl Import<'_> {
             .map(|(number, ty)| Ok((*number, type_of(ty)?)))
             .collect::<Result<_>>()?;
         args.extend(captures.iter().map(|(number, value)| (*number, value.ty())));
-        self.body(region, &args, name, &mut |arguments, mut results| {
+        self.body(region, &args, (name, HloOperands::Tensors), &mut |arguments, mut results| {
             if passes {
                 results.extend_from_slice(&arguments[n..]);
             }
@@ -103,7 +157,10 @@ impl Import<'_> {
             if !region.args.is_empty() {
                 return Err(malformed(op, "a branch takes no arguments"));
             }
-            let function = self.body(region, &args, "branch", &mut |_, results| Ok(results))?;
+            let function =
+                self.body(region, &args, ("branch", HloOperands::Tensors), &mut |_, results| {
+                    Ok(results)
+                })?;
             if function.results.len() != op.results.len() {
                 return Err(malformed(op, "branches have the results of the operation"));
             }

@@ -3,19 +3,19 @@
 
 use super::{
     super::{
-        constant::{dtype, malformed, unsupported},
+        constant::{dtype, malformed, unsupported, value_type},
         module::{Attr, HloOp},
     },
     Import, ImportScope, exactly, lapack, linalg,
 };
 use bytes::Bytes;
 use ferroflow_ir::{
-    AttrValue, Attrs, DType, HostTensor, NameAttrList, Result,
+    AttrValue, Attrs, DType, HostTensor, NameAttrList, Result, Shape,
     emit::{Value, call, call_with, calls_with},
     ops::names,
     xla::{
         bits::threefry2x32,
-        size::{Size, of_vector, rank, reshape, sizes, transpose},
+        size::{Size, broadcast, of_vector, rank, reshape, sizes, transpose},
         sort::top_k,
     },
 };
@@ -59,7 +59,7 @@ impl Import<'_> {
         x: &[Value<'e>],
     ) -> Result<Vec<Value<'e>>> {
         let target = op.text("call_target_name")?;
-        // Operands that tell the shapes of results, for programs of any size.
+        // HloOperands that tell the shapes of results, for programs of any size.
         let shapes = op.axes("indices_of_shape_operands", x.len())?;
         let operands = x.iter().enumerate().filter(|(index, _)| !shapes.contains(index));
         let x: &[Value<'e>] = &operands.map(|(_, &value)| value).collect::<Vec<_>>();
@@ -90,6 +90,7 @@ impl Import<'_> {
                 linalg::random_bits(algorithm, state, shape, dtype(ty.element)?)
             }
             "stablehlo.dynamic_reduce_window" => self.dynamic_reduce_window(op, x),
+            "AllocateBuffer" => Ok(vec![unwritten(scope, op)?]),
             _ => match lapack::routine(target) {
                 Some(routine) => routine.results(op, x),
                 None => Err(unsupported(op, format!("the custom call `{target}`"))),
@@ -175,6 +176,16 @@ impl Import<'_> {
         inputs.extend(x[2 * n..].iter().map(|list| list.cast(DType::I64)));
         Ok(calls_with("_XlaReduceWindow", attrs, &inputs).values().to_vec())
     }
+}
+
+/// Memory of any contents, which are zeros here.
+fn unwritten<'e>(scope: ImportScope<'e>, op: &HloOp) -> Result<Value<'e>> {
+    let ty = value_type(op.result_type(0)?)?;
+    let sizes =
+        ty.shape.known().ok_or_else(|| unsupported(op, "memory of sizes that are not told"))?;
+    let zero = scope.constant(HostTensor::zeros(ty.dtype, Shape::scalar())?);
+    let sizes: Vec<Size<'e>> = sizes.iter().map(|&size| Size::Known(size as i64)).collect();
+    Ok(broadcast(zero, &sizes))
 }
 
 /// The `k` largest elements of the last axis and their indices. `k` is an operand, an attribute, or

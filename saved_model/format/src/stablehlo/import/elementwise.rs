@@ -5,7 +5,7 @@ use super::{
         constant::{Elements, dtype, elements, malformed, unsupported},
         module::{Attr, HloOp},
     },
-    ImportScope, exactly,
+    HloOperands, ImportScope, exactly,
 };
 use ferroflow_ir::{
     Attrs, DType, Result,
@@ -110,7 +110,9 @@ fn plain<'e>(scope: ImportScope<'e>, op: &HloOp, x: &[Value<'e>]) -> Result<Opti
                 .with("mantissa_bits", op.int("mantissa_bits")?);
             call_with("XlaReducePrecision", attrs, [a])
         }
-        ("reshape" | "broadcast_in_dim" | "transpose" | "broadcast", &[a]) if scope.elementwise => {
+        ("reshape" | "broadcast_in_dim" | "transpose" | "broadcast", &[a])
+            if scope.operands == HloOperands::Elements =>
+        {
             match op.result_type(0)?.dims.is_empty() {
                 true => a,
                 false => return Err(unsupported(op, "in a function of scalars")),
@@ -291,7 +293,7 @@ fn compare<'e>(op: &HloOp, a: Value<'e>, b: Value<'e>) -> Result<Value<'e>> {
 fn bitcast<'e>(scope: ImportScope<'e>, op: &HloOp, x: Value<'e>) -> Result<Value<'e>> {
     let to = dtype(op.result_type(0)?.element)?;
     let same = bits::width(x.dtype()) == bits::width(to);
-    if scope.elementwise && !same {
+    if scope.operands == HloOperands::Elements && !same {
         return Err(unsupported(op, "parts of elements in a function of scalars"));
     }
     Ok(bits::bitcast_convert(x, to))

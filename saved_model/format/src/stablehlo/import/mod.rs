@@ -6,6 +6,7 @@ mod elementwise;
 mod lapack;
 mod linalg;
 mod numbers;
+mod platform;
 mod region;
 mod shaping;
 mod sorting;
@@ -23,6 +24,7 @@ use ferroflow_ir::{
     emit::{Emit, Emitter, Value, ValueId},
     xla::carrier::{carrier, widened},
 };
+use platform::Platform;
 use std::{
     cell::{Cell, RefCell},
     collections::{HashMap, HashSet},
@@ -53,6 +55,8 @@ pub(super) fn import_within(
     let module = artifact::read(bytes)?;
     let prefix = format!("__stablehlo_{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let callees = attrs.funcs("function_list").unwrap_or_default().to_vec();
+    let platform = platform_number(attrs)?;
+    let platform = platform.map(|number| Platform::new(&module, number.into()));
     let import = Import {
         module: &module,
         library,
@@ -64,6 +68,7 @@ pub(super) fn import_within(
         functions: RefCell::default(),
         open: RefCell::default(),
         definitions: definitions(&module),
+        platform: platform.unwrap_or_default(),
     };
     import.main(attrs)
 }
@@ -97,6 +102,21 @@ pub(super) struct Import<'m> {
     open: RefCell<HashSet<Arc<str>>>,
     /// The operations by their results.
     definitions: HashMap<ValueNumber, &'m HloOp>,
+    platform: Platform,
+}
+
+/// The number of the platform here among those that a module is for; `None` if it does not ask.
+fn platform_number(attrs: &Attrs) -> Result<Option<i32>> {
+    let platforms = attrs.strings("platforms").unwrap_or_default();
+    let is_cpu = |name: &bytes::Bytes| name.eq_ignore_ascii_case(b"cpu");
+    let disabled = attrs.strings("disabled_checks").unwrap_or_default();
+    let unchecked = disabled.iter().any(|check| &**check == b"platform");
+    let index = platforms.iter().position(is_cpu);
+    if index.is_none() && !platforms.is_empty() && !unchecked {
+        let names: Vec<_> = platforms.iter().map(|name| String::from_utf8_lossy(name)).collect();
+        return Err(refused(format!("a program for {} only", names.join(", "))));
+    }
+    Ok((platforms.len() > 1).then_some(index.unwrap_or(0) as i32))
 }
 
 /// The values at hand.
@@ -113,8 +133,18 @@ pub(super) enum HloValue<'e> {
 #[derive(Clone, Copy)]
 pub(super) struct ImportScope<'e> {
     pub(super) emitter: &'e Emitter<'e>,
-    /// Whether operations are applied to tensors instead of scalars.
-    pub(super) elementwise: bool,
+    pub(super) operands: HloOperands,
+}
+
+/// HloOperands of the operations of a region.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum HloOperands {
+    /// Those that the operations name.
+    Tensors,
+    /// Those that the operations name, which are scalars.
+    Scalars,
+    /// Tensors instead of scalars.
+    Elements,
 }
 
 impl<'e> ImportScope<'e> {
@@ -162,20 +192,8 @@ impl<'m> Import<'m> {
 
     /// Arguments of `main` before the inputs of the call.
     fn leading(&self, attrs: &Attrs, main: &HloFunction) -> Result<Vec<Leading>> {
-        let platforms = attrs.strings("platforms").unwrap_or_default();
-        let mut leading = Vec::new();
-        let is_cpu = |name: &bytes::Bytes| name.eq_ignore_ascii_case(b"cpu");
-        let disabled = attrs.strings("disabled_checks").unwrap_or_default();
-        let unchecked = disabled.iter().any(|check| &**check == b"platform");
-        let index = platforms.iter().position(is_cpu);
-        if index.is_none() && !platforms.is_empty() && !unchecked {
-            let names: Vec<_> =
-                platforms.iter().map(|name| String::from_utf8_lossy(name)).collect();
-            return Err(refused(format!("a program for {} only", names.join(", "))));
-        }
-        if platforms.len() > 1 {
-            leading.push(Leading::Platform(index.unwrap_or(0) as i32));
-        }
+        let platform = platform_number(attrs)?;
+        let mut leading: Vec<Leading> = platform.into_iter().map(Leading::Platform).collect();
         for spec in attrs.strings("dim_args_spec").unwrap_or_default() {
             let text = std::str::from_utf8(spec).ok();
             let parts = text.and_then(|text| text.split_once('.'));
@@ -259,7 +277,10 @@ impl<'m> Import<'m> {
             .iter()
             .map(|(number, ty)| Ok((*number, type_of(ty)?)))
             .collect::<Result<_>>()?;
-        let made = self.body(&function.body, &args, name, &mut |_, results| Ok(results))?;
+        let made =
+            self.body(&function.body, &args, (name, HloOperands::Tensors), &mut |_, results| {
+                Ok(results)
+            })?;
         self.open.borrow_mut().remove(&key);
         if made.results.len() != function.results.len() {
             return Err(malformed_function(name, "a function has the results that its type says"));
@@ -274,7 +295,7 @@ impl<'m> Import<'m> {
         &self,
         region: &HloRegion,
         args: &[(ValueNumber, ValueType)],
-        name: &str,
+        (name, operands): (&str, HloOperands),
         results: RegionResults<'_>,
     ) -> Result<Arc<FunctionDef>> {
         let mut sketch = Sketch::new();
@@ -282,7 +303,7 @@ impl<'m> Import<'m> {
             args.iter().map(|(_, ty)| sketch.argument(ty.clone())).collect::<Result<_>>()?;
         let found = {
             let emitter = Emitter::new(&mut sketch);
-            let scope = ImportScope { emitter: &emitter, elementwise: false };
+            let scope = ImportScope { emitter: &emitter, operands };
             let mut env: HloEnv<'_> = HashMap::new();
             for ((number, _), &id) in args.iter().zip(&ids) {
                 env.insert(*number, HloValue::Tensor(emitter.at(id)));
@@ -393,7 +414,7 @@ impl<'m> Import<'m> {
             let found = value.dtype();
             return Err(malformed(op, format!("its result is of {}, not {found}", expected.dtype)));
         }
-        if !scope.elementwise {
+        if scope.operands != HloOperands::Elements {
             scope.emitter.refine(*value, &expected.shape)?;
         }
         Ok(item)
@@ -445,7 +466,10 @@ impl<'m> Import<'m> {
         if &*op.name == "composite" {
             return self.composite(scope, op, x);
         }
-        if scope.elementwise {
+        if scope.operands != HloOperands::Tensors && matches!(&*op.name, "case" | "if") {
+            return self.selected(scope, op, x, env);
+        }
+        if scope.operands == HloOperands::Elements {
             return Err(super::constant::unsupported(op, "in a function of scalars"));
         }
         let narrow = x.iter().any(|x| carrier(x.dtype()).is_some());
@@ -539,7 +563,7 @@ impl<'m> Import<'m> {
         name: &str,
         x: &[Value<'e>],
     ) -> Result<Vec<Value<'e>>> {
-        if scope.elementwise {
+        if scope.operands == HloOperands::Elements {
             let depth = self.open.borrow().len() + 1;
             if depth > self.limits.call_depth || !self.open.borrow_mut().insert(name.into()) {
                 return Err(malformed_function(name, "no function calls itself"));

@@ -5,7 +5,7 @@ use super::{
         constant::malformed,
         module::{HloOp, HloRegion, ValueNumber},
     },
-    HloEnv, HloValue, Import, ImportScope, type_of,
+    HloEnv, HloOperands, HloValue, Import, ImportScope, type_of,
 };
 use ferroflow_ir::{FunctionDef, Result, ValueType, emit::Value, xla::region::Monoid};
 use std::{collections::HashSet, sync::Arc};
@@ -34,7 +34,7 @@ impl Import<'_> {
         for ((number, _), &value) in region.args.iter().zip(args) {
             env.insert(*number, HloValue::Tensor(value));
         }
-        self.ops(ImportScope { elementwise: true, ..scope }, region, &mut env)
+        self.ops(ImportScope { operands: HloOperands::Elements, ..scope }, region, &mut env)
     }
 
     /// A region of scalars as a function, for ops that call one.
@@ -48,7 +48,7 @@ impl Import<'_> {
             .iter()
             .map(|(number, ty)| Ok((*number, type_of(ty)?)))
             .collect::<Result<_>>()?;
-        self.body(region, &args, name, &mut |_, results| Ok(results))
+        self.body(region, &args, (name, HloOperands::Scalars), &mut |_, results| Ok(results))
     }
 
     /// Adds to the values at hand the constants around a region that it uses.

@@ -5,7 +5,7 @@ use super::{
         constant::malformed,
         module::{HloOp, HloRegion, ValueNumber},
     },
-    HloEnv, HloValue, Import, ImportScope,
+    HloEnv, HloOperands, HloValue, Import, ImportScope,
 };
 use ferroflow_ir::{
     Result,
@@ -217,7 +217,7 @@ impl Import<'_> {
         for ((number, _), &value) in region.args.iter().zip(&doubled) {
             inner.insert(*number, HloValue::Tensor(value));
         }
-        self.ops(ImportScope { elementwise: true, ..scope }, region, &mut inner)?;
+        self.ops(ImportScope { operands: HloOperands::Elements, ..scope }, region, &mut inner)?;
         let total = |order: &Order| {
             let mut ops = region.ops.iter();
             ops.any(|op| {
