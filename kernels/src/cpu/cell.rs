@@ -4,7 +4,7 @@ use super::nontemporal::copy_bytes;
 use crate::{error::Result, kernel::Io};
 use bytemuck::Zeroable;
 use bytes::Bytes;
-use ferroflow_ir::{DType, Handle, HostTensor, Shape, workspace};
+use ferroflow_ir::{DType, Handle, HostTensor, Shape, string_room, workspace};
 use half::{bf16, f16};
 use num_complex::Complex;
 use std::{any::Any, sync::Arc};
@@ -83,7 +83,8 @@ impl Cell for Bytes {
         fill: impl FnOnce(&mut [Self]) -> Result<()>,
     ) -> Result<()> {
         io.check_size(dtype, shape)?;
-        let mut strings = workspace::filled(Bytes::new(), shape.num_elements())?;
+        let mut strings = string_room(shape.num_elements())?;
+        strings.resize(shape.num_elements(), Bytes::new());
         fill(&mut strings)?;
         io.put(index, HostTensor::from_strings(shape.clone(), strings)?)
     }

@@ -27,14 +27,14 @@ impl Join {
             if length > io.limit() {
                 io.check_size(DType::U8, &Shape::new([length])?)?;
             }
-            let start = joined.buffer.len();
+            joined.buffer.reserve(length);
             for (place, piece) in window.iter().enumerate() {
                 if place > 0 {
                     joined.buffer.extend_from_slice(&self.separator);
                 }
                 joined.buffer.extend_from_slice(piece);
             }
-            joined.push_from(start);
+            joined.push_written();
         }
         Ok(())
     }

@@ -54,9 +54,8 @@ fn map(call: &OpCall<'_>, form: NormalForm) -> Result<Option<Arc<dyn Kernel>>> {
         let inputs = io.strings(0)?;
         let mut texts = SharedTexts::with_room(inputs.len())?;
         for text in inputs {
-            let start = texts.buffer.len();
             match normalize(form, text, &mut texts.buffer, None) {
-                true => texts.push_from(start),
+                true => texts.push_written(),
                 false => texts.push(text.clone()),
             }
         }
@@ -69,9 +68,9 @@ fn normalize_with_map(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let (mut texts, mut maps) = (SharedTexts::with_room(io.strings(0)?.len())?, Vec::new());
         for text in io.strings(0)? {
-            let (mut edits, start) = (Edits::default(), texts.buffer.len());
+            let mut edits = Edits::default();
             match normalize(form, text, &mut texts.buffer, Some(&mut edits)) {
-                true => texts.push_from(start),
+                true => texts.push_written(),
                 false => texts.push(text.clone()),
             }
             maps.push(Arc::new(OffsetsMap(edits)) as Arc<dyn Handle>);

@@ -73,7 +73,7 @@ impl PhraseModel {
     /// The words of a text with one space between them, ends split off.
     fn spaced(&self, text: &[u8]) -> Bytes {
         let mut spaced = Vec::with_capacity(text.len() + 8);
-        let words: Vec<_> = words(text, Spaces::new(&self.spaces)).collect();
+        let words: Vec<_> = words(text, &Spaces::new(&self.spaces)).collect();
         for (place, word) in words.iter().enumerate() {
             let word = &text[word.clone()];
             // No end is the end of another, so that their order does not matter.

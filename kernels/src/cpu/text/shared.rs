@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use ferroflow_ir::{Error, string_room};
-use std::{mem, ops::Range};
+use std::mem;
 
 /// Bytes after which a block ends. A text that is kept holds on to all of its block, so blocks are small; and
 /// they are taken from what the allocator has, not from fresh pages.
@@ -13,9 +13,19 @@ const BLOCK: usize = 32 << 10;
 pub(super) struct SharedTexts {
     /// The block that is being written.
     pub(super) buffer: Vec<u8>,
+    /// The texts before the first of that block.
     texts: Vec<Bytes>,
-    /// The texts of that block: where they are among all, and in the block.
-    written: Vec<(usize, Range<usize>)>,
+    /// The texts from there on.
+    pending: Vec<Pending>,
+}
+
+/// A text that waits for its block.
+#[derive(Debug)]
+enum Pending {
+    /// It exists.
+    Made(Bytes),
+    /// It begins where the last one of the block ends, and ends here.
+    Written(usize),
 }
 
 impl SharedTexts {
@@ -25,34 +35,38 @@ impl SharedTexts {
     ///
     /// When the system refuses the memory, or the budget of the call.
     pub(super) fn with_room(n: usize) -> Result<SharedTexts, Error> {
-        Ok(SharedTexts { buffer: Vec::new(), texts: string_room(n)?, written: Vec::new() })
+        Ok(SharedTexts { buffer: Vec::new(), texts: string_room(n)?, pending: Vec::new() })
     }
 
     /// The number of texts.
     pub(super) fn len(&self) -> usize {
-        self.texts.len()
+        self.texts.len() + self.pending.len()
     }
 
     /// Adds a text that exists.
     pub(super) fn push(&mut self, text: Bytes) {
-        self.texts.push(text);
+        match self.pending.is_empty() {
+            true => self.texts.push(text),
+            false => self.pending.push(Pending::Made(text)),
+        }
     }
 
-    /// Adds the text from a position of the buffer to its end. Positions hold until then.
-    pub(super) fn push_from(&mut self, start: usize) {
-        self.written.push((self.texts.len(), start..self.buffer.len()));
-        self.texts.push(Bytes::new());
+    /// Adds the text that was written to the buffer after the last one.
+    pub(super) fn push_written(&mut self) {
+        self.pending.push(Pending::Written(self.buffer.len()));
         if self.buffer.len() >= BLOCK {
             self.end_block();
-            self.buffer.reserve(BLOCK);
+            self.buffer.reserve(BLOCK + BLOCK / 8);
         }
     }
 
     fn end_block(&mut self) {
         let block = Bytes::from(mem::take(&mut self.buffer));
-        for (index, range) in self.written.drain(..) {
-            self.texts[index] = block.slice(range);
-        }
+        let mut start = 0;
+        self.texts.extend(self.pending.drain(..).map(|text| match text {
+            Pending::Made(text) => text,
+            Pending::Written(end) => block.slice(mem::replace(&mut start, end)..end),
+        }));
     }
 
     /// All texts, in the order in which they were added.
@@ -75,9 +89,8 @@ mod tests {
             if number % 3 == 0 {
                 texts.push(text.clone().into());
             } else {
-                let start = texts.buffer.len();
                 texts.buffer.extend_from_slice(text.as_bytes());
-                texts.push_from(start);
+                texts.push_written();
             }
             expected.push(text.into());
             assert_eq!(texts.len(), expected.len());

@@ -29,18 +29,36 @@ pub(super) fn next(text: &[u8], at: usize) -> (Option<char>, usize) {
     (char::from_u32(code), at + length)
 }
 
+/// The bits of eight bytes that are set where a byte is not ASCII, the first byte in the lowest ones.
+fn other_bits(bytes: [u8; 8]) -> u64 {
+    u64::from_le_bytes(bytes) & 0x8080_8080_8080_8080
+}
+
 /// The number of bytes before the first that is not ASCII.
 pub(super) fn ascii_prefix(text: &[u8]) -> usize {
-    let mut at = 0;
-    // Sixteen bytes at a time, which is one comparison.
-    for bytes in text.chunks_exact(16) {
-        if bytes.iter().fold(0, |any, byte| any | byte) >= 0x80 {
-            break;
-        }
-        at += 16;
+    let (words, rest) = text.as_chunks::<8>();
+    if let Some(last) = text.last_chunk() {
+        let found = words.iter().position(|word| other_bits(*word) != 0);
+        return match (found, other_bits(*last)) {
+            (Some(word), _) => 8 * word + other_bits(words[word]).trailing_zeros() as usize / 8,
+            (None, 0) => text.len(),
+            // Those of the last bytes that are in a whole word are ASCII.
+            (None, bits) => text.len() - 8 + bits.trailing_zeros() as usize / 8,
+        };
     }
-    let rest = &text[at..];
-    at + rest.iter().position(|byte| !byte.is_ascii()).unwrap_or(rest.len())
+    rest.iter().position(|byte| !byte.is_ascii()).unwrap_or(rest.len())
+}
+
+/// The number of bytes up to the last that is not ASCII.
+pub(super) fn without_ascii_suffix(text: &[u8]) -> usize {
+    let (rest, words) = text.as_rchunks::<8>();
+    match words.iter().rposition(|word| other_bits(*word) != 0) {
+        Some(word) => {
+            let bits = other_bits(words[word]).leading_zeros() as usize;
+            rest.len() + 8 * (word + 1) - bits / 8
+        }
+        None => rest.iter().rposition(|byte| !byte.is_ascii()).map_or(0, |last| last + 1),
+    }
 }
 
 /// The characters of a text with the bytes they take; `None` for bytes that are no character.
@@ -65,11 +83,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn prefixes_of_ascii_end_at_the_first_other_byte(
+        fn prefixes_and_suffixes_of_ascii_end_at_other_bytes(
             text in proptest::collection::vec(0u8..0x82, 0..80)
         ) {
             let expected = text.iter().position(|byte| *byte >= 0x80).unwrap_or(text.len());
             prop_assert_eq!(ascii_prefix(&text), expected);
+            let expected = text.iter().rposition(|byte| *byte >= 0x80).map_or(0, |last| last + 1);
+            prop_assert_eq!(without_ascii_suffix(&text), expected);
         }
 
         #[test]

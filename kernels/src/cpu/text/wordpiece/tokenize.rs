@@ -140,6 +140,13 @@ impl WordpieceModel {
             let (start, mut next) = (at, at);
             let mut word = self.word(text, start, pieces.ids.len())?;
             while at < text.len() {
+                let passed = word.pass_ascii(at);
+                if passed > at {
+                    (at, next, now) = (passed, passed, Some(char::from(text[passed - 1])));
+                    if at == text.len() {
+                        break;
+                    }
+                }
                 before = now;
                 let first = text[at];
                 let goes_on = if first.is_ascii() {
@@ -198,6 +205,24 @@ impl Word<'_> {
                 return Ok(false);
             }
         }
+    }
+
+    /// Walks down the trie by characters of ASCII from a byte of the text on, and returns where that ends: where
+    /// there is another character, a link is to be taken, or the word becomes too long.
+    #[inline]
+    fn pass_ascii(&mut self, at: usize) -> usize {
+        let trie = &self.model.trie;
+        let longest = self.start.saturating_add(self.model.max_bytes).max(at);
+        let (mut node, mut end) = (self.node, at);
+        for &byte in &self.text[at..longest.min(self.text.len())] {
+            match trie.child(node, byte) {
+                Some(child) if byte.is_ascii() => node = child,
+                _ => break,
+            }
+            end += 1;
+        }
+        self.node = node;
+        end
     }
 
     /// As `advance`, by one byte.
