@@ -376,6 +376,24 @@ def matrix_roots(a):
     return sl.sqrtm(a), sl.sqrtm(a + 0.1j)
 
 
+@program(f32(2, 5, 5), f32(1, 1), gradient=False, rtol=2e-4, atol=2e-4)
+def condensed_matrices(a, single):
+    whole = a + 1j * jnp.swapaxes(a, 1, 2)
+    adjoint = lambda x: jnp.conj(jnp.swapaxes(x, 1, 2))
+    diagonals = [lax.linalg.tridiagonal(x + adjoint(x), lower=lower) for x in (a, whole) for lower in (True, False)]
+    return sl.hessenberg(a[0], calc_q=True), lax.linalg.hessenberg(a), lax.linalg.hessenberg(whole), diagonals, lax.linalg.hessenberg(single), lax.linalg.tridiagonal(single)
+
+
+@program(f32(3, 6, 6), gradient=False, rtol=5e-4, atol=5e-4)
+def real_schur_forms(a):
+    """What does not depend on the order of eigenvalues, nor on signs."""
+    shifted = a.at[0].set(jnp.roll(jnp.eye(6), 1, 0)).at[1, 2:, :2].set(0.0).at[2, 3].set(0.0)
+    t, z = lax.linalg.schur(shifted)
+    zt = jnp.swapaxes(z, 1, 2)
+    only_t = lax.linalg.schur(shifted, compute_schur_vectors=False)[0]
+    return z @ t @ zt, z @ zt, jnp.tril(t, -2), jnp.sort(jnp.abs(jnp.linalg.eigvals(t)), -1), jnp.sort(jnp.abs(jnp.linalg.eigvals(only_t)), -1), sl.funm(a[0] / 8, jnp.exp)
+
+
 @program(np.stack([spd(3), spd(3, 1)]), f32(2, 3, 2), gradient=False, rtol=1e-4, atol=1e-4, sizes=("b, 3, 3", "b, 3, 2"))
 def systems_of_any_size(a, b):
     return jnp.linalg.cholesky(a), jnp.linalg.solve(a, b), jnp.linalg.det(a), jnp.linalg.inv(a), jnp.linalg.eigvalsh(a), jnp.abs(jnp.linalg.qr(b)[1]), jnp.linalg.svd(b, compute_uv=False)

@@ -284,6 +284,22 @@ pub(super) static OPS: &[OpDef] = &[
         ..SQUARE
     },
     OpDef {
+        name: "_Hessenberg",
+        summary: "Turns a matrix into one with a diagonal below the main one, as LAPACK packs it.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("packed", "T"), arg("factors", "T")],
+        attrs: &[ty("T", SOLVABLE)],
+        infer: |context| {
+            let (shape, n) = square(context, 0)?;
+            let batch = stack(&shape);
+            context.set(0, shape);
+            context.set(1, joined(&batch, &[n.map(|n| n.saturating_sub(1))]));
+            Ok(())
+        },
+        lowering: Lowering::HostKernel(HostReason::LinearAlgebra),
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "_HouseholderProduct",
         summary: "Multiplies reflections, as LAPACK packs them.",
         inputs: &[arg("packed", "T"), arg("factors", "T")],
@@ -346,6 +362,23 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "_RealSchur",
+        summary: "Factors a real matrix into blocks of up to two rows between orthogonal matrices.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("t", "T"), arg("z", "T"), arg("imaginary", "T")],
+        attrs: &[ty("T", &[DType::F32, DType::F64])],
+        infer: |context| {
+            let (shape, n) = square(context, 0)?;
+            let batch = stack(&shape);
+            context.set(0, shape.clone());
+            context.set(1, shape);
+            context.set(2, joined(&batch, &[n]));
+            Ok(())
+        },
+        lowering: Lowering::HostKernel(HostReason::LinearAlgebra),
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "_Schur",
         summary: "Factors a complex matrix into a triangle between a unitary matrix and its adjoint.",
         inputs: &[arg("input", "T")],
@@ -355,6 +388,25 @@ pub(super) static OPS: &[OpDef] = &[
             let (shape, _) = square(context, 0)?;
             context.set(0, shape.clone());
             context.set(1, shape);
+            Ok(())
+        },
+        lowering: Lowering::HostKernel(HostReason::LinearAlgebra),
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "_Tridiagonal",
+        summary: "Turns a matrix that is its own adjoint into three diagonals, as LAPACK packs it.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("packed", "T"), arg("main", "T"), arg("beside", "T"), arg("factors", "T")],
+        attrs: &[flag("lower", true), ty("T", SOLVABLE)],
+        infer: |context| {
+            let (shape, n) = square(context, 0)?;
+            let batch = stack(&shape);
+            let less = joined(&batch, &[n.map(|n| n.saturating_sub(1))]);
+            context.set(0, shape);
+            context.set(1, joined(&batch, &[n]));
+            context.set(2, less.clone());
+            context.set(3, less);
             Ok(())
         },
         lowering: Lowering::HostKernel(HostReason::LinearAlgebra),

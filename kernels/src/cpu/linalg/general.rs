@@ -3,6 +3,7 @@
 
 use super::{
     Field, Stack,
+    real_schur::{imaginary_parts, real_schur},
     schur::{Square, schur},
     try_each, with_field,
 };
@@ -12,11 +13,12 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
 };
-use ferroflow_ir::Error;
+use ferroflow_ir::{DType, Error};
 use num_complex::Complex;
 use std::sync::Arc;
 
-pub(crate) const KERNELS: &[(&str, Build)] = &[("Eig", eig), ("_Schur", schur_form)];
+pub(crate) const KERNELS: &[(&str, Build)] =
+    &[("Eig", eig), ("_RealSchur", real_schur_form), ("_Schur", schur_form)];
 
 type C = Complex<f64>;
 
@@ -78,6 +80,37 @@ fn schur_form(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     }
     let stack = Stack::new(call.shape(0));
     Ok(with_field!(call.dtype(0), T => kernel::<T>(stack)))
+}
+
+fn real_schur_form(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Field>(stack: Stack) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let n = stack.rows;
+            let matrices = stack.input::<T>(io, 0);
+            let (t, z) = (stack.output::<T>(io, 0, n * n), stack.output::<T>(io, 1, n * n));
+            let imaginary = stack.output::<T>(io, 2, n);
+            let items = matrices.into_iter().zip(t).zip(z).zip(imaginary);
+            try_each(io.threads(), items, |(((a, t), z), imaginary)| {
+                let a: Vec<f64> = a.iter().map(|x| x.to_complex().re).collect();
+                let found = if a.iter().all(|x| x.is_finite()) { real_schur(a, n) } else { None };
+                // LAPACK has NaN in what it cannot factor.
+                let nan = || vec![f64::NAN; n * n];
+                let (own_t, own_z) = found.unwrap_or_else(|| (nan(), nan()));
+                let parts = [(imaginary, imaginary_parts(&own_t, n)), (t, own_t), (z, own_z)];
+                for (out, own) in parts {
+                    let elements = out.iter_mut().zip(own);
+                    elements.for_each(|(out, x)| *out = T::from_complex(x.into()));
+                }
+                Ok(())
+            })
+        })
+    }
+    let stack = Stack::new(call.shape(0));
+    Ok(match call.dtype(0) {
+        DType::F32 => Some(kernel::<f32>(stack)),
+        DType::F64 => Some(kernel::<f64>(stack)),
+        _ => None,
+    })
 }
 
 /// The eigenvalues, and the eigenvectors of length 1 as columns if they are asked for; `None` where

@@ -1,11 +1,13 @@
 //! Linear algebra: one matrix of a stack at a time, and the stack shared among threads.
 
+mod condensed;
 mod eigen;
 mod exponential;
 mod function;
 mod general;
 mod lu;
 mod qr;
+mod real_schur;
 mod reflection;
 mod schur;
 mod svd;
@@ -132,6 +134,7 @@ macro_rules! with_field {
 use with_field;
 
 pub(super) const KERNELS: &[&[(&str, Build)]] = &[
+    condensed::KERNELS,
     eigen::KERNELS,
     exponential::KERNELS,
     function::KERNELS,

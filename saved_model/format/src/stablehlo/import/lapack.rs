@@ -13,7 +13,7 @@ use super::{
     linalg::{MatrixOf, Triangle, transposed, turned},
 };
 use ferroflow_ir::{
-    Attrs, DType, Result,
+    Attrs, DType, Error, Result,
     emit::{Value, call, call_with, calls_with},
     xla::size::{Size, broadcast, sizes},
 };
@@ -41,6 +41,10 @@ pub(super) enum Routine {
     Schur,
     /// `gtsv`: a system of equations with three diagonals.
     Tridiagonal,
+    /// `gehrd`: a matrix with a diagonal below the main one.
+    Hessenberg,
+    /// `sytrd`, `hetrd`: three diagonals.
+    ThreeDiagonals,
 }
 
 /// The routine of a custom call.
@@ -58,6 +62,8 @@ pub(super) fn routine(target: &str) -> Option<Routine> {
         "geev" => Routine::GeneralEigen,
         "gees" => Routine::Schur,
         "gtsv" => Routine::Tridiagonal,
+        "gehrd" => Routine::Hessenberg,
+        "sytrd" | "hetrd" => Routine::ThreeDiagonals,
         _ => return None,
     })
 }
@@ -137,16 +143,39 @@ impl Routine {
             }
             Routine::Schur => {
                 let [a] = *exactly(op, x)?;
-                if !a.dtype().is_complex() {
-                    return Err(unsupported(op, "the Schur form of a real matrix"));
-                }
                 if letter(op, "sort")? != b'N' {
                     return Err(unsupported(op, "a Schur form in an order"));
+                }
+                if !a.dtype().is_complex() {
+                    let found = calls_with("_RealSchur", Attrs::new(), &[a]);
+                    let (t, z) = (found.at(0), found.at(1));
+                    let parts = [call("MatrixDiagPart", [t]), found.at(2)];
+                    return Ok(vec![t, z, parts[0], parts[1], success(a), success(a)]);
                 }
                 let found = calls_with("_Schur", Attrs::new(), &[a]);
                 let (t, z) = (found.at(0), found.at(1));
                 let values = call("MatrixDiagPart", [t]);
                 Ok(vec![t, z, values, success(a), success(a)])
+            }
+            Routine::Hessenberg => {
+                let [a] = *exactly(op, x)?;
+                let whole =
+                    [("low", Some(1)), ("high", op.result_type(0)?.dims.last().copied().flatten())];
+                for (name, expected) in whole {
+                    if option(op, name)? != expected.map_or(-1, |n| n as i64) {
+                        return Err(unsupported(op, "a part of a matrix"));
+                    }
+                }
+                let found = calls_with("_Hessenberg", Attrs::new(), &[a]);
+                Ok(vec![found.at(0), found.at(1), success(a)])
+            }
+            Routine::ThreeDiagonals => {
+                let [a] = *exactly(op, x)?;
+                let attrs = Attrs::new().with("lower", letter(op, "uplo")? == b'L');
+                let found = calls_with("_Tridiagonal", attrs, &[a]);
+                // Diagonals are real, and the op has them in the type of the matrix.
+                let diagonals = [1, 2].map(|index| real(found.at(index)));
+                Ok(vec![found.at(0), diagonals[0], diagonals[1], found.at(3), success(a)])
             }
             Routine::Tridiagonal => {
                 let [below, main, above, b] = *exactly(op, x)?;
@@ -205,16 +234,24 @@ fn normalized(vectors: Value<'_>) -> Value<'_> {
     vectors * chosen.conj() / (size(chosen) * length).cast(vectors.dtype())
 }
 
-/// A letter among the options of a call.
-fn letter(op: &HloOp, name: &str) -> Result<u8> {
+fn without_options(op: &HloOp) -> Error {
+    malformed(op, "a routine of LAPACK has its options")
+}
+
+/// A number among the options of a call.
+fn option(op: &HloOp, name: &str) -> Result<i64> {
     let config = op.attr("mhlo.backend_config").or_else(|| op.attr("backend_config"));
-    let missing = || malformed(op, "a routine of LAPACK has its options");
-    let Some(Attr::Dict(entries)) = config else { return Err(missing()) };
+    let Some(Attr::Dict(entries)) = config else { return Err(without_options(op)) };
     let found = entries.iter().find(|(own, _)| own.text() == Some(name));
     match found.map(|(_, value)| &**value) {
-        Some(Attr::Int(letter)) => u8::try_from(*letter).map_err(|_| missing()),
-        _ => Err(missing()),
+        Some(Attr::Int(number)) => Ok(*number),
+        _ => Err(without_options(op)),
     }
+}
+
+/// A letter among the options of a call.
+fn letter(op: &HloOp, name: &str) -> Result<u8> {
+    u8::try_from(option(op, name)?).map_err(|_| without_options(op))
 }
 
 /// Eigenvalues and singular values are real; ops may have them in the type of the matrix.
