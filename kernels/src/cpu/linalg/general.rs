@@ -83,7 +83,7 @@ fn schur_form(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 fn real_schur_form(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Field>(stack: Stack) -> Arc<dyn Kernel> {
+    fn kernel<T: Field>(stack: Stack, ulp: f64) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let n = stack.rows;
             let matrices = stack.input::<T>(io, 0);
@@ -92,7 +92,8 @@ fn real_schur_form(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let items = matrices.into_iter().zip(t).zip(z).zip(imaginary);
             try_each(io.threads(), items, |(((a, t), z), imaginary)| {
                 let a: Vec<f64> = a.iter().map(|x| x.to_complex().re).collect();
-                let found = if a.iter().all(|x| x.is_finite()) { real_schur(a, n) } else { None };
+                let found =
+                    if a.iter().all(|x| x.is_finite()) { real_schur(a, n, ulp) } else { None };
                 // LAPACK has NaN in what it cannot factor.
                 let nan = || vec![f64::NAN; n * n];
                 let (own_t, own_z) = found.unwrap_or_else(|| (nan(), nan()));
@@ -107,8 +108,8 @@ fn real_schur_form(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     }
     let stack = Stack::new(call.shape(0));
     Ok(match call.dtype(0) {
-        DType::F32 => Some(kernel::<f32>(stack)),
-        DType::F64 => Some(kernel::<f64>(stack)),
+        DType::F32 => Some(kernel::<f32>(stack, f32::EPSILON.into())),
+        DType::F64 => Some(kernel::<f64>(stack, f64::EPSILON)),
         _ => None,
     })
 }

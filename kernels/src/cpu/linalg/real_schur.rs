@@ -7,14 +7,14 @@
 
 use super::reflection::Reflection;
 
-const ULP: f64 = f64::EPSILON;
-
 /// Rounds without an eigenvalue after which the shifts are exceptional.
 const PATIENCE: usize = 10;
 
 /// A matrix that is being factored.
 struct Iteration {
     n: usize,
+    /// Relative size of elements that vanish.
+    ulp: f64,
     t: Vec<f64>,
     z: Vec<f64>,
 }
@@ -33,11 +33,12 @@ struct PlaneRotation {
     sine: f64,
 }
 
-/// Returns `(t, z)`; `None` where the iteration does not converge.
-pub(super) fn real_schur(a: Vec<f64>, n: usize) -> Option<(Vec<f64>, Vec<f64>)> {
+/// Returns `(t, z)`; `None` where the iteration does not converge. `ulp` is the precision of the elements: it decides
+/// how many rounds there are, and with them signs and order.
+pub(super) fn real_schur(a: Vec<f64>, n: usize, ulp: f64) -> Option<(Vec<f64>, Vec<f64>)> {
     let mut z = vec![0.0; n * n];
     (0..n).for_each(|k| z[k * n + k] = 1.0);
-    let mut iteration = Iteration { n, t: a, z };
+    let mut iteration = Iteration { n, ulp, t: a, z };
     iteration.isolate();
     for k in 0..n.saturating_sub(2) {
         iteration
@@ -158,7 +159,7 @@ impl Iteration {
 
     /// The first row of the block before `end` that no small element divides.
     fn first_of_block(&self, end: usize) -> usize {
-        let smallest = f64::MIN_POSITIVE * (self.n as f64 / ULP);
+        let smallest = f64::MIN_POSITIVE * (self.n as f64 / self.ulp);
         let is_small = |k: usize| {
             let (below, above) = (self.at(k, k - 1).abs(), self.at(k - 1, k).abs());
             if below <= smallest {
@@ -170,14 +171,14 @@ impl Iteration {
                 scale += if k >= 2 { self.at(k - 1, k - 2).abs() } else { 0.0 };
                 scale += if k + 1 < self.n { self.at(k + 1, k).abs() } else { 0.0 };
             }
-            if below > ULP * scale {
+            if below > self.ulp * scale {
                 return false;
             }
             let gap = (before - own).abs();
             let (larger, smaller) = (own.abs().max(gap), own.abs().min(gap));
             let sum = larger + below.max(above);
             let product = below.min(above) * (below.max(above) / sum);
-            product <= smallest.max(ULP * (smaller * (larger / sum)))
+            product <= smallest.max(self.ulp * (smaller * (larger / sum)))
         };
         (1..end).rev().find(|&k| is_small(k)).unwrap_or(0)
     }
@@ -241,7 +242,8 @@ impl Iteration {
                 return (m, v);
             }
             let around = self.at(m - 1, m - 1).abs() + own.abs() + next.abs();
-            if self.at(m, m - 1).abs() * (v[1].abs() + v[2].abs()) <= ULP * v[0].abs() * around {
+            if self.at(m, m - 1).abs() * (v[1].abs() + v[2].abs()) <= self.ulp * v[0].abs() * around
+            {
                 return (m, v);
             }
             m -= 1;
@@ -277,7 +279,7 @@ impl Iteration {
     fn standardize(&mut self, k: usize) {
         let n = self.n;
         let block = [self.at(k, k), self.at(k, k + 1), self.at(k + 1, k), self.at(k + 1, k + 1)];
-        let ([a, b, c, d], PlaneRotation { cosine, sine }) = standard_form(block);
+        let ([a, b, c, d], PlaneRotation { cosine, sine }) = standard_form(block, self.ulp);
         let turned = |x: f64, y: f64| (cosine * x + sine * y, cosine * y - sine * x);
         for column in k + 2..n {
             let (x, y) = turned(self.at(k, column), self.at(k + 1, column));
@@ -296,7 +298,7 @@ impl Iteration {
 }
 
 /// The Schur form of a block of two rows, and the rotation that brings it there.
-fn standard_form([a, b, c, d]: [f64; 4]) -> ([f64; 4], PlaneRotation) {
+fn standard_form([a, b, c, d]: [f64; 4], ulp: f64) -> ([f64; 4], PlaneRotation) {
     let none = PlaneRotation { cosine: 1.0, sine: 0.0 };
     let differ = |x: f64, y: f64| x.is_sign_negative() != y.is_sign_negative();
     if c == 0.0 {
@@ -313,7 +315,7 @@ fn standard_form([a, b, c, d]: [f64; 4]) -> ([f64; 4], PlaneRotation) {
     let smaller = b.abs().min(c.abs()) * 1f64.copysign(b) * 1f64.copysign(c);
     let scale = half.abs().max(larger);
     let radicand = half / scale * half + larger / scale * smaller;
-    if radicand >= 4.0 * ULP {
+    if radicand >= 4.0 * ulp {
         // Two real eigenvalues.
         let root = half + (scale.sqrt() * radicand.sqrt()).copysign(half);
         let norm = c.hypot(root);
@@ -372,7 +374,7 @@ mod tests {
     }
 
     fn check(a: &[f64], n: usize) {
-        let (t, z) = real_schur(a.to_vec(), n).unwrap();
+        let (t, z) = real_schur(a.to_vec(), n, f64::EPSILON).unwrap();
         let identity: Vec<f64> =
             (0..n * n).map(|at| f64::from(u8::from(at / n == at % n))).collect();
         let size = a.iter().fold(1.0, |size: f64, x| size.max(x.abs()));
