@@ -5,6 +5,7 @@ use ferroflow::{
     ir::DType,
     ops,
     tracer::{Error, GradientTape, Result},
+    while_loop,
 };
 
 fn scalar(tensor: Option<Tensor>) -> Result<f32> {
@@ -159,5 +160,31 @@ fn a_list_that_rows_were_scattered_beyond_has_a_gradient_of_its_own_length() -> 
     assert_eq!(y.to_scalar::<f32>()?, 7.0 + 9.0);
     let gradient = tape.gradient(&y, &x)?.expect("the target depends on the source");
     assert_eq!(gradient.to_vec::<f32>()?, [1.0 + 6.0, 1.0]);
+    Ok(())
+}
+
+#[test]
+fn a_loop_without_a_gradient_is_refused_only_where_a_gradient_reaches_it() -> Result<()> {
+    let through = |takes_counter: bool| -> Result<Option<Tensor>> {
+        let f = function(move |x: Tensor| {
+            let (last, counter) = while_loop(
+                |(_, n): &(Tensor, Tensor)| n.greater(0),
+                |(v, n): (Tensor, Tensor)| {
+                    let [found, _] = ops::unique(&v.reshape(&[1])?)?;
+                    Ok((ops::sum(&found, &Tensor::from(vec![0]))?, (n - 1)?))
+                },
+                (x.clone(), Tensor::from(3)),
+            )?;
+            let other = if takes_counter { counter.cast(DType::F32)? } else { last };
+            x * 3.0 + other
+        });
+        let x = Tensor::from(2.0f32);
+        let tape = GradientTape::new();
+        tape.watch(&x)?;
+        tape.gradient(&f.call((&x,))?, &x)
+    };
+    assert_eq!(scalar(through(true)?)?, 3.0);
+    let error = through(false).unwrap_err().to_string();
+    assert!(error.contains("Unique is not supported: it has no gradient"), "{error}");
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::{
     function::has_gradient,
     loaded,
     sketch::{Sketch, add_argument, type_of},
-    walk::{CustomGradient, InlinedCall, RecordedCall},
+    walk::{CustomGradient, InlinedCall, RecordedCall, Refused},
 };
 use crate::{
     attr::{AttrValue, Attrs},
@@ -154,8 +154,23 @@ impl<'a> FunctionCopy<'a> {
                     .iter()
                     .map(|&input| type_of(&self.graph, input))
                     .collect::<Result<_>>()?;
-                let call = control::with_gradient_within(&self.extent, op, &node.attrs, &types)?;
+                let call = control::with_gradient_within(&self.extent, op, &node.attrs, &types);
                 let mut outputs = output_types(node, op)?;
+                let call = match call {
+                    // An error only where a gradient reaches the call.
+                    Err(error) if matches!(error.root(), Error::Unsupported { .. }) => {
+                        let refused = Arc::new(Refused(error));
+                        return self.add(
+                            node,
+                            op,
+                            node.attrs.clone(),
+                            inputs,
+                            outputs,
+                            Some(refused),
+                        );
+                    }
+                    call => call?,
+                };
                 let visible = outputs.len();
                 outputs.extend(call.added);
                 let mut inputs: SmallVec<[Outlet; 4]> = inputs.into();
