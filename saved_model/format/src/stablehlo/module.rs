@@ -12,6 +12,24 @@ pub(super) struct HloModule {
     pub(super) n_values: usize,
 }
 
+impl HloModule {
+    /// All operations, those of regions among them, in no order.
+    pub(super) fn ops(&self) -> impl Iterator<Item = &HloOp> {
+        let mut waiting: Vec<&HloRegion> =
+            self.functions.values().map(|function| &function.body).collect();
+        let mut ops: &[HloOp] = &[];
+        std::iter::from_fn(move || {
+            while ops.is_empty() {
+                ops = &waiting.pop()?.ops;
+            }
+            let (op, rest) = ops.split_first()?;
+            ops = rest;
+            waiting.extend(&op.regions);
+            Some(op)
+        })
+    }
+}
+
 /// A function.
 #[derive(Debug)]
 pub(super) struct HloFunction {

@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        constant::malformed,
+        constant::{malformed, unsupported},
         module::{HloOp, HloRegion, ValueNumber},
     },
     HloEnv, HloOperands, HloValue, Import, ImportScope, type_of,
@@ -30,9 +30,11 @@ impl Import<'_> {
         if let Some(region) = self.platform.branch(op, &self.definitions) {
             return self.inlined(scope, region, &captures);
         }
-        match &*op.name {
-            "while" => self.repeat(scope, op, x, &captures),
-            _ => self.branch(scope, op, x, &captures),
+        match (&*op.name, scope.operands) {
+            ("while", HloOperands::Elements) => Err(unsupported(op, "in a function of scalars")),
+            ("while", _) => self.repeat(scope, op, x, &captures),
+            (_, HloOperands::Tensors) => self.branch(scope, op, x, &captures),
+            _ => self.selected(scope, op, x, &captures),
         }
     }
 
@@ -50,17 +52,16 @@ impl Import<'_> {
     }
 
     /// The results of a branch inside of a function of scalars: all branches are computed.
-    pub(super) fn selected<'e>(
+    fn selected<'e>(
         &self,
         scope: ImportScope<'e>,
         op: &HloOp,
         x: &[Value<'e>],
-        env: &HloEnv<'e>,
+        captures: &[(ValueNumber, Value<'e>)],
     ) -> Result<Vec<Value<'e>>> {
         let [predicate] = *super::exactly(op, x)?;
-        let captures = self.captures(op, env)?;
         let branch = |region| -> Result<Vec<Value<'e>>> {
-            let results = self.inlined(scope, region, &captures)?;
+            let results = self.inlined(scope, region, captures)?;
             match results.len() == op.results.len() {
                 true => Ok(results),
                 false => Err(malformed(op, "branches have the results of the operation")),

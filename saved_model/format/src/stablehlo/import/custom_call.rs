@@ -59,7 +59,7 @@ impl Import<'_> {
         x: &[Value<'e>],
     ) -> Result<Vec<Value<'e>>> {
         let target = op.text("call_target_name")?;
-        // HloOperands that tell the shapes of results, for programs of any size.
+        // Operands that tell the shapes of results, for programs of any size.
         let shapes = op.axes("indices_of_shape_operands", x.len())?;
         let operands = x.iter().enumerate().filter(|(index, _)| !shapes.contains(index));
         let x: &[Value<'e>] = &operands.map(|(_, &value)| value).collect::<Vec<_>>();

@@ -55,8 +55,7 @@ pub(super) fn import_within(
     let module = artifact::read(bytes)?;
     let prefix = format!("__stablehlo_{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let callees = attrs.funcs("function_list").unwrap_or_default().to_vec();
-    let platform = platform_number(attrs)?;
-    let platform = platform.map(|number| Platform::new(&module, number.into()));
+    let platform = Platform::new(&module, platform_number(attrs)?);
     let import = Import {
         module: &module,
         library,
@@ -68,23 +67,14 @@ pub(super) fn import_within(
         functions: RefCell::default(),
         open: RefCell::default(),
         definitions: definitions(&module),
-        platform: platform.unwrap_or_default(),
+        platform,
     };
     import.main(attrs)
 }
 
 /// The operations of a module by their results.
 fn definitions(module: &HloModule) -> HashMap<ValueNumber, &HloOp> {
-    let mut found = HashMap::new();
-    let mut waiting: Vec<&HloRegion> =
-        module.functions.values().map(|function| &function.body).collect();
-    while let Some(region) = waiting.pop() {
-        for op in &region.ops {
-            found.extend(op.results.iter().map(|(number, _)| (*number, op)));
-            waiting.extend(&op.regions);
-        }
-    }
-    found
+    module.ops().flat_map(|op| op.results.iter().map(move |(number, _)| (*number, op))).collect()
 }
 
 /// The module while it is imported.
@@ -136,7 +126,7 @@ pub(super) struct ImportScope<'e> {
     pub(super) operands: HloOperands,
 }
 
-/// HloOperands of the operations of a region.
+/// Operands of the operations of a region.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum HloOperands {
     /// Those that the operations name.
@@ -192,7 +182,7 @@ impl<'m> Import<'m> {
 
     /// Arguments of `main` before the inputs of the call.
     fn leading(&self, attrs: &Attrs, main: &HloFunction) -> Result<Vec<Leading>> {
-        let platform = platform_number(attrs)?;
+        let platform = self.platform.number;
         let mut leading: Vec<Leading> = platform.into_iter().map(Leading::Platform).collect();
         for spec in attrs.strings("dim_args_spec").unwrap_or_default() {
             let text = std::str::from_utf8(spec).ok();
@@ -466,8 +456,8 @@ impl<'m> Import<'m> {
         if &*op.name == "composite" {
             return self.composite(scope, op, x);
         }
-        if scope.operands != HloOperands::Tensors && matches!(&*op.name, "case" | "if") {
-            return self.selected(scope, op, x, env);
+        if matches!(&*op.name, "case" | "if" | "while") {
+            return self.control(scope, op, x, env);
         }
         if scope.operands == HloOperands::Elements {
             return Err(super::constant::unsupported(op, "in a function of scalars"));
@@ -483,7 +473,6 @@ impl<'m> Import<'m> {
             return Ok(results);
         }
         match &*op.name {
-            "case" | "if" | "while" => self.control(scope, op, x, env),
             "reduce" => self.reduce(scope, op, x, env),
             "reduce_window" => self.reduce_window(scope, op, x, env),
             "select_and_scatter" => self.select_and_scatter(scope, op, x, env),

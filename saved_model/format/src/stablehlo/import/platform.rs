@@ -1,7 +1,7 @@
 //! The platform of a module that is for several: the values that are its number, and the branches that it
 //! chooses. Others may call what their platform alone has, so they are not imported.
 
-use super::super::module::{HloModule, HloOp, HloRegion, ValueNumber};
+use super::super::module::{Attr, HloModule, HloOp, HloRegion, ValueNumber};
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
@@ -11,17 +11,20 @@ use std::{
 const MOST_STEPS: usize = 64;
 
 /// The values of a module that are the number of the platform.
-#[derive(Default)]
 pub(super) struct Platform {
-    number: i64,
+    /// The number among those of the module; `None` if it does not ask.
+    pub(super) number: Option<i32>,
     values: HashSet<ValueNumber>,
 }
 
 impl Platform {
-    /// The platform of this number among those of the module, which is the first argument of `main`.
-    pub(super) fn new(module: &HloModule, number: i64) -> Platform {
-        let calls = Calls::of(module);
+    /// The platform of this number, which is the first argument of `main`.
+    pub(super) fn new(module: &HloModule, number: Option<i32>) -> Platform {
         let mut platform = Platform { number, values: HashSet::new() };
+        if number.is_none() {
+            return platform;
+        }
+        let calls = Calls::of(module);
         let first =
             |name: &str, index: usize| Some(module.functions.get(name)?.body.args.get(index)?.0);
         let mut waiting: Vec<ValueNumber> = first("main", 0).into_iter().collect();
@@ -48,7 +51,7 @@ impl Platform {
         op: &'o HloOp,
         definitions: &HashMap<ValueNumber, &HloOp>,
     ) -> Option<&'o HloRegion> {
-        if self.values.is_empty() || &*op.name != "case" {
+        if self.number.is_none() || &*op.name != "case" {
             return None;
         }
         let mut steps = MOST_STEPS;
@@ -65,7 +68,7 @@ impl Platform {
         loop {
             *steps = steps.checked_sub(1)?;
             if self.values.contains(&value) {
-                return Some(self.number);
+                return self.number.map(i64::from);
             }
             let op = definitions.get(&value)?;
             match &*op.name {
@@ -103,21 +106,22 @@ struct Calls {
 impl Calls {
     fn of(module: &HloModule) -> Calls {
         let mut calls = Calls { of: HashMap::new(), passing: HashMap::new() };
-        let mut waiting: Vec<&HloRegion> =
-            module.functions.values().map(|function| &function.body).collect();
-        while let Some(region) = waiting.pop() {
-            for op in &region.ops {
-                waiting.extend(&op.regions);
-                let callee = match &*op.name {
-                    "call" => op.text("callee"),
-                    "composite" => op.text("decomposition"),
-                    _ => continue,
-                };
-                let Ok(callee) = callee.map(Arc::<str>::from) else { continue };
-                *calls.of.entry(callee.clone()).or_default() += 1;
-                for (index, value) in op.operands.iter().enumerate() {
-                    calls.passing.entry(*value).or_default().push((callee.clone(), index));
+        for op in module.ops() {
+            // Functions that others call take what these pass.
+            if let Some(Attr::Array(others)) = op.attr("called_computations") {
+                for name in others.iter().filter_map(|name| name.text()) {
+                    *calls.of.entry(name.into()).or_default() += 1;
                 }
+            }
+            let callee = match &*op.name {
+                "call" => op.text("callee"),
+                "composite" => op.text("decomposition"),
+                _ => continue,
+            };
+            let Ok(callee) = callee.map(Arc::<str>::from) else { continue };
+            *calls.of.entry(callee.clone()).or_default() += 1;
+            for (index, value) in op.operands.iter().enumerate() {
+                calls.passing.entry(*value).or_default().push((callee.clone(), index));
             }
         }
         calls

@@ -56,7 +56,7 @@ impl<'m> Import<'m> {
         Applied { import: self, scope, region, env, error: RefCell::new(None) }
     }
 
-    /// HloOperands and their initial values.
+    /// Operands and their initial values.
     fn halves<'a, 'e>(
         &self,
         op: &HloOp,
