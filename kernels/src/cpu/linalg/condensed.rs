@@ -3,7 +3,7 @@
 
 use super::{
     Field, Stack,
-    reflection::{Exact, Reflection},
+    reflection::{Reflection, condense},
     try_each, with_field,
 };
 use crate::{
@@ -18,18 +18,6 @@ use std::sync::Arc;
 pub(crate) const KERNELS: &[(&str, Build)] =
     &[("_Hessenberg", hessenberg), ("_Tridiagonal", tridiagonal)];
 
-/// Makes what is below the first diagonal under the main one vanish, by reflections from both sides, one for
-/// each column but the last. What vanishes is not written, nor are the images of the first elements.
-fn condense<E: Exact>(a: &mut [E], n: usize) -> Vec<Reflection<E>> {
-    let column = |k: usize| {
-        let reflection = Reflection::new((k + 1..n).map(|row| a[row * n + k]));
-        reflection.apply(a, n, k + 1);
-        reflection.apply_right(a, n, k + 1);
-        reflection
-    };
-    (0..n.saturating_sub(1)).map(column).collect()
-}
-
 fn hessenberg(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Field>(stack: Stack) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
@@ -40,7 +28,7 @@ fn hessenberg(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             try_each(io.threads(), matrices.into_iter().zip(packed).zip(factors), |parts| {
                 let ((a, packed), factors) = parts;
                 let mut a: Vec<T::Exact> = a.iter().map(|x| x.to_exact()).collect();
-                let reflections = condense(&mut a, n);
+                let reflections = condense(&mut a, n, n.saturating_sub(1));
                 for (k, reflection) in reflections.iter().enumerate() {
                     a[(k + 1) * n + k] = reflection.first.into();
                     for (row, &v) in (k + 2..n).zip(reflection.below()) {
@@ -85,7 +73,7 @@ fn tridiagonal(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 let mut t: Vec<T::Exact> = (0..n * n).map(element).collect();
                 let index = |k: usize, n: usize| if lower { k } else { n - 1 - k };
                 packed.copy_from_slice(a);
-                for (k, reflection) in condense(&mut t, n).iter().enumerate() {
+                for (k, reflection) in condense(&mut t, n, less).iter().enumerate() {
                     let first = T::from_exact(reflection.first.into());
                     beside[index(k, less)] = first;
                     packed[at(k + 1, k)] = first;

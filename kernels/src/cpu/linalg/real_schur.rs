@@ -5,7 +5,7 @@
 //! section 7.5). Shifts, tests for small elements and the form of blocks are those that LAPACK documents for
 //! `dlahqr` and `dlanv2`, as the order of eigenvalues depends on them.
 
-use super::reflection::Reflection;
+use super::reflection::{Reflection, condense};
 
 /// Rounds without an eigenvalue after which the shifts are exceptional.
 const PATIENCE: usize = 10;
@@ -40,9 +40,9 @@ pub(super) fn real_schur(a: Vec<f64>, n: usize, ulp: f64) -> Option<(Vec<f64>, V
     (0..n).for_each(|k| z[k * n + k] = 1.0);
     let mut iteration = Iteration { n, ulp, t: a, z };
     iteration.isolate();
-    for k in 0..n.saturating_sub(2) {
-        iteration
-            .reflect(k + 1, n, 0, n, |t| Reflection::new((k + 1..n).map(|row| t[row * n + k])));
+    for (k, reflection) in condense(&mut iteration.t, n, n.saturating_sub(2)).iter().enumerate() {
+        reflection.apply_right(&mut iteration.z, n, k + 1);
+        iteration.set(k + 1, k, reflection.first);
         (k + 2..n).for_each(|row| iteration.set(row, k, 0.0));
     }
     iteration.run().then_some((iteration.t, iteration.z))
@@ -103,31 +103,6 @@ impl Iteration {
             row.swap(one, other);
         }
         (0..n).for_each(|column| self.t.swap(one * n + column, other * n + column));
-    }
-
-    /// Reflects rows from `first` to `end`, in columns from `left` on, and columns of the rows before `bottom`.
-    fn reflect(
-        &mut self,
-        first: usize,
-        end: usize,
-        left: usize,
-        bottom: usize,
-        reflection: impl Fn(&[f64]) -> Reflection<f64>,
-    ) -> f64 {
-        let n = self.n;
-        let reflection = reflection(&self.t);
-        let v: Vec<f64> = std::iter::once(1.0).chain(reflection.below().iter().copied()).collect();
-        let factor = reflection.tau();
-        for column in left..n {
-            let rows = first..end;
-            let sum: f64 = rows.clone().zip(&v).map(|(row, v)| v * self.at(row, column)).sum();
-            for (row, v) in rows.zip(&v) {
-                self.t[row * n + column] -= factor * v * sum;
-            }
-        }
-        reflection.apply_right(&mut self.t[..bottom * n], n, first);
-        reflection.apply_right(&mut self.z, n, first);
-        reflection.first
     }
 
     /// Finds the eigenvalues from the last one on; whether all are found.
@@ -256,22 +231,20 @@ impl Iteration {
         let n = self.n;
         for k in start..end - 1 {
             let rows = 3.min(end - k);
-            let bottom = end.min(k + 4);
-            if k == start {
-                let reflection = |_: &[f64]| Reflection::new(v[..rows].iter().copied());
-                let factor = reflection(&[]).tau();
-                self.reflect(k, k + rows, k, bottom, reflection);
-                if k > first {
-                    // Not by its sign alone: the other elements of the vector may underflow.
-                    let before = self.at(k, k - 1);
-                    self.set(k, k - 1, before * (1.0 - factor));
-                }
-                continue;
+            let before = if k > first { self.at(k, k - 1) } else { 0.0 };
+            let reflection = match k == start {
+                true => Reflection::new(v[..rows].iter().copied()),
+                false => Reflection::new((k..k + rows).map(|row| self.at(row, k - 1))),
+            };
+            reflection.apply(&mut self.t, n, k);
+            reflection.apply_right(&mut self.t[..end.min(k + 4) * n], n, k);
+            reflection.apply_right(&mut self.z, n, k);
+            if k > first {
+                // Other elements of the column before the first are negligible.
+                let image = before * (1.0 - reflection.tau());
+                self.set(k, k - 1, if k == start { image } else { reflection.first });
+                (k + 1..k + rows).for_each(|row| self.set(row, k - 1, 0.0));
             }
-            let column = |t: &[f64]| Reflection::new((k..k + rows).map(|row| t[row * n + k - 1]));
-            let image = self.reflect(k, k + rows, k, bottom, column);
-            self.set(k, k - 1, image);
-            (k + 1..k + rows).for_each(|row| self.set(row, k - 1, 0.0));
         }
     }
 

@@ -111,6 +111,18 @@ pub(super) fn triangulate<E: Exact>(
     reflections
 }
 
+/// Makes the first columns of a square matrix vanish below the diagonal under the main one, by a reflection from
+/// both sides for each. What vanishes is not written, nor are the images of the first elements.
+pub(super) fn condense<E: Exact>(a: &mut [E], n: usize, columns: usize) -> Vec<Reflection<E>> {
+    let column = |k: usize| {
+        let reflection = Reflection::new((k + 1..n).map(|row| a[row * n + k]));
+        reflection.apply(a, n, k + 1);
+        reflection.apply_right(a, n, k + 1);
+        reflection
+    };
+    (0..columns).map(column).collect()
+}
+
 /// The first `columns` columns of the product of the adjoints of reflections of vectors of `rows`
 /// elements, of which number `k` begins at row `k`.
 pub(super) fn product<E: Exact>(

@@ -1,7 +1,7 @@
 //! The Schur decomposition of a complex matrix: `a = z t zᴴ` with unitary `z` and upper triangular
 //! `t` (Golub and Van Loan, "Matrix Computations", chapter 7).
 
-use super::reflection::Reflection;
+use super::reflection::condense;
 use num_complex::Complex;
 
 type C = Complex<f64>;
@@ -135,10 +135,7 @@ fn nearest_eigenvalue(t: &Square, end: usize) -> C {
 fn hessenberg(mut a: Square) -> (Square, Square) {
     let n = a.n;
     let mut z = Square::identity(n);
-    for k in 0..n.saturating_sub(2) {
-        let reflection = Reflection::new((k + 1..n).map(|row| a.at(row, k)));
-        reflection.apply(&mut a.data, n, k + 1);
-        reflection.apply_right(&mut a.data, n, k + 1);
+    for (k, reflection) in condense(&mut a.data, n, n.saturating_sub(2)).iter().enumerate() {
         reflection.apply_right(&mut z.data, n, k + 1);
     }
     (a, z)
